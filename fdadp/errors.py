@@ -1,0 +1,50 @@
+"""Errors and warnings of fdadp.
+
+Every error names the argument, what it must be and the value it got.  The classes also derive from
+the built-in exception a caller would expect (``ValueError``, ``TypeError``, ...).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ExtrapolationWarning",
+    "FdadpError",
+    "FdadpWarning",
+    "FileFormatError",
+    "InputError",
+    "MissingDataError",
+    "NotPrivateWarning",
+    "PrivacyError",
+]
+
+
+class FdadpError(Exception):
+    """Base class of all errors raised on purpose by fdadp."""
+
+
+class InputError(FdadpError, ValueError):
+    """An argument has a wrong value, shape or type."""
+
+
+class MissingDataError(FdadpError, FileNotFoundError):
+    """A data set is not bundled and was found in none of the places searched."""
+
+
+class FileFormatError(FdadpError, ValueError):
+    """A file is not what it should be: text in numbers, ragged rows, a model of another version."""
+
+
+class PrivacyError(FdadpError, ValueError):
+    """A privacy setting is missing, inconsistent or not available; raised before any data are read."""
+
+
+class FdadpWarning(UserWarning):
+    """Base class of all warnings of fdadp."""
+
+
+class ExtrapolationWarning(FdadpWarning):
+    """Predictors lie outside the range of the training data; the surface is continued linearly."""
+
+
+class NotPrivateWarning(FdadpWarning):
+    """Something called private in the literature is released without an end-to-end guarantee."""
