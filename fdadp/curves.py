@@ -158,7 +158,8 @@ def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
         values = np.full((data.n_samples, points.size), np.nan)
         row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, len(data.points))))
         values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
-        return Curves(values, as_grid(grid if grid is not None else points, points.size, f"grid of {name}"), "fdatagrid")
+        points = points if grid is None else np.asarray(grid)
+        return Curves(values, as_grid(points, values.shape[1], f"grid of {name}"), "fdatagrid")
     if isinstance(data, FDataBasis):
         low, high = data.domain_range[0]
         points = np.linspace(low, high, 101) if grid is None else np.asarray(grid, dtype=np.float64)

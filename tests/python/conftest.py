@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def reference_dir() -> Path:
     """Where the recorded cases are: FDADP_REFERENCE, ../shared/reference, else tests/reference."""
-    candidates = [os.environ.get("FDADP_REFERENCE"), ROOT.parent / "shared" / "reference", ROOT / "tests" / "reference"]
+    here = [ROOT.parent / "shared" / "reference", ROOT / "tests" / "reference"]
+    candidates = [os.environ.get("FDADP_REFERENCE"), *here]
     return next(Path(c) for c in candidates if c and Path(c).is_dir())
 
 
