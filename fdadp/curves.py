@@ -95,7 +95,9 @@ def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray
     return points
 
 
-def as_curves(data: CurveData, grid: ArrayLike | None = None, *, name: str = "X") -> Curves:
+def as_curves(
+    data: CurveData, grid: ArrayLike | None = None, *, name: str = "X", default: FloatArray | None = None
+) -> Curves:
     """Read what the user gave as curves; values may still be missing (see :func:`check_finite`).
 
     Parameters
@@ -108,6 +110,8 @@ def as_curves(data: CurveData, grid: ArrayLike | None = None, *, name: str = "X"
         frame, else an even grid on [0, 1].
     name : str
         The argument's name in error messages.
+    default : ndarray, optional
+        A known grid for data without one: taken as it is if the length fits, else an even grid on its domain.
 
     Raises
     ------
@@ -132,6 +136,9 @@ def as_curves(data: CurveData, grid: ArrayLike | None = None, *, name: str = "X"
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
     if 0 in values.shape:
         raise InputError(f"{name} must not be empty, got shape {values.shape}")
+    if grid is None and default is not None:
+        same = default.size == values.shape[1]
+        grid = default if same else np.linspace(default[0], default[-1], values.shape[1])
     return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns)
 
 
@@ -175,20 +182,22 @@ def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
     raise InputError(f"{name} must be an FDataGrid, FDataBasis or FDataIrregular, got {type(data).__name__}")
 
 
-def check_finite(curves: Curves, name: str = "X") -> None:
-    """Refuse NaN and infinite values, naming the curve and the position.
+def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
+    """Refuse NaN and infinite values, naming the curve (counted from `first`) and the position.
 
     Raises
     ------
     InputError
         At the first value that is not finite.
     """
-    bad = np.argwhere(~np.isfinite(curves.values))
-    if len(bad):
+    if not np.isfinite(curves.values.sum()):  # cheap; a sum that overflows is looked at too
+        bad = np.argwhere(~np.isfinite(curves.values))
+        if not len(bad):
+            return
         i, j = (int(b) for b in bad[0])
         label = f" (label {curves.index[i]!r})" if curves.index is not None else ""
         raise InputError(
-            f"{name} must be finite, got {curves.values[i, j]} in curve {i}{label} at position {j} "
+            f"{name} must be finite, got {curves.values[i, j]} in curve {first + i}{label} at position {j} "
             f"(grid point {curves.grid[j]:g}); {len(bad)} such value(s) in all. "
             "Choose a treatment with missing='smooth' or missing='fpca', or mend the data"
         )

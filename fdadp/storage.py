@@ -27,7 +27,9 @@ __all__ = ["FILE_VERSION", "read", "write"]
 FILE_VERSION = 1
 
 
-def write(path: str | os.PathLike[str], kind: str, content: Mapping[str, Any], arrays: Mapping[str, FloatArray]) -> Path:
+def write(
+    path: str | os.PathLike[str], kind: str, content: Mapping[str, Any], arrays: Mapping[str, FloatArray]
+) -> Path:
     """Write a header and arrays to `path` (``.npz`` is added if there is no suffix); return the path written."""
     target = Path(path)
     if not target.suffix:

@@ -1,0 +1,121 @@
+"""What the user declares in public before any data are read: budget, bounds, mechanism, adjacency."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fdadp.errors import PrivacyError
+
+__all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
+
+MECHANISMS = ("dp-aff", "moments", "output", "published")
+AVAILABLE = ("published",)
+SENSITIVITIES = ("local", "coefficient", "scaled")
+ADJACENCIES = ("zero-out", "add-remove", "replace")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Public ranges of the curves' values, chosen without looking at the data.
+
+    Parameters
+    ----------
+    x, y : (float, float) or None
+        Lower and upper bound of the values of the predictor and response curves, in their units.
+
+    Raises
+    ------
+    PrivacyError
+        A bound is not finite or not increasing.
+    """
+
+    x: tuple[float, float] | None = None
+    y: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y"):
+            pair = getattr(self, name)
+            if pair is None:
+                continue
+            try:
+                low, high = (float(v) for v in pair)
+            except (TypeError, ValueError) as exc:
+                raise PrivacyError(f"bounds {name} must be a pair (low, high) of numbers, got {pair!r}") from exc
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise PrivacyError(f"bounds {name} must be finite with low < high, got ({low:g}, {high:g})")
+            object.__setattr__(self, name, (low, high))
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a private fit may spend and what it may take as public.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget, > 0. With ``mechanism="published"``: the ε of each component's noise Laplace(Δ_k/ε), which is
+        what that literature states; it is no end-to-end guarantee.
+    delta : float, optional
+        For (ε, δ) mechanisms, in (0, 1). None means pure ε.
+    bounds : Bounds, optional
+        Public ranges of the data. End-to-end mechanisms require them.
+    mechanism : {"dp-aff", "moments", "output", "published"}
+        In this version only ``"published"`` is available: Laplace noise on the coefficients, with the eigenbasis,
+        mean and smoothing parameters taken from the data without noise. It is **not** differentially private.
+    n : int, optional
+        Declared public number of persons; makes the adjacency ``"zero-out"``.
+    adjacency : {"zero-out", "add-remove", "replace"}, optional
+        Default: ``"zero-out"`` where n is declared, else ``"add-remove"``.
+    sensitivity : {"local", "coefficient", "scaled"}
+        Reading of Δ_k in the published scheme: largest L1 change of Θ_k when one person is left out
+        (``"local"``), largest change of a single coefficient (``"coefficient"``), or the latter divided by n
+        (``"scaled"``, the reading that reproduces the published pattern of results).
+    random_state : int, optional
+        Seeded noise, for simulations only: the ledger then says "not for release".
+
+    Raises
+    ------
+    PrivacyError
+        A setting is missing, out of range or unknown. Always raised before any data are read.
+    """
+
+    epsilon: float
+    delta: float | None = None
+    bounds: Bounds | None = None
+    mechanism: str = "dp-aff"
+    n: int | None = None
+    adjacency: str | None = None
+    sensitivity: str = "local"
+    random_state: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
+            raise PrivacyError(f"epsilon must be a number above 0, got {self.epsilon!r}")
+        if not math.isfinite(self.epsilon):
+            raise PrivacyError(f"epsilon must be finite, got {self.epsilon!r}")
+        if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
+            raise PrivacyError(f"delta must lie between 0 and 1, or be None for pure epsilon, got {self.delta!r}")
+        for name, allowed in (("mechanism", MECHANISMS), ("sensitivity", SENSITIVITIES)):
+            if getattr(self, name) not in allowed:
+                raise PrivacyError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.adjacency is not None and self.adjacency not in ADJACENCIES:
+            raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
+        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1):
+            raise PrivacyError(f"n must be a positive integer, the declared number of persons, got {self.n!r}")
+        if self.bounds is not None and not isinstance(self.bounds, Bounds):
+            raise PrivacyError(f"bounds must be a Bounds, got {type(self.bounds).__name__}")
+
+    def require_available(self) -> None:
+        """Refuse a mechanism that this version does not have.
+
+        Raises
+        ------
+        PrivacyError
+            The mechanism is not available yet.
+        """
+        if self.mechanism not in AVAILABLE:
+            raise PrivacyError(
+                f"mechanism must be one of {', '.join(AVAILABLE)} in this version, got {self.mechanism!r}, "
+                "which is planned and not built yet; no data were read and nothing was spent"
+            )

@@ -1,0 +1,7 @@
+"""Functional regression estimators, in the style of scikit-learn."""
+
+from __future__ import annotations
+
+from fdadp.regression.additive import AdditiveFunctionOnFunction
+
+__all__ = ["AdditiveFunctionOnFunction"]

@@ -1,0 +1,69 @@
+"""Missing values and irregular curves: fill the gaps of each curve, leave what was observed as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fdadp._typing import FloatArray
+from fdadp.curves import Curves, check_finite
+from fdadp.fpca import FPCA, Eigenbasis
+from fdadp.smoothing import smooth_curves
+
+__all__ = ["MissingValues"]
+
+
+class MissingValues:
+    """The treatment of missing values that a model was fitted with.
+
+    Parameters
+    ----------
+    how : {"raise", "smooth", "fpca"}
+        ``"smooth"``: penalised B-splines, curve by curve. ``"fpca"``: conditional expectation under an FPCA for sparse
+        curves (Yao, Müller & Wang 2005, doi:10.1198/016214504000001745), for X that of the training curves.
+    x_basis : Eigenbasis, optional
+        Of X, where it was fitted.
+    """
+
+    def __init__(self, how: str, x_basis: Eigenbasis | None = None) -> None:
+        self.how = how
+        self.x_basis = x_basis
+
+    def fit_x(self, x: Curves) -> Curves:
+        """Return the training predictors without gaps; remember what new curves will need."""
+        if self.how == "fpca" and np.isnan(x.values).any():
+            self.x_basis = _sparse_basis(x)
+        return self.complete_x(x)
+
+    def complete_x(self, x: Curves) -> Curves:
+        """Return predictor curves without gaps."""
+        return self._complete(x, self.x_basis, "X")
+
+    def complete_y(self, y: Curves) -> Curves:
+        """Return the training responses without gaps."""
+        basis = _sparse_basis(y) if self.how == "fpca" and np.isnan(y.values).any() else None
+        return self._complete(y, basis, "Y")
+
+    def _complete(self, curves: Curves, basis: Eigenbasis | None, name: str) -> Curves:
+        gaps = np.isnan(curves.values)
+        rows = gaps.any(axis=1)
+        if self.how == "raise" or not rows.any():
+            check_finite(curves, name)
+            return curves
+        part = curves.values[rows]
+        if basis is None:
+            filled = smooth_curves(part, curves.grid)
+        else:
+            on_grid = basis if np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)
+            filled = on_grid.reconstruct(on_grid.conditional_scores(part))
+        values: FloatArray = curves.values.copy()
+        values[rows] = np.where(gaps[rows], filled, part)
+        complete = replace(curves, values=values)
+        check_finite(complete, name)
+        return complete
+
+
+def _sparse_basis(curves: Curves) -> Eigenbasis:
+    basis: Eigenbasis = FPCA(n_components=0.99, method="sc").fit(curves.values, curves.grid).basis_
+    return basis

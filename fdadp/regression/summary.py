@@ -1,0 +1,56 @@
+"""Summary tables of a fit, as statsmodels' ``Summary`` (text, HTML, LaTeX)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+
+if TYPE_CHECKING:
+    from fdadp.regression.additive import AdditiveFunctionOnFunction
+
+__all__ = ["summarise"]
+
+
+def summarise(model: AdditiveFunctionOnFunction) -> Summary:
+    """Build the tables: the fit as a whole, its components, and the ledger's first line where there is one."""
+    criterion = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
+    low, high = model.x_range_
+    facts = [
+        ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
+        ("Grid of X", _grid(model.s_), "Grid of Y", _grid(model.t_)),
+        ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.n_basis_x} x {model.n_basis_s}"),
+        ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
+        ("Smoothing", criterion, "Total edf", f"{model.edf_.sum():.2f}"),
+    ]
+    rows = [
+        (f"{k + 1}", f"{100 * share:.1f} %", f"{edf:.2f}", f"{sp[0]:.4g}", f"{sp[1]:.4g}", f"{score:.6g}")
+        for k, (share, edf, sp, score) in enumerate(
+            zip(
+                model.explained_variance_ratio_,
+                model.edf_,
+                model.smoothing_parameters_,
+                model.criterion_,
+                strict=True,
+            )
+        )
+    ]
+    score = "GCV" if model.smoothing == "gcv" else "-REML"
+    result = Summary()
+    result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
+    result.tables.append(
+        SimpleTable(rows, headers=["component", "variance of Y", "edf", "lambda x", "lambda s", score])
+    )
+    if model.ledger_ is None:
+        result.add_extra_txt(["Fitted without privacy: do not release."])
+    else:
+        result.add_extra_txt([model.ledger_.headline])
+    return result
+
+
+def _grid(grid: object) -> str:
+    import numpy as np
+
+    points = np.asarray(grid)
+    return f"{points.size} points on [{points[0]:.4g}, {points[-1]:.4g}]"

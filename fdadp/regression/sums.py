@@ -1,0 +1,184 @@
+"""From training curves to sums over them: the only place where a fit without privacy sees the curves.
+
+Curves come in chunks of (X, Y). One pass finds the range of X, which fixes the basis; a second one adds up the
+moments of (feature row, response curve). Everything after that is computed from :class:`TrainingSums`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fdadp._typing import FloatArray
+from fdadp.curves import Curves, as_curves, check_finite
+from fdadp.design import FeatureMap
+from fdadp.errors import InputError
+from fdadp.moments import Moments
+from fdadp.tensor import Margin, TensorProduct
+
+__all__ = ["Chunks", "TrainingSums", "add_up", "range_of"]
+
+ROWS_PER_CHUNK = 8192
+
+
+class Chunks:
+    """Pairs (X, Y) of curves that can be gone through more than once.
+
+    Parameters
+    ----------
+    source : sequence or callable
+        A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
+        :func:`fdadp.curves.as_curves` reads them.
+    s, t : array_like or None
+        Grids of X and Y.
+    progress : bool or "auto"
+        Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]],
+        s: Any = None,
+        t: Any = None,
+        progress: bool | str = "auto",
+    ) -> None:
+        if not callable(source) and isinstance(source, Iterator):
+            raise InputError(
+                "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
+                f"(the data are read twice), got a one-way {type(source).__name__}"
+            )
+        self._source = source
+        self._grids = (s, t)
+        self._progress = progress
+
+    @classmethod
+    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Chunks:
+        """Chunks of curves held in memory."""
+
+        def pieces() -> Iterator[tuple[Curves, Curves]]:
+            for start in range(0, len(x), ROWS_PER_CHUNK):
+                rows = slice(start, start + ROWS_PER_CHUNK)
+                yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
+
+        return cls(pieces, progress=progress)
+
+    def read(self, what: str) -> Iterator[tuple[Curves, Curves]]:
+        """Go through the checked chunks once, with a progress bar labelled `what`.
+
+        Raises
+        ------
+        InputError
+            No chunks, chunks that differ in their grids, X and Y of different n, or a value that is not finite.
+        """
+        source = self._source() if callable(self._source) else self._source
+        bar = tqdm(
+            source,
+            desc=what,
+            unit="chunk",
+            disable=None if self._progress is True else not self._progress,
+            delay=2.0 if self._progress == "auto" else 0.0,
+            leave=False,
+        )
+        n = 0
+        first: tuple[Curves, Curves] | None = None
+        for item in bar:
+            try:
+                x_data, y_data = item
+            except (TypeError, ValueError) as exc:
+                raise InputError(f"each chunk must be a pair (X, Y), got {type(item).__name__}") from exc
+            x = as_curves(x_data, self._grids[0], name="X")
+            y = as_curves(y_data, self._grids[1], name="Y")
+            if len(x) != len(y):
+                raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+            check_finite(x, "X", first=n)
+            check_finite(y, "Y", first=n)
+            first = first or (x, y)
+            for name, now, then in (("X", x, first[0]), ("Y", y, first[1])):
+                if not np.array_equal(now.grid, then.grid):
+                    raise InputError(
+                        f"all chunks of {name} must have the grid of the first one, got another at row {n}"
+                    )
+            n += len(x)
+            yield x, y
+        if first is None:
+            raise InputError("chunks must hold at least one pair (X, Y), got none")
+
+
+def range_of(chunks: Chunks) -> tuple[float, float]:
+    """Smallest and largest value of X.
+
+    Raises
+    ------
+    InputError
+        X is constant.
+    """
+    low, high = np.inf, -np.inf
+    for x, _ in chunks.read("range of X"):
+        low, high = min(low, float(x.values.min())), max(high, float(x.values.max()))
+    if not low < high:
+        raise InputError(f"X must vary, got the constant {low:g} everywhere")
+    return low, high
+
+
+@dataclass(frozen=True)
+class TrainingSums:
+    """All that is kept of the training curves.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of the rows (Z_i, Y_i): raw feature row, then the response on its grid.
+    x_basis_sums : ndarray of shape (S, n_basis_x)
+        ``Σ_i B_l(X_i(s_j))``, from which the surface is centred.
+    smooth : TensorProduct
+    features : FeatureMap
+    t : ndarray of shape (T,)
+    """
+
+    moments: Moments
+    x_basis_sums: FloatArray
+    smooth: TensorProduct
+    features: FeatureMap
+    t: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        """Length of a raw feature row."""
+        return self.features.n_features
+
+    @property
+    def y(self) -> Moments:
+        """Moments of the response curves alone."""
+        p = self.n_features
+        return Moments(self.moments.n, self.moments.mean[p:], self.moments.scatter[p:, p:])
+
+
+def add_up(chunks: Chunks, x_margin: Margin, s_margin: Margin, weights: FloatArray) -> TrainingSums:
+    """Add up the training curves in one pass.
+
+    Parameters
+    ----------
+    chunks : Chunks
+    x_margin, s_margin : Margin
+        Bases over the values of X and over its grid.
+    weights : ndarray of shape (S,)
+        Quadrature weights on the grid of X.
+    """
+    features: FeatureMap | None = None
+    moments: Moments | None = None
+    basis_sums: Any = 0.0
+    row_norm = 0.0
+    t = np.empty(0)
+    for x, y in chunks.read("sums over curves"):
+        features = features or FeatureMap(x_margin.basis, s_margin.basis, x.grid, weights)
+        rows = np.hstack((features.rows(x.values), y.values))
+        moments = (moments or Moments.zeros(rows.shape[1])).add(rows)
+        basis_sums = basis_sums + features.basis_sums(x.values)
+        row_norm = max(row_norm, features.largest_row_sum(x.values, x_margin.to_raw, s_margin.to_raw))
+        t = y.grid
+    assert features is not None and moments is not None  # read() refuses an empty source
+    return TrainingSums(moments, basis_sums, TensorProduct(x_margin, s_margin, row_norm), features, t)
