@@ -78,7 +78,8 @@ def coverage(Y: CurveData, lower: CurveData, upper: CurveData) -> float:
     if len(crossed):
         i, j = (int(b) for b in crossed[0])
         raise InputError(
-            f"lower must not exceed upper, got {low.values[i, j]:g} > {high.values[i, j]:g} in curve {i} at position {j}"
+            f"lower must not exceed upper, got {low.values[i, j]:g} > {high.values[i, j]:g} "
+            f"in curve {i} at position {j}"
         )
     return float(np.mean((low.values <= observed.values) & (observed.values <= high.values)))
 

@@ -116,7 +116,7 @@ def simulate_affr(
     >>> sim.surface(x=[-1.0, 0.0, 1.0], s=[0.5], t=[0.0, 1.0]).shape
     (3, 1, 2)
     """
-    if isinstance(scenario, bool) or scenario not in SCENARIOS:
+    if isinstance(scenario, bool) or not isinstance(scenario, int | np.integer) or scenario not in SCENARIOS:
         raise InputError(f"scenario must be 1, 2 or 3, got {scenario!r}")
     n, size = check_size(n, "n", 1), check_size(n_points, "n_points", 3)
     x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")

@@ -114,4 +114,4 @@ def degrees_minutes(coordinate: FloatArray) -> FloatArray:
     size = np.abs(coordinate)
     degrees = np.floor(size)
     minutes = np.rint((size - degrees) * 100)  # 0.34 is not exact in binary
-    return np.copysign(degrees + minutes / 60, coordinate)
+    return np.asarray(np.copysign(degrees + minutes / 60, coordinate))

@@ -265,6 +265,6 @@ def _from_r(study: _Study, frame: dict[str, Any]) -> Columns:
             raise FileFormatError(f"{study.name} must have a column {r_name}, got {', '.join(map(str, frame))}")
         column = frame[r_name]
         if isinstance(column, np.ma.MaskedArray):  # integers with NA
-            column = column.astype(np.float64).filled(np.nan)
+            column = np.where(np.ma.getmaskarray(column), np.nan, column.data)
         columns[name] = np.asarray(column)
     return columns
