@@ -1,0 +1,23 @@
+"""Data sets: CanadianWeather is bundled, others are found or downloaded, simulators return the truth."""
+
+from __future__ import annotations
+
+from fdadp.datasets._affr import simulate_affr
+from fdadp.datasets._canadian import load_canadian_weather
+from fdadp.datasets._container import FunctionalDataset, WeatherDataset
+from fdadp.datasets._cosine import simulate_cosine
+from fdadp.datasets._lip import load_lip_emg
+from fdadp.datasets._simulate import SimulatedCurves
+from fdadp.datasets._tracts import load_dti, load_dti2
+
+__all__ = [
+    "FunctionalDataset",
+    "SimulatedCurves",
+    "WeatherDataset",
+    "load_canadian_weather",
+    "load_dti",
+    "load_dti2",
+    "load_lip_emg",
+    "simulate_affr",
+    "simulate_cosine",
+]

@@ -1,0 +1,160 @@
+"""Lip EMG: muscle activity and lower-lip acceleration in speech. Never bundled (no licence stated)."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fdadp.datasets._container import FunctionalDataset, make_curves
+from fdadp.datasets._content import Columns
+from fdadp.datasets._download import download
+from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
+from fdadp.errors import FileFormatError, InputError
+
+__all__ = ["load_lip_emg"]
+
+RECORDS, POINTS, DURATION = 32, 501, 0.69
+
+# Made with content_sha256 from lip_emg_emg.csv.gz and lip_emg_lipacc.csv.gz (HisFunLiM, below).
+SHA256 = "46952f9edbe93cf882b52dcf223700a466146f07cae36125b72fec53a76891ed"
+
+RAW = {"emg": "EMG.dat", "lipacc": "LipAcc.dat"}
+SITES = (
+    "https://raw.githubusercontent.com/caojiguo/HisFunLiM/59a39952e68d6b61b339998d867a37dcfc8098ae/speech/",
+    "http://www.stats.ox.ac.uk/~silverma/fdacasebook/",
+)
+"""The code of a paper that uses the data, at a fixed commit; and the site of the book, which may be gone."""
+
+SOURCE = (
+    "32 records of an utterance ('Say bob again'). N. Malfait & J. O. Ramsay (2003), The historical functional "
+    "linear model, Canad. J. Statist. 31:115-128; J. O. Ramsay & B. W. Silverman (2002), "
+    "Applied Functional Data Analysis, Springer, chapter 10. Files: GitHub caojiguo/HisFunLiM, speech/. "
+    "No licence is stated."
+)
+
+
+def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bool = True) -> FunctionalDataset:
+    """EMG of a lip muscle and acceleration of the lower lip, 32 records over 0.69 s.
+
+    The data are not part of fdadp and in no R package. They are looked for in the folder ``FDADP_DATA`` (default:
+    ``../shared/data`` beside the repository) as ``lip_emg_emg.csv.gz`` and ``lip_emg_lipacc.csv.gz``, there and in
+    ``LIP_DATA_DIR`` as ``EMG.dat`` and ``LipAcc.dat`` (one record a column), and then downloaded. Whatever is
+    found has to have the published values (a checksum of the decoded numbers).
+
+    Parameters
+    ----------
+    n_points : int
+        Points per curve, evenly thinned: 501 (default) or a number with 500 / (n_points - 1) whole, e.g. 101
+        for every fifth point.
+    as_frame : bool
+        Return the curves as data frames (default: ``FDataGrid``).
+    download : bool
+        Whether the internet may be asked.
+
+    Returns
+    -------
+    FunctionalDataset
+        ``X``: EMG (32, n_points); ``Y``: acceleration (32, n_points), both over time in seconds, 0 to 0.69;
+        ``covariates``: the record's number; ``groups``: None, as the files do not say who speaks;
+        ``units``; ``source``.
+
+    Raises
+    ------
+    MissingDataError
+        Found nowhere; the message names the places searched.
+    FileFormatError
+        The file in ``FDADP_DATA`` or ``LIP_DATA_DIR`` is something else.
+    InputError
+        `n_points` does not thin 501 points evenly.
+
+    Notes
+    -----
+    The download could not be tried against the live sites when this was written; it is tested with a server on
+    the same machine. Whether the book's site has the same values is unknown; the checksum decides.
+
+    References
+    ----------
+    Malfait, N. and Ramsay, J. O. (2003). The historical functional linear model. *Canad. J. Statist.*
+    31:115-128.
+    """
+    if isinstance(n_points, bool) or not isinstance(n_points, int | np.integer) or n_points < 2:
+        raise InputError(f"n_points must be a whole number from 2 to {POINTS}, got {n_points!r}")
+    step, rest = divmod(POINTS - 1, n_points - 1)
+    if rest:
+        raise InputError(
+            f"n_points must thin {POINTS} points evenly: {POINTS - 1} / (n_points - 1) must be whole, got {n_points}"
+        )
+    columns = find_data(
+        "Lip EMG",
+        _places(download),
+        SHA256,
+        "Put EMG.dat and LipAcc.dat into a folder and set LIP_DATA_DIR to it, or the two lip_emg_*.csv.gz and set "
+        "FDADP_DATA, or allow the download (download=True).",
+    )
+    time = np.linspace(0.0, DURATION, POINTS)[::step]
+    covariates = pd.DataFrame({"record": np.arange(1, RECORDS + 1)}, index=pd.RangeIndex(RECORDS))
+    index = covariates.index if as_frame else None
+    return FunctionalDataset(
+        name="Lip EMG",
+        X=make_curves(columns["emg"][:, ::step], time, name="EMG", argument="time", index=index),
+        Y=make_curves(columns["lipacc"][:, ::step], time, name="lip acceleration", argument="time", index=index),
+        covariates=covariates,
+        groups=None,
+        units={
+            "X": "EMG activity (unit not stated in the source)",
+            "Y": "acceleration of the lower lip (unit not stated in the source)",
+            "time": "seconds",
+        },
+        source=SOURCE,
+    )
+
+
+def _places(online: bool) -> list[Place]:
+    label = data_dir_label()
+    places = [
+        Place(f"lip_emg_emg.csv.gz and lip_emg_lipacc.csv.gz in {label}", partial(_from_csv, data_dir()), own=True),
+        Place(f"EMG.dat and LipAcc.dat in {label}", partial(_from_folder, data_dir()), own=True),
+    ]
+    if raw := os.environ.get("LIP_DATA_DIR"):
+        places.append(Place(f"EMG.dat and LipAcc.dat in {raw} (LIP_DATA_DIR)", partial(_from_folder, raw), own=True))
+    else:
+        places.append(Place("LIP_DATA_DIR (not set)", lambda: None))
+    if online:
+        for site in SITES:
+            read = partial(download, [site + file for file in RAW.values()], _from_raw, SHA256)
+            places.append(Place(f"{site} (EMG.dat, LipAcc.dat)", read))
+    return places
+
+
+def _from_csv(folder: Path) -> Columns | None:
+    paths = {block: folder / f"lip_emg_{block}.csv.gz" for block in RAW}
+    if not all(path.is_file() for path in paths.values()):
+        return None
+    try:
+        return {b: pd.read_csv(p, index_col="record").to_numpy(dtype=np.float64) for b, p in paths.items()}
+    except (ValueError, EOFError, OSError) as exc:
+        named = " and ".join(map(str, paths.values()))
+        raise FileFormatError(f"{named} must be gzip-compressed CSV, one record a row, got {exc}") from exc
+
+
+def _from_folder(folder: str | Path) -> Columns | None:
+    paths = [Path(folder) / file for file in RAW.values()]
+    return _from_raw(paths) if all(path.is_file() for path in paths) else None
+
+
+def _from_raw(paths: list[Path]) -> Columns:
+    """Read EMG.dat and LipAcc.dat: one record a column, one time point a row, blanks between."""
+    columns = {}
+    for block, path in zip(RAW, paths, strict=True):
+        try:
+            columns[block] = np.loadtxt(path, dtype=np.float64, ndmin=2).T
+        except (ValueError, UnicodeDecodeError) as exc:
+            raise FileFormatError(f"{path} must be {POINTS} rows of {RECORDS} numbers, got {exc}") from exc
+        if columns[block].shape != (RECORDS, POINTS):
+            got = " x ".join(map(str, columns[block].T.shape))
+            raise FileFormatError(f"{path} must be {POINTS} rows of {RECORDS} numbers, got {got}")
+    return columns

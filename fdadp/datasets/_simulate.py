@@ -1,0 +1,190 @@
+"""Simulated pairs of curves of which the truth is known: ``Y(t) = mean(t) + ∫ F{X(s), s, t} ds + error``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.quadrature import quadrature_weights
+
+__all__ = ["Part", "SimulatedCurves", "Truth", "check_number", "check_size", "simulate"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One summand ``G(x, s) h(t)`` of a surface, with the mean of ``∫ G{X(s), s} ds`` over the curves."""
+
+    predictor: Callable[[FloatArray, FloatArray], FloatArray]
+    response: Callable[[FloatArray], FloatArray]
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The true model: ``F = Σ_p G_p(x, s) h_p(t) / scale`` and the mean function.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    baseline : callable
+        t -> the mean of E[Y | X] over the curves.
+    scale : float
+        What the surface is divided by.
+    """
+
+    parts: tuple[Part, ...]
+    baseline: Callable[[FloatArray], FloatArray]
+    scale: float = 1.0
+
+    def mean(self, t: FloatArray) -> FloatArray:
+        """``E[Y(t) | X] - ∫ F{X(s), s, t} ds``: the baseline, less the mean of the integral."""
+        offset = sum((part.offset * part.response(t) for part in self.parts), np.zeros_like(t))
+        return np.asarray(self.baseline(t) - offset / self.scale)
+
+    def surface(self, x: FloatArray, s: FloatArray, t: FloatArray) -> FloatArray:
+        """``F`` on the product grid: (len(x), len(s), len(t))."""
+        grid = np.zeros((x.size, s.size, t.size))
+        for part in self.parts:
+            grid += part.predictor(x[:, None], s[None, :])[:, :, None] * part.response(t)
+        return grid / self.scale
+
+    def signal(self, x: FloatArray, s: FloatArray, t: FloatArray, weights: FloatArray) -> FloatArray:
+        """``∫ F{X_i(s), s, t} ds`` for curves x (n, S): (n, T), by the quadrature `weights` (S,)."""
+        total = np.zeros((x.shape[0], t.size))
+        for part in self.parts:
+            total += (part.predictor(x, s) @ weights)[:, None] * part.response(t)
+        return total / self.scale
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedCurves:
+    """Simulated curves with the truth.
+
+    Attributes
+    ----------
+    X, Y : FDataGrid
+        What is observed, noise included: (n, S) and (n, T), here on the same even grid of [0, 1].
+    X_true : ndarray of shape (n, S)
+        Predictors without noise.
+    mean_function : ndarray of shape (n, T)
+        E[Y | X_true]: ``mean(t)`` plus the trapezoidal integral of the surface along `X_true`.
+    s, t : ndarray of shape (S,), (T,)
+        The grids.
+    name : str
+    seed : int, SeedSequence or Generator
+        As given.
+    """
+
+    X: Any
+    Y: Any
+    X_true: FloatArray
+    mean_function: FloatArray
+    s: FloatArray
+    t: FloatArray
+    name: str
+    seed: Any
+    _truth: Truth = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<SimulatedCurves {self.name}: {len(self.X_true)} pairs on {len(self.s)} points, seed={self.seed}>"
+
+    def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
+        """Return the true F on a product grid.
+
+        Parameters
+        ----------
+        x, s, t : array_like, one-dimensional
+            Values of the predictor, its argument and the response's argument.
+
+        Returns
+        -------
+        ndarray of shape (len(x), len(s), len(t))
+            Known only up to a function of (s, t) from data: compare differences over x, or centred surfaces.
+
+        Raises
+        ------
+        InputError
+            Not one-dimensional or not numeric.
+        """
+        return self._truth.surface(_axis(x, "x"), _axis(s, "s"), _axis(t, "t"))
+
+    def mean(self, t: ArrayLike) -> FloatArray:
+        """Return what is added to the integral of the surface.
+
+        Parameters
+        ----------
+        t : array_like of shape (T,)
+
+        Returns
+        -------
+        ndarray of shape (T,)
+            ``mean_function = mean(t) + Σ_j w_j F{X_true(s_j), s_j, t}`` with trapezoidal weights on `s`.
+
+        Raises
+        ------
+        InputError
+            Not one-dimensional or not numeric.
+        """
+        return self._truth.mean(_axis(t, "t"))
+
+
+def simulate(
+    truth: Truth,
+    x_true: FloatArray,
+    rng: np.random.Generator,
+    *,
+    errors: Callable[[FloatArray, int, np.random.Generator], FloatArray],
+    white_noise: float,
+    x_noise: float,
+    name: str,
+    seed: Any,
+) -> SimulatedCurves:
+    """Draw the responses for given predictors, then the noise of the predictors (in this order)."""
+    from skfda import FDataGrid
+
+    n, size = x_true.shape
+    grid = np.linspace(0.0, 1.0, size)
+    mean_function = truth.mean(grid) + truth.signal(x_true, grid, grid, quadrature_weights(grid))
+    y = mean_function + errors(grid, n, rng) + white_noise * rng.normal(size=(n, size))
+    x = x_true + x_noise * rng.normal(size=(n, size))
+    return SimulatedCurves(
+        X=FDataGrid(x, grid_points=grid, dataset_name=name, argument_names=("s",), coordinate_names=("X",)),
+        Y=FDataGrid(y, grid_points=grid, dataset_name=name, argument_names=("t",), coordinate_names=("Y",)),
+        X_true=x_true,
+        mean_function=mean_function,
+        s=grid,
+        t=grid,
+        name=name,
+        seed=seed,
+        _truth=truth,
+    )
+
+
+def check_size(value: Any, name: str, least: int) -> int:
+    """Return `value` as an int of at least `least`, else raise InputError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_number(value: Any, name: str) -> float:
+    """Return `value` as a finite float of at least 0, else raise InputError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < math.inf:
+        raise InputError(f"{name} must be a number >= 0, got {value!r}")
+    return float(value)
+
+
+def _axis(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        axis = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be numeric, got {values!r}") from exc
+    if axis.ndim != 1:
+        raise InputError(f"{name} must be one-dimensional, got shape {axis.shape}")
+    return axis

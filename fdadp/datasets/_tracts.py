@@ -1,0 +1,270 @@
+"""DTI and DTI2: diffusion-tensor tract profiles of people with multiple sclerosis. Never bundled (GPL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from fdadp.datasets._container import FunctionalDataset, make_curves
+from fdadp.datasets._content import Columns
+from fdadp.datasets._download import download
+from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data, r_libraries
+from fdadp.errors import FileFormatError, InputError
+
+__all__ = ["load_dti", "load_dti2"]
+
+Complete = Literal["both", "cca", "rcst", "none"]
+Visit = Literal["all", "first"]
+
+BLOCKS = {"cca": 93, "rcst": 55}
+"""Curves of a scan and their numbers of points."""
+
+CRAN = "https://cran.r-project.org/src/contrib/"
+TARBALLS = (f"{CRAN}refund_0.1-38.tar.gz", f"{CRAN}Archive/refund/refund_0.1-38.tar.gz")
+"""refund 0.1-38, while it is the current version and after it has been archived."""
+
+ACKNOWLEDGEMENT = (
+    "R package refund 0.1-38 (GPL >= 2). If used in written work, its authors ask for: 'The MRI/DTI data were "
+    "collected at Johns Hopkins University and the Kennedy-Krieger Institute'."
+)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """What differs between the two data sets."""
+
+    name: str
+    person: str
+    scalars: tuple[str, ...]
+    # Made with content_sha256 from dti.csv.gz and dti2.csv.gz, which were exported from refund 0.1-38.
+    sha256: str
+    units: dict[str, str]
+    source: str
+
+
+DTI = _Study(
+    name="DTI",
+    person="ID",
+    scalars=("ID", "visit", "visit_time", "Nscans", "case", "sex", "pasat"),
+    sha256="089ed4b5986e73adff56a68169a0fc1b178c5b7547a573b82dc46beb4d345476",
+    units={
+        "X": "fractional anisotropy along the corpus callosum",
+        "Y": "fractional anisotropy along the right corticospinal tract (some values exceed 1 in the source)",
+        "argument": "relative position along the tract, 0 to 1",
+        "visit_time": "days since the first visit",
+        "pasat": "points of the Paced Auditory Serial Addition Test, 0 to 60",
+    },
+    source="Goldsmith, Bobb, Crainiceanu, Caffo & Reich (2011), J. Comput. Graph. Statist. 20:830-851; Goldsmith, "
+    f"Crainiceanu, Caffo & Reich (2012), J. R. Stat. Soc. C 61:453-469. {ACKNOWLEDGEMENT}",
+)
+DTI2 = _Study(
+    name="DTI2",
+    person="id",
+    scalars=("id", "visit", "pasat"),
+    sha256="f26f1326673086db3fc915d60bf7ddbdf73ca10784892fe9fd58a8f76a157c3d",
+    units={
+        "X": "mean diffusivity along the corpus callosum (unit not given in the source)",
+        "Y": "parallel diffusivity along the right corticospinal tract (unit not given in the source)",
+        "argument": "relative position along the tract, 0 to 1",
+        "pasat": "points of the Paced Auditory Serial Addition Test, 0 to 60",
+    },
+    source=f"Swihart, Goldsmith & Crainiceanu (2014), Technometrics 56:483-493. {ACKNOWLEDGEMENT}",
+)
+
+
+def load_dti2(
+    *, visit: Visit = "all", complete: Complete = "both", as_frame: bool = False, download: bool = True
+) -> FunctionalDataset:
+    """Tract profiles of 100 people with multiple sclerosis, 340 scans (DTI2 of R's ``refund``).
+
+    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default:
+    ``../shared/data`` beside the repository) as ``dti2.csv.gz`` or ``refund_*.tar.gz``, in R's libraries
+    (an installed ``refund``; R is not started), and then downloaded from CRAN. Whatever is found has to have
+    the published values (a checksum of the decoded numbers).
+
+    Parameters
+    ----------
+    visit : {"all", "first"}
+        All scans, or of each person the first scan that is complete.
+    complete : {"both", "cca", "rcst", "none"}
+        Which curves must have no missing value. ``"both"`` leaves 229 scans of 95 people;
+        ``"none"`` keeps all, missing values as NaN.
+    as_frame : bool
+        Return the curves as data frames (default: ``FDataGrid``).
+    download : bool
+        Whether the internet may be asked.
+
+    Returns
+    -------
+    FunctionalDataset
+        ``X``: corpus callosum (n, 93); ``Y``: right corticospinal tract (n, 55), both on even grids of
+        [0, 1]; ``covariates``: id, visit, pasat; ``groups``: id, the person, of whom there are several
+        scans: a privacy guarantee has to protect people, not scans; ``units``; ``source``.
+
+    Raises
+    ------
+    MissingDataError
+        Found nowhere; the message names the places searched.
+    FileFormatError
+        The file in ``FDADP_DATA`` is something else.
+    InputError
+        Unknown `visit` or `complete`.
+
+    Notes
+    -----
+    The download could not be tried against CRAN itself when this was written; it is tested with a
+    server on the same machine.
+
+    References
+    ----------
+    Swihart, B. J., Goldsmith, J. and Crainiceanu, C. M. (2014). Restricted likelihood ratio tests for
+    functional effects in the functional linear model. *Technometrics* 56:483-493.
+    """
+    return _load(DTI2, visit, complete, as_frame, download)
+
+
+def load_dti(
+    *, visit: Visit = "all", complete: Complete = "both", as_frame: bool = False, download: bool = True
+) -> FunctionalDataset:
+    """Tract profiles of 100 people with multiple sclerosis and 42 controls, 382 scans (DTI of R's ``refund``).
+
+    Found as :func:`load_dti2` describes (``dti.csv.gz``).
+
+    Parameters
+    ----------
+    visit : {"all", "first"}
+        All scans, or of each person the first scan that is complete.
+    complete : {"both", "cca", "rcst", "none"}
+        Which curves must have no missing value: ``"both"`` leaves 255 scans, ``"cca"`` 376, ``"rcst"`` 257;
+        ``"none"`` keeps all 382, missing values as NaN.
+    as_frame : bool
+        Return the curves as data frames (default: ``FDataGrid``).
+    download : bool
+        Whether the internet may be asked.
+
+    Returns
+    -------
+    FunctionalDataset
+        ``X``: corpus callosum (n, 93); ``Y``: right corticospinal tract (n, 55), both on even grids of
+        [0, 1]; ``covariates``: ID, visit, visit_time (days), Nscans, case (1: multiple sclerosis), sex, pasat
+        (NaN for controls); ``groups``: ID, the person; ``units``; ``source``.
+
+    Raises
+    ------
+    MissingDataError, FileFormatError, InputError
+        As :func:`load_dti2`.
+
+    Notes
+    -----
+    As in :func:`load_dti2`, the download is tested only with a server on the same machine.
+
+    References
+    ----------
+    Goldsmith, J., Bobb, J., Crainiceanu, C. M., Caffo, B. and Reich, D. (2011). Penalized functional regression.
+    *J. Comput. Graph. Statist.* 20:830-851. doi:10.1198/jcgs.2010.10007
+    """
+    return _load(DTI, visit, complete, as_frame, download)
+
+
+def _load(study: _Study, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
+    for argument, value, choices in (
+        ("visit", visit, ("all", "first")),
+        ("complete", complete, ("both", "cca", "rcst", "none")),
+    ):
+        if value not in choices:
+            raise InputError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    columns = find_data(
+        study.name,
+        _places(study, online),
+        study.sha256,
+        f"Put {study.name.lower()}.csv.gz or refund_0.1-38.tar.gz into a folder and set FDADP_DATA to it, "
+        "or install refund in R, or allow the download (download=True).",
+    )
+    wanted = {"both": ("cca", "rcst"), "cca": ("cca",), "rcst": ("rcst",), "none": ()}[complete]
+    keep = np.ones(len(columns[study.person]), dtype=bool)
+    for block in wanted:
+        keep &= ~np.isnan(columns[block]).any(axis=1)
+    rows = np.flatnonzero(keep)
+    if visit == "first":  # rows of a person are in the order of the visits
+        rows = rows[~pd.Series(columns[study.person][rows]).duplicated().to_numpy()]
+    covariates = pd.DataFrame({name: columns[name][rows] for name in study.scalars}, index=pd.Index(rows))
+    curves = {
+        block: make_curves(
+            columns[block][rows],
+            np.linspace(0.0, 1.0, points),
+            name=block,
+            argument="position",
+            index=covariates.index if as_frame else None,
+        )
+        for block, points in BLOCKS.items()
+    }
+    return FunctionalDataset(
+        name=study.name,
+        X=curves["cca"],
+        Y=curves["rcst"],
+        covariates=covariates,
+        groups=columns[study.person][rows],
+        units=study.units,
+        source=study.source,
+    )
+
+
+def _places(study: _Study, online: bool) -> list[Place]:
+    own, label = data_dir(), data_dir_label()
+    places = [Place(f"{study.name.lower()}.csv.gz in {label}", partial(_from_csv, study, own), own=True)]
+    tarballs = sorted(own.glob("refund_*.tar.gz"))
+    places += [Place(str(tarball), partial(_from_tarball, study, [tarball])) for tarball in tarballs]
+    libraries = r_libraries()
+    places += [Place(f"R package refund in {lib}", partial(_from_library, study, lib)) for lib in libraries]
+    if not libraries:
+        places.append(Place("R libraries (R_LIBS, R RHOME, the usual folders)", lambda: None))
+    if online:
+        fetch = [partial(download, [url], partial(_from_tarball, study), study.sha256) for url in TARBALLS]
+        places += [Place(url, read) for url, read in zip(TARBALLS, fetch, strict=True)]
+    return places
+
+
+def _from_csv(study: _Study, folder: Path) -> Columns | None:
+    path = folder / f"{study.name.lower()}.csv.gz"
+    if not path.is_file():
+        return None
+    try:
+        frame = pd.read_csv(path)
+        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in study.scalars}
+        for block, points in BLOCKS.items():
+            columns[block] = frame[[f"{block}_{j}" for j in range(1, points + 1)]].to_numpy(dtype=np.float64)
+    except (ValueError, KeyError, EOFError, OSError) as exc:
+        raise FileFormatError(f"{path} must be a gzip-compressed CSV of {study.name}, got {exc}") from exc
+    return columns
+
+
+def _from_tarball(study: _Study, paths: list[Path]) -> Columns:
+    from fdadp.datasets._rfiles import from_tarball
+
+    return _from_r(study, from_tarball(paths[0], "refund", study.name))
+
+
+def _from_library(study: _Study, library: Path) -> Columns | None:
+    from fdadp.datasets._rfiles import from_library
+
+    frame = from_library(library / "refund", study.name)
+    return None if frame is None else _from_r(study, frame)
+
+
+def _from_r(study: _Study, frame: dict[str, Any]) -> Columns:
+    """Columns of R's data frame, under our names and as plain arrays."""
+    columns = {}
+    for name in (*study.scalars, *BLOCKS):
+        r_name = name.replace("_", ".")  # visit.time
+        if r_name not in frame:
+            raise FileFormatError(f"{study.name} must have a column {r_name}, got {', '.join(map(str, frame))}")
+        column = frame[r_name]
+        if isinstance(column, np.ma.MaskedArray):  # integers with NA
+            column = np.where(np.ma.getmaskarray(column), np.nan, column.data)
+        columns[name] = np.asarray(column)
+    return columns
