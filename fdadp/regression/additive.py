@@ -302,7 +302,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             return np.array(np.broadcast_to(values, (n_components, 2)))
         except (TypeError, ValueError) as exc:
             raise InputError(
-                f"smoothing must be 'reml', 'gcv' or numbers of shape (2,) or ({n_components}, 2), got {self.smoothing!r}"
+                f"smoothing must be 'reml', 'gcv' or numbers of shape (2,) or ({n_components}, 2), "
+                f"got {self.smoothing!r}"
             ) from exc
 
     def _keep(
@@ -358,7 +359,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         length = self.s_[-1] - self.s_[0]
         if abs(x.grid[0] - self.s_[0]) > 1e-6 * length or abs(x.grid[-1] - self.s_[-1]) > 1e-6 * length:
             raise InputError(
-                f"X must lie on the training domain [{self.s_[0]:g}, {self.s_[-1]:g}], got [{x.grid[0]:g}, {x.grid[-1]:g}]"
+                f"X must lie on the training domain [{self.s_[0]:g}, {self.s_[-1]:g}], "
+                f"got [{x.grid[0]:g}, {x.grid[-1]:g}]"
             )
         low, high = self.x_range_
         outside = int(((x.values < low) | (x.values > high)).sum())
