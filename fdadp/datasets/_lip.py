@@ -74,7 +74,8 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     Notes
     -----
     The download could not be tried against the live sites when this was written; it is tested with a server on
-    the same machine. Whether the book's site has the same values is unknown; the checksum decides.
+    the same machine. The two files of the GitHub repository, from a stored copy of it, were read by this code once
+    and have the published values. Whether the book's site has the same is unknown; the checksum decides.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Read data frames out of R's files: ``.rda``, installed packages (``Rdata.rdb``) and source tarballs.
+"""Read data frames out of R's files: ``.rda`` (or ``.RData``), installed packages (``Rdata.rdb``) and source tarballs.
 
 R itself is not needed.
 """
@@ -17,6 +17,9 @@ from fdadp.errors import FileFormatError
 
 __all__ = ["from_library", "from_rda_bytes", "from_tarball"]
 
+ENDINGS = ("RData", "rda", "rdata")
+"""Of the same kind of file; refund 0.1-38 has DTI.RData."""
+
 
 def from_rda_bytes(content: bytes, name: str) -> dict[str, Any]:
     """Return object `name` of an ``.rda`` file; a data frame becomes a dict of its columns.
@@ -26,26 +29,30 @@ def from_rda_bytes(content: bytes, name: str) -> dict[str, Any]:
     FileFormatError
         Not an ``.rda`` file, or without that object.
     """
-    objects = _convert(content, f"{name}.rda")
+    objects = _convert(content, f"R's file of {name}")
     if not isinstance(objects, dict) or name not in objects:
-        raise FileFormatError(f"{name}.rda must hold an object named {name}, got {_names(objects)}")
+        raise FileFormatError(f"R's file of {name} must hold an object of that name, got {_names(objects)}")
     return dict(objects[name])
 
 
 def from_tarball(path: Path, package: str, name: str) -> dict[str, Any]:
-    """Return ``<package>/data/<name>.rda`` of a package's source tarball.
+    """Return ``<package>/data/<name>.RData`` (or ``.rda``) of a package's source tarball.
 
     Raises
     ------
     FileFormatError
         Not a tarball, or without that file.
     """
+    wanted = [f"{package}/data/{name}.{ending}" for ending in ENDINGS]
     try:
         with tarfile.open(path) as tar:
-            member = tar.extractfile(f"{package}/data/{name}.rda")  # read in memory: nothing is unpacked to disk
-            content = member.read() if member else b""
-    except (tarfile.TarError, KeyError, EOFError, zlib.error) as exc:
-        raise FileFormatError(f"{path} must be a tarball with {package}/data/{name}.rda, got {exc}") from exc
+            member = next((m for m in tar if m.isfile() and m.name in wanted), None)
+            file = tar.extractfile(member) if member else None  # read in memory: nothing is unpacked to disk
+            content = file.read() if file else None
+    except (tarfile.TarError, EOFError, zlib.error) as exc:
+        raise FileFormatError(f"{path} must be a tarball with {wanted[0]}, got {exc}") from exc
+    if content is None:
+        raise FileFormatError(f"{path} must be a tarball with {wanted[0]}, got one without it")
     return from_rda_bytes(content, name)
 
 
@@ -65,8 +72,9 @@ def from_library(folder: Path, name: str) -> dict[str, Any] | None:
         The package's files cannot be read.
     """
     data = folder / "data"
-    if (data / f"{name}.rda").is_file():
-        return from_rda_bytes((data / f"{name}.rda").read_bytes(), name)
+    for ending in ENDINGS:
+        if (data / f"{name}.{ending}").is_file():
+            return from_rda_bytes((data / f"{name}.{ending}").read_bytes(), name)
     if not (data / "Rdata.rdx").is_file():
         return None
     index = _convert((data / "Rdata.rdx").read_bytes(), "Rdata.rdx")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from fdadp.datasets._container import FunctionalDataset, make_curves
@@ -118,7 +119,8 @@ def load_dti2(
     Notes
     -----
     The download could not be tried against CRAN itself when this was written; it is tested with a
-    server on the same machine.
+    server on the same machine. The data files of refund 0.1-38, taken from CRAN's mirror on GitHub, were read
+    by this code once, from a tarball and from an installed package, and have the published values.
 
     References
     ----------
@@ -192,7 +194,8 @@ def _load(study: _Study, visit: str, complete: str, as_frame: bool, online: bool
     rows = np.flatnonzero(keep)
     if visit == "first":  # rows of a person are in the order of the visits
         rows = rows[~pd.Series(columns[study.person][rows]).duplicated().to_numpy()]
-    covariates = pd.DataFrame({name: columns[name][rows] for name in study.scalars}, index=pd.Index(rows))
+    scalars = {name: _tidy(columns[name][rows]) for name in study.scalars}
+    covariates = pd.DataFrame(scalars, index=pd.Index(rows))
     curves = {
         block: make_curves(
             columns[block][rows],
@@ -208,10 +211,18 @@ def _load(study: _Study, visit: str, complete: str, as_frame: bool, online: bool
         X=curves["cca"],
         Y=curves["rcst"],
         covariates=covariates,
-        groups=columns[study.person][rows],
+        groups=scalars[study.person],
         units=study.units,
         source=study.source,
     )
+
+
+def _tidy(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Whole numbers as integers and text as objects, whether R or CSV said so."""
+    if column.dtype.kind not in "biuf":
+        return column.astype(object)
+    numbers = column.astype(np.float64)
+    return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
 
 
 def _places(study: _Study, online: bool) -> list[Place]:

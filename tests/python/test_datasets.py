@@ -246,7 +246,7 @@ def shared_outside(name: str) -> Path:
     return DEFAULT_DATA / name
 
 
-def build_tarball(path: Path, name: str, *, change: float = 0.0) -> None:
+def build_tarball(path: Path, name: str, *, change: float = 0.0, ending: str = "RData") -> None:
     """A tarball laid out like refund's, with the data set as R list (R need not be there)."""
     import rdata
 
@@ -258,16 +258,20 @@ def build_tarball(path: Path, name: str, *, change: float = 0.0) -> None:
     rda = path.parent / f"{study.name}.rda"
     rdata.write_rda(rda, {study.name: r_object})
     with tarfile.open(path, "w:gz") as tar:
-        tar.add(rda, arcname=f"refund/data/{study.name}.rda")
+        tar.add(rda, arcname=f"refund/data/{study.name}.{ending}")
     rda.unlink()
 
 
-@pytest.mark.parametrize("name", ["dti", "dti2"])
-def test_tarball_in_the_data_folder(nowhere: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "ending"), [("dti", "RData"), ("dti2", "RData"), ("dti2", "rda")])
+def test_tarball_in_the_data_folder(nowhere: Path, name: str, ending: str) -> None:
     shared_outside(f"{name}.csv.gz")
-    build_tarball(nowhere / "refund_0.1-38.tar.gz", name)
+    build_tarball(nowhere / "refund_0.1-38.tar.gz", name, ending=ending)
     data = getattr(datasets, f"load_{name}")(download=False, complete="none")
     assert len(data.covariates) == {"dti": 382, "dti2": 340}[name]
+    shutil.copy(shared_outside(f"{name}.csv.gz"), nowhere)
+    from_csv = getattr(datasets, f"load_{name}")(download=False, complete="none")
+    pd.testing.assert_frame_equal(data.covariates, from_csv.covariates)
+    assert data.groups.dtype == from_csv.groups.dtype == np.int64
 
 
 def test_download_falls_back_to_the_archive_and_is_kept(
@@ -302,7 +306,7 @@ def test_a_server_that_does_not_answer_is_reported(nowhere: Path, monkeypatch: p
         datasets.load_dti2()
 
 
-@pytest.mark.parametrize("kind", ["rda", "1", "2", "3"])
+@pytest.mark.parametrize("kind", ["RData", "1", "2", "3"])
 def test_installed_refund(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str) -> None:
     """A data frame as R itself writes it: a data file, or a lazy-load data base by each of R's methods."""
     rscript = shutil.which("Rscript")
@@ -315,7 +319,7 @@ def test_installed_refund(nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
         DTI2 <- d[c("id", "visit", "pasat")]
         DTI2$cca <- as.matrix(d[grep("^cca_", names(d))])
         DTI2$rcst <- as.matrix(d[grep("^rcst_", names(d))])
-        if ("{kind}" == "rda") save(DTI2, file = "{data}/DTI2.rda", compress = "xz") else
+        if ("{kind}" == "RData") save(DTI2, file = "{data}/DTI2.RData", compress = "xz") else
           tools:::makeLazyLoadDB(list2env(list(DTI2 = DTI2)), "{data}/Rdata", compress = as.integer("{kind}"))
     """
     subprocess.run([rscript, "-e", code], check=True, capture_output=True, timeout=60)
@@ -334,11 +338,23 @@ def test_lazy_data_base_of_r_itself() -> None:
 
 
 def test_files_that_are_not_rs(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError, match=r"x\.rda must be a file written by R"):
+    with pytest.raises(FileFormatError, match="R's file of x must be a file written by R"):
         _rfiles.from_rda_bytes(b"nonsense", "x")
     (tmp_path / "a.tar.gz").write_bytes(b"nonsense")
-    with pytest.raises(FileFormatError, match=r"a\.tar\.gz must be a tarball with refund/data/DTI.rda"):
+    with pytest.raises(FileFormatError, match=r"a\.tar\.gz must be a tarball with refund/data/DTI\.RData"):
         _rfiles.from_tarball(tmp_path / "a.tar.gz", "refund", "DTI")
+
+
+def test_a_tarball_without_the_file_and_an_rda_without_the_object(tmp_path: Path) -> None:
+    import rdata
+
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz"):
+        pass
+    with pytest.raises(FileFormatError, match="got one without it"):
+        _rfiles.from_tarball(tmp_path / "a.tar.gz", "refund", "DTI")
+    rdata.write_rda(tmp_path / "DTI.rda", {"other": np.ones(2)})
+    with pytest.raises(FileFormatError, match="must hold an object of that name, got other"):
+        _rfiles.from_rda_bytes((tmp_path / "DTI.rda").read_bytes(), "DTI")
 
 
 def test_content_checksum_sees_values_shape_and_gaps_but_not_the_last_bit() -> None:
