@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.interpolate import CubicSpline
 
 from fdadp._typing import FloatArray
@@ -10,6 +11,8 @@ from fdadp.errors import InputError
 from fdadp.fpca._gcv import GcvFit, gcv_fit
 
 __all__ = ["cubic_regression_spline", "raw_covariance", "smooth_covariance"]
+
+BoolArray = npt.NDArray[np.bool_]
 
 
 def raw_covariance(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -86,7 +89,7 @@ def smooth_covariance(
     Raises
     ------
     InputError
-        Products at fewer points than knots, or fewer products than coefficients' unpenalised part.
+        Products at fewer points than knots.
     """
     weights = count.copy()
     np.fill_diagonal(weights, 0.0)
@@ -116,7 +119,7 @@ def smooth_covariance(
     return level + (smooth + smooth.T) / 2, fit
 
 
-def _penalty_scale(design: FloatArray, penalty: FloatArray, used: FloatArray) -> float:
+def _penalty_scale(design: FloatArray, penalty: FloatArray, used: BoolArray) -> float:
     """mgcv's S.scale of a margin: ‖S‖₁ / ‖X‖∞² with X the tensor product design at the used pairs."""
     size = np.abs(design).sum(axis=1)
     largest = float((np.outer(size, size) * used).max())

@@ -95,7 +95,7 @@ class Eigenbasis:
         Raises
         ------
         InputError
-            A curve without any observed point, or with fewer than K of them where the noise variance is 0.
+                A curve without any observed point, or infinite values.
 
         References
         ----------
@@ -111,9 +111,9 @@ class Eigenbasis:
         ``σ² φ(t)' (Φ'Φ + σ² Λ⁻¹)⁻¹ φ(t)``; only which points were observed matters.
         """
         _, observed = self._check_observed(curves)
-        precision, inverse = np.unique(observed, axis=0, return_inverse=True)
-        half = np.linalg.solve(self._precision(precision), self.functions[None])
-        return np.asarray(self.noise_variance * np.einsum("kt,nkt->nt", self.functions, half)[inverse])
+        patterns, inverse = np.unique(observed, axis=0, return_inverse=True)
+        half = np.linalg.solve(self._precision(patterns), self.functions[None])
+        return np.asarray(self._noise * np.einsum("kt,nkt->nt", self.functions, half)[inverse])
 
     def reconstruct(self, scores: ArrayLike) -> FloatArray:
         """Curves ``μ + Σ_k ξ_k φ_k``, shape (n, T), from scores (n, K)."""
@@ -164,7 +164,12 @@ class Eigenbasis:
         k = self.n_components
         products = (self.functions[:, None] * self.functions[None]).reshape(k * k, -1)
         gram = (observed.astype(np.float64) @ products.T).reshape(-1, k, k)
-        return np.asarray(gram + np.diag(self.noise_variance / self.values))
+        return np.asarray(gram + np.diag(self._noise / self.values))
+
+    @property
+    def _noise(self) -> float:
+        """Noise variance, kept off 0 by 1e-10 of the mean variance, so that few points can be solved for many scores."""
+        return max(self.noise_variance, 1e-10 * float(self.values.sum() / self.weights.sum()))
 
     def _check(self, curves: ArrayLike) -> FloatArray:
         values = np.asarray(curves, dtype=np.float64)
@@ -178,12 +183,9 @@ class Eigenbasis:
             i, j = (int(b) for b in np.argwhere(np.isinf(values))[0])
             raise InputError(f"curves must be finite or NaN (missing), got {values[i, j]} in curve {i} at position {j}")
         observed = ~np.isnan(values)
-        need = self.n_components if self.noise_variance == 0 else 1
-        count = observed.sum(axis=1)
-        if (count < need).any():
-            i = int(np.flatnonzero(count < need)[0])
-            why = " (as many as there are components, for the noise variance is 0)" if need > 1 else ""
-            raise InputError(f"curves must have at least {need} observed point(s){why}, got {count[i]} in curve {i}")
+        empty = np.flatnonzero(~observed.any(axis=1))
+        if empty.size:
+            raise InputError(f"curves must have at least 1 observed point each, got none in curve {empty[0]}")
         return values, observed
 
 

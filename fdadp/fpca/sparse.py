@@ -11,7 +11,7 @@ from fdadp.curves import as_grid
 from fdadp.errors import InputError
 from fdadp.fpca._covariance_smoother import raw_covariance, smooth_covariance
 from fdadp.fpca._mean_smoother import smooth_mean
-from fdadp.fpca.basis import Eigenbasis
+from fdadp.fpca.basis import Eigenbasis, grid_weights
 from fdadp.fpca.dense import spectral
 from fdadp.quadrature import quadrature_weights
 
@@ -89,15 +89,9 @@ def sc_eigenbasis(
             raise InputError(f"mean must be {points.size} finite numbers, one per grid point, got shape {mu.shape}")
     raw, count = raw_covariance(values - mu)
     smooth, _ = smooth_covariance(raw, count, points, n_basis=size, smoothing=smoothing)
-    weights = quadrature_weights(points) if quadrature is None else _weights(points, quadrature)
+    weights = grid_weights(points, quadrature or "trapezoid")
     basis = spectral(mu, smooth, points, weights, n_components, max_components)
     return replace(basis, noise_variance=_noise_variance(np.diag(raw) - np.diag(basis.covariance()), points))
-
-
-def _weights(grid: FloatArray, quadrature: str) -> FloatArray:
-    from fdadp.fpca.basis import grid_weights
-
-    return grid_weights(grid, quadrature)
 
 
 def _noise_variance(excess: FloatArray, grid: FloatArray) -> float:
