@@ -1,0 +1,223 @@
+"""``FPCA``: functional principal components as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp.curves import Curves, as_curves, check_finite, wrap
+from fdadp.errors import InputError
+from fdadp.fpca.basis import Eigenbasis
+from fdadp.fpca.dense import dense_eigenbasis
+from fdadp.fpca.face import FaceSmoother
+from fdadp.fpca.sparse import check_observed, sc_eigenbasis
+from fdadp.fpca.ssvd import sequential_scores, ssvd_eigenbasis
+
+__all__ = ["FPCA"]
+
+METHODS = ("face", "dense", "sc", "ssvd")
+
+
+class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Functional principal component analysis.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        Number of components, or in (0, 1] the share of variance to explain (the first number whose share
+        exceeds it). ``None`` (``method="ssvd"`` only): the threshold of Gavish & Donoho.
+    method : {"face", "dense", "sc", "ssvd"}
+        * ``"face"``: covariance smoothed by FACE (Xiao et al. 2016), for complete curves with noise;
+        * ``"dense"``: the plain covariance (divisor n − 1), as in scikit-fda;
+        * ``"sc"``: smoothed covariance and conditional expectation (Yao, Müller & Wang 2005), for missing
+          values (NaN) and sparse curves;
+        * ``"ssvd"``: smoothed singular value decomposition (Huang, Shen & Buja 2008).
+    max_components : int, optional
+        Cap on the number found by share of variance.
+    n_knots : int, optional
+        Of ``"face"``; default ``min(35, T // 3)`` (refund: 35).
+    n_basis : int
+        Spline functions of ``"sc"``.
+    shrink : bool
+        With ``"face"``: scores are best linear predictions, shrunk by λ/(λ + σ²w) as ``fpca.face`` gives them.
+        Default: projections ``∫ (Y − μ) φ_k``, which the regressions use. ``"sc"`` always predicts.
+    refine : bool
+        With ``"face"``: look for the least GCV between the 100 points of refund's grid.
+    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
+        Rule of the inner products. Default: ``"equal"`` on even grids as in refund, ``"trapezoid"`` on uneven
+        ones and for ``"sc"``.
+
+    Attributes
+    ----------
+    grid_, weights_, mean_ : ndarray of shape (T,)
+    eigenfunctions_ : ndarray of shape (K, T)
+        Unit L2 norm; the entry of largest absolute value is positive.
+    eigenvalues_ : ndarray of shape (K,)
+        In L2 units, divisor n for ``"face"`` and ``"sc"`` (as in refund), n − 1 for the others.
+    explained_variance_ratio_ : ndarray of shape (K,)
+    noise_variance_ : float
+        0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
+    n_components_ : int
+    basis_ : Eigenbasis
+        All of the above in one.
+
+    References
+    ----------
+    See :func:`face_eigenbasis`, :func:`dense_eigenbasis`, :func:`sc_eigenbasis`, :func:`ssvd_eigenbasis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(0, 1, 50)
+    >>> scores = np.random.default_rng(0).normal(size=(200, 2)) * [2, 1]
+    >>> Y = scores @ (np.sqrt(2) * np.sin(np.outer([1, 2], np.pi * t)))
+    >>> fpca = FPCA(n_components=0.99).fit(Y, t=t)
+    >>> fpca.n_components_, fpca.transform(Y).shape
+    (2, (200, 2))
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: float | None = 0.95,
+        method: str = "face",
+        max_components: int | None = None,
+        n_knots: int | None = None,
+        n_basis: int = 10,
+        shrink: bool = False,
+        refine: bool = False,
+        quadrature: str | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_components = max_components
+        self.n_knots = n_knots
+        self.n_basis = n_basis
+        self.shrink = shrink
+        self.refine = refine
+        self.quadrature = quadrature
+
+    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None) -> FPCA:
+        """Find the eigenbasis.
+
+        Parameters
+        ----------
+        Y : FDataGrid, FDataBasis, FDataIrregular, DataFrame or array_like of shape (n, T)
+            At least 2 curves. NaN only with ``method="sc"``.
+        y : ignored
+            Here for pipelines.
+        t : array_like of shape (T,), optional
+            Grid; default: that of `Y`, else even on [0, 1].
+
+        Raises
+        ------
+        InputError
+            Bad parameters or curves; the text names the argument or the curve and position.
+        """
+        self._check_parameters()
+        curves = as_curves(Y, t, name="Y")
+        if y is not None and np.ndim(y) > 0 and len(y) != len(curves):
+            raise InputError(
+                f"y is ignored and must have one entry per curve, {len(curves)}, got {len(y)}; a grid is t="
+            )
+        if len(curves) < 2:
+            raise InputError(f"Y must have at least 2 curves, got {len(curves)}")
+        if self.method == "sc":
+            check_observed(curves.values, "Y")
+        else:
+            check_finite(curves, "Y")
+        self._set(self._eigenbasis(curves.values, curves.grid))
+        self._kind, self._columns = curves.kind, curves.columns
+        return self
+
+    def transform(self, Y: CurveData, t: ArrayLike | None = None) -> FloatArray:
+        """Scores of curves.
+
+        Parameters
+        ----------
+        Y : as in :meth:`fit`
+            May be on another grid within the domain; the eigenfunctions are then interpolated.
+        t : array_like of shape (T',), optional
+            Grid; default: that of `Y`, else the one of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+
+        Raises
+        ------
+        InputError
+            Points outside the domain; missing values unless ``method="sc"``, curves without any value.
+        """
+        check_is_fitted(self, "basis_")
+        curves = self._read(Y, t)
+        basis = self.basis_
+        if not np.array_equal(curves.grid, basis.grid):
+            basis = basis.on_grid(curves.grid)
+        if self.method == "sc":
+            check_observed(curves.values, "Y")
+            return basis.conditional_scores(curves.values)
+        check_finite(curves, "Y")
+        if self.method == "ssvd":
+            return sequential_scores(basis, curves.values)
+        return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)
+
+    def inverse_transform(self, scores: ArrayLike) -> Any:
+        """Curves ``μ + Σ_k ξ_k φ_k`` on the grid of the fit, of the kind that was fitted.
+
+        Raises
+        ------
+        InputError
+            Not K columns.
+        """
+        check_is_fitted(self, "basis_")
+        index = scores.index if isinstance(scores, pd.DataFrame) else None
+        values = self.basis_.reconstruct(scores)
+        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
+
+    def _eigenbasis(self, values: FloatArray, grid: FloatArray) -> Eigenbasis:
+        options: dict[str, Any] = {"max_components": self.max_components, "quadrature": self.quadrature}
+        if self.method == "ssvd":
+            return ssvd_eigenbasis(values, grid, n_components=self.n_components, **options)
+        options["n_components"] = self.n_components
+        if self.method == "sc":
+            return sc_eigenbasis(values, grid, n_basis=self.n_basis, **options)
+        mean = values.mean(axis=0)
+        centred = values - mean
+        if self.method == "dense":
+            return dense_eigenbasis(mean, centred.T @ centred / (len(values) - 1), grid, **options)
+        smoother = FaceSmoother.on(grid, self.n_knots)
+        turned = centred @ smoother.basis  # the (T, T) covariance is never formed
+        total = float((centred**2).sum()) / len(values)
+        return smoother.eigenbasis(turned.T @ turned / len(values), total, mean, refine=self.refine, **options)
+
+    def _set(self, basis: Eigenbasis) -> None:
+        self.basis_ = basis
+        self.grid_, self.weights_, self.mean_ = basis.grid, basis.weights, basis.mean
+        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
+        self.explained_variance_ratio_ = basis.explained_ratio
+        self.noise_variance_ = basis.noise_variance
+        self.n_components_ = self._n_features_out = basis.n_components
+
+    def _check_parameters(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+        if self.n_components is None and self.method != "ssvd":
+            raise InputError(f"n_components must be a number with method={self.method!r}, got None")
+        if self.shrink and self.method in ("dense", "ssvd"):
+            raise InputError(f"shrink must be False with method={self.method!r}, which estimates no noise, got True")
+
+    def _read(self, data: CurveData, t: ArrayLike | None) -> Curves:
+        has_grid = type(data).__module__.split(".")[0] == "skfda" and not hasattr(data, "coefficients")
+        labelled = isinstance(data, pd.DataFrame) and not data.columns.equals(self._columns)
+        if t is None and not has_grid and not labelled:
+            size = np.shape(data)[1] if np.ndim(data) == 2 else self.grid_.size
+            if size != self.grid_.size:
+                raise InputError(f"Y must have {self.grid_.size} points as in fit, or give their grid t, got {size}")
+            t = self.grid_
+        return as_curves(data, t, name="Y")
