@@ -95,7 +95,7 @@ class Eigenbasis:
         Raises
         ------
         InputError
-                A curve without any observed point, or infinite values.
+            A curve without any observed point, or infinite values.
 
         References
         ----------
@@ -168,7 +168,7 @@ class Eigenbasis:
 
     @property
     def _noise(self) -> float:
-        """Noise variance, kept off 0 by 1e-10 of the mean variance, so that few points can be solved for many scores."""
+        """Noise variance, kept off 0 so that few points can be solved for many scores."""
         return max(self.noise_variance, 1e-10 * float(self.values.sum() / self.weights.sum()))
 
     def _check(self, curves: ArrayLike) -> FloatArray:
