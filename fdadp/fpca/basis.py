@@ -248,7 +248,7 @@ def count_components(
 
 def significant(values: FloatArray) -> int:
     """How many of some decreasing eigenvalues are positive beyond rounding."""
-    return int((values > max(float(values[0]), 0.0) * values.size * np.finfo(float).eps).sum())
+    return int((values > np.abs(values).max() * values.size * np.finfo(float).eps).sum())
 
 
 def oriented(functions: FloatArray) -> FloatArray:

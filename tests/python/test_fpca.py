@@ -406,6 +406,7 @@ def test_values_that_are_not_finite(method: str, value: float) -> None:
         ({"n_components": 0.0}, r"share of variance in \(0, 1\], got 0.0"),
         ({"n_components": np.nan}, r"share of variance in \(0, 1\], got nan"),
         ({"n_components": True}, "n_components must be an integer of at least 1 .* got True"),
+        ({"n_components": "all", "method": "ssvd"}, "n_components must be an integer of at least 1 .* got 'all'"),
         ({"n_components": None}, "n_components must be a number with method='face', got None"),
         ({"max_components": 0}, "max_components must be an integer of at least 1 or None, got 0"),
         ({"n_knots": 27}, "n_knots must be an integer from 1 to 26 here, got 27"),
@@ -419,6 +420,19 @@ def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
         FPCA(**parameters).fit(bad_curves((0, 0), 0.0))
 
 
+def test_a_covariance_with_negative_eigenvalues_is_cut() -> None:
+    # Private releases add noise to the covariance: what is not positive is left out.
+    t = np.linspace(0, 1, 40)
+    mean, covariance = moments(simulate(60, t, seed=1))
+    noise = np.random.default_rng(0).normal(size=(40, 40))
+    for make in (face_eigenbasis, dense_eigenbasis):
+        basis = make(mean, covariance + 0.2 * (noise + noise.T), t, n_components=1.0)
+        assert (basis.values > 0).all() and basis.explained_ratio.sum() == pytest.approx(1)
+        assert basis.n_components < 40
+        with pytest.raises(InputError, match="at least one positive eigenvalue"):
+            make(mean, -covariance, t)
+
+
 def test_bad_curves() -> None:
     Y = bad_curves((0, 0), 0.0)
     with pytest.raises(InputError, match="Y must have at least 2 curves, got 1"):
@@ -426,8 +440,13 @@ def test_bad_curves() -> None:
     with pytest.raises(InputError, match="at least 5 points for FACE, got 4; use method='dense'"):
         FPCA().fit(Y[:, :4])
     for method in ("face", "dense", "ssvd"):
+        with pytest.raises(InputError, match="Y must vary from curve to curve, got 7 equal ones"):
+            FPCA(method=method).fit(np.full((7, 30), 0.1))
+    for make in (face_eigenbasis, dense_eigenbasis):
         with pytest.raises(InputError, match="the curves do not vary"):
-            FPCA(method=method).fit(np.ones((5, 30)))
+            make(np.ones(30), np.zeros((30, 30)))
+    with pytest.raises(InputError, match="the curves do not vary"):
+        ssvd_eigenbasis(np.ones((5, 30)))
     with pytest.raises(InputError, match="at 4 points or more, got shape"):
         FPCA(method="ssvd").fit(Y[:, :3])
     with pytest.raises(InputError, match=r"y is ignored .* a grid is t="):
