@@ -21,7 +21,8 @@ PACKAGE = ROOT / "fdadp"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FRONT = {"regression", "plot", "cli", "experiment", "demo", "__main__"}
-CORE = {"errors", "_typing", "quadrature", "curves", "splines", "design", "moments", "penalized", "fpca"}
+CORE = {"errors", "_typing", "quadrature", "curves", "splines", "tensor", "design", "moments", "penalized", "fpca"}
+CORE |= {"smoothing", "storage"}
 FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),
     "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},
