@@ -5,7 +5,7 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip install --quiet
+PIP := PYTHONWARNINGS=ignore $(PY) -m pip install --quiet
 PYTHON ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?= --out fdadp-demo
