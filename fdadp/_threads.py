@@ -1,14 +1,25 @@
-"""Small matrices on one thread: handing p×p problems to several BLAS threads costs more than it saves."""
+"""Threads: blocks of rows go to all cores, small matrices stay on one.
+
+Handing p×p problems to several BLAS threads costs more than it saves, most of all on a busy machine.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
+import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread"]
+__all__ = ["map_blocks", "one_blas_thread"]
+
+ROWS_PER_BLOCK = 1024
+"""A block of rows with its features stays in a core's cache."""
+
+T = TypeVar("T")
 
 
 @functools.cache
@@ -21,3 +32,17 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     """Context in which BLAS uses one thread."""
     context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return context
+
+
+def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
+    """Apply a function that releases Python's lock to blocks of rows, on all threads; results in order.
+
+    The blocks do not depend on the number of threads, which is numba's (``NUMBA_NUM_THREADS``, default all cores).
+    """
+    blocks = [slice(start, start + ROWS_PER_BLOCK) for start in range(0, n_rows, ROWS_PER_BLOCK)]
+    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
+    if n_threads < 2:
+        yield from map(function, blocks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(function, blocks)
