@@ -35,6 +35,7 @@ def markdown(result: dict[str, Any], recorded: dict[str, Any]) -> str:
         lines = [header(["fdadp from chunks on disk (`fit_chunks`)", *(f"n = {r['n']:,}" for r in result["chunks"])])]
         lines.append(row(["fit", *(duration(r["fitting"]) for r in result["chunks"])]))
         lines.append(row(["reading the files twice", *(duration(r["reading"]) for r in result["chunks"])]))
+        lines.append(row(["CPU time of both", *(duration(r["cpu"]) for r in result["chunks"])]))
         lines.append(row(["fit, per curve", *(f"{r['fitting'] / r['n'] * 1e6:.2g} µs" for r in result["chunks"])]))
         lines.append(row(["peak memory, the chunk included", *(megabytes(r["memory"]) for r in result["chunks"])]))
         parts.append("\n".join(lines))
@@ -46,7 +47,9 @@ def agreement(result: dict[str, Any]) -> str:
     rows = [r for r in result["fits"] if "difference" in r]
     same = max((max(r["difference"]["at mgcv's smoothing parameters"]) for r in rows), default=float("nan"))
     own = [f"{max(r['difference']['at own smoothing parameters']):.0e} at n = {r['n']:,}" for r in rows]
+    cpu = [f"{r['cpu_ratio']:.0f} at n = {r['n']:,}" for r in rows if r["method"] == "mgcv"]
     return (
+        f"In CPU time, which others on the machine disturb less, the ratio to `mgcv::gam` is {', '.join(cpu)}. "
         "Memory is the peak beyond the data (for mgcv also beyond its matrices S and L). fdadp does mgcv's work: at "
         f"mgcv's smoothing parameters its fitted scores are mgcv's to {same:.0e} of their range in this run, at its "
         f"own to {', '.join(dict.fromkeys(own))} (mgcv 1.8 counts a direction that is not identified as unpenalised)."
