@@ -1,0 +1,231 @@
+"""DP-AFF: private additive function-on-function regression by noisy residual gradients on whitened features.
+
+Each round releases the gradient of the squared error at the current coefficients, clipped per person; all rounds together
+are noisy measurements of ``A Θ*``, from which empirical Bayes with the known noise gives Θ. The noise scales with the
+residual, not with the response, and a round once paid for is used to the end. Everything here sees public values and what
+the cohort released.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp._typing import FloatArray
+from fdadp.privacy.cohort import Cohort
+from fdadp.regression.private.bayes import Measurement, calibrate, combine, posterior, secant_update
+from fdadp.regression.private.plan import Plan
+from fdadp.regression.private.prior import WhiteDesign
+from fdadp.regression.private.rows import Rows
+
+__all__ = ["PrivateFit", "fit_dp_aff"]
+
+
+@dataclass(frozen=True)
+class PrivateFit:
+    """What a private fit released, and what follows from it.
+
+    Attributes
+    ----------
+    location, scale : float
+        X is standardised by ``(X - location) / scale``.
+    mean : ndarray of shape (m,)
+        Coefficients of the mean response, about the middle of the public range.
+    mean_variance : ndarray of shape (m,)
+        Their posterior variances.
+    coefficients : ndarray of shape (D, K)
+        Of the features (the constant first) on the first K response functions.
+    covariance : ndarray of shape (K, D, D)
+        Posterior covariances, DP noise and sampling error included.
+    residual_covariance : ndarray of shape (K, K)
+    left_over : float
+        Mean squared residual outside the K response functions.
+    calibration : (float, float)
+        Scale and 1/ν of the t law of standardised residuals.
+    """
+
+    location: float
+    scale: float
+    mean: FloatArray
+    mean_variance: FloatArray
+    coefficients: FloatArray
+    covariance: FloatArray
+    residual_covariance: FloatArray
+    left_over: float
+    calibration: tuple[float, float]
+
+
+def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> PrivateFit:
+    """Spend the budget of a cohort as planned.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Over the curves (X, Y).
+    plan : Plan
+    design : WhiteDesign
+    rows : Rows
+        What is computed from a person's rows; filled with released values as they come.
+    """
+    _locate(cohort, plan, design, rows)
+    mean_variance, energy = _mean_response(cohort, plan, design, rows)
+    k = plan.n_outputs
+    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
+    rows.begin_regression(plan)
+    cohort.derive(rows.features)
+    cohort.derive(rows.response)
+    theta, covariance = _regress(cohort, plan, design, rows, prior_energy)
+    rows.coefficients = theta
+    residual, left_over = _residuals(cohort, plan, rows, prior_energy)
+    rows.set_spread(residual, left_over, mean_variance, covariance)
+    calibration = (1.0, 0.0)
+    if plan.shares["calibration"]:
+        masses, sd = cohort.histogram(
+            rows.residual_histogram, size=5, share=plan.shares["calibration"], name="calibration of intervals"
+        )
+        scale, inverse_dof = calibrate(masses / plan.n, sd / plan.n)
+        optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
+        calibration = (scale * optimism, inverse_dof)
+    return PrivateFit(
+        rows.location,
+        rows.scale,
+        rows.mean,
+        mean_variance,
+        theta,
+        covariance,
+        residual,
+        left_over,
+        calibration,
+    )
+
+
+def _locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None:
+    """Location and scale of X: the public range is a hint, not a wall."""
+    shares = plan.shares
+    if not shares["x rms"]:
+        return
+    guess = rows.x_scale_guess * design.geometric_scale
+    half = rows.x_half
+    rms, error = cohort.log_scale(rows.x_rms, half / 32, 2 * half, share=shares["x rms"], name="root mean square of X")
+    # Log-normal prior about the public guess, sd 0.6.
+    rms = guess * (rms / guess) ** (0.36 / (0.36 + error**2))
+    shift = 0.0
+    if shares["x location"]:
+        total, sd = cohort.sum(rows.x_level, clip=1.5 * rms, size=1, share=shares["x location"], name="location of X")
+        shift, sd = float(total[0]) / plan.n, sd / plan.n
+        shift = float(np.clip(shift * rms**2 / (rms**2 + sd**2), -1.5 * rms, 1.5 * rms))
+        rows.location += shift
+    if shares["x scale"]:
+        spread, _ = cohort.log_scale(rows.x_rms, rms / 16, 1.5 * rms, share=shares["x scale"], name="scale of X")
+    else:
+        spread = math.sqrt(max(rms**2 - shift**2, (0.3 * rms) ** 2))
+    rows.scale = spread / design.geometric_scale
+
+
+def _mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[FloatArray, float]:
+    """Mean of Y, shrunk by its known noise; returns its posterior variance and the squared scale of a response."""
+    share = plan.shares["y scale"]
+    clip = rows.y_half / 2.5
+    if share:
+        scale, _ = cohort.log_scale(rows.response_norm, rows.y_half / 16, rows.y_half, share=share, name="scale of Y")
+        clip = 1.5 * scale
+    wider = clip * (1.6 if plan.pure else 1.0)
+    m = design.response_shares.size
+    total, sd = cohort.sum(rows.response, clip=wider, size=m, share=plan.shares["y mean"], name="mean of Y")
+    mean, variance = total / plan.n, (sd / plan.n) ** 2
+    signal = design.response_shares * max(mean @ mean - m * variance, 0.0)
+    gain = signal / (signal + variance + 1e-300)
+    rows.mean = mean * gain
+    return variance * gain, (clip / 1.5) ** 2
+
+
+def _regress(
+    cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_energy: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Gradient rounds; returns posterior mean (D, K) and covariances (K, D, D) of the coefficients."""
+    d, k, w = plan.n_features, plan.n_outputs, plan.weights
+    active = w > 0
+    shares = design.feature_shares[: d - 1] ** 0.6
+    shares = np.concatenate(([shares.max()], shares)) / shares.sum()
+    weighted = w * np.sqrt(prior_energy)
+    guess = 0.64 * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
+    theta, covariance = np.zeros((d, k)), np.zeros((k, d, d))
+    measurements: list[Measurement] = []
+    start = np.eye(d)  # whitened features have about this second moment
+    uncertainty, damping = 0.03, 1.0
+    best: tuple[float, int] | None = None
+    for t in range(plan.rounds):
+        rows.coefficients = theta
+        clip = 0.8 * guess
+        if plan.shares["gradient scale"]:
+            norm, _ = cohort.log_scale(
+                rows.gradient_norm,
+                guess / 10,
+                guess * 3,
+                share=plan.shares["gradient scale"],
+                name=f"scale of gradient {t + 1}",
+            )
+            clip = plan.clip_factor * norm
+        total, sd = cohort.sum_outer(
+            rows.weighted_features,
+            rows.weighted_residuals,
+            weights=w,
+            clip=clip,
+            share=plan.shares["gradient"],
+            name=f"gradient {t + 1}",
+        )
+        safe = np.where(active, w, 1.0)
+        gradient = np.where(active, total / safe, 0.0) / plan.n
+        measurements.append((gradient, theta, np.where(active, (sd / plan.n / safe) ** 2, np.inf)))
+        # Guard: the measured energy must not grow; else start again from the best point, with shorter steps.
+        energy = float((total**2).sum())
+        base = t
+        if best is not None and energy > 2 * best[0] + 3 * sd**2 * math.sqrt(2 * plan.n_pairs):
+            damping *= 2
+            base = best[1]
+        if best is None or energy < best[0]:
+            best = (energy, t)
+        a = secant_update(start, uncertainty, measurements, active) if t else start
+        a = a + (damping - 1) * np.eye(d)
+        target, noise = combine(measurements, measurements[base][1], a, uncertainty)
+        theta, covariance = np.zeros((d, k)), np.zeros((k, d, d))
+        for j in range(k):
+            on = active[:, j]
+            at = np.ix_(on, on)
+            sampling = 0.6 * prior_energy[j] / plan.n
+            theta[on, j], covariance[j][at] = posterior(target[on, j], noise[on, j], a[at], sampling, shares[on])
+    return theta, covariance
+
+
+def _residuals(cohort: Cohort, plan: Plan, rows: Rows, prior_energy: FloatArray) -> tuple[FloatArray, float]:
+    """Residual covariance on the K response functions, and the mean square outside them."""
+    k, share = plan.n_outputs, plan.shares["residual"]
+    guess = math.sqrt(prior_energy.sum())
+    reach = 0.5 * math.log(30) * plan.eta / (0.2 * share if plan.pure else math.sqrt(0.2 * share))
+    norm = 0.8 * guess
+    if reach < 0.5:
+        norm, _ = cohort.log_scale(
+            rows.residual_norm, guess / 10, guess * 3, share=0.2 * share, name="scale of residuals"
+        )
+    rows.residual_clip = (2.3 + 2.2 * plan.clarity) * norm
+    bound = rows.residual_clip**2
+    upper = np.triu_indices(k)
+    # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix.
+    scale = np.where(upper[0] == upper[1], 1.0, 1.0 if plan.pure else math.sqrt(2))
+    clip = bound * (k + 1) / 2 if plan.pure else bound
+    total, _ = cohort.sum(
+        rows.residual_products, clip=clip, size=len(scale), share=0.6 * share, name="covariance of residuals"
+    )
+    matrix = np.zeros((k, k))
+    matrix[upper] = total / scale / plan.n
+    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
+    trace = max(float(np.trace(matrix)), 0.01 * bound)
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(values, 0.005 * max(values.max(), 1e-9))
+    covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, with the noisy trace
+    outside, _ = cohort.sum(
+        rows.left_over, clip=0.5 * bound, size=1, share=0.2 * share, name="energy outside the response functions"
+    )
+    return covariance, max(float(outside[0]) / plan.n, 0.0)
