@@ -1,7 +1,7 @@
-"""DP-AFF: private additive function-on-function regression by noisy residual gradients on whitened features.
+"""DP-AFF: private additive function-on-function regression by noisy residual gradients on white features.
 
-Each round releases the gradient of the squared error at the current coefficients, clipped per person; all rounds together
-are noisy measurements of ``A Θ*``, from which empirical Bayes with the known noise gives Θ. The noise scales with the
+Each round releases the gradient of the squared error at the current coefficients, clipped per person; all rounds
+together are noisy measurements of ``A Θ*``, from which empirical Bayes with the known noise gives Θ. The noise scales with the
 residual, not with the response, and a round once paid for is used to the end. Everything here sees public values and what
 the cohort released.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Rows
 
 __all__ = ["PrivateFit", "fit_dp_aff"]
+
+RESIDUAL_RANGE = 4.0
+"""The size of residuals is looked for within this factor of the guess."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     cohort.derive(rows.response)
     theta, covariance = _regress(cohort, plan, design, rows, prior_energy)
     rows.coefficients = theta
-    residual, left_over = _residuals(cohort, plan, rows, prior_energy)
+    residual, left_over = _residuals(cohort, plan, rows, design, energy)
     rows.set_spread(residual, left_over, mean_variance, covariance)
     calibration = (1.0, 0.0)
     if plan.shares["calibration"]:
@@ -199,33 +203,53 @@ def _regress(
     return theta, covariance
 
 
-def _residuals(cohort: Cohort, plan: Plan, rows: Rows, prior_energy: FloatArray) -> tuple[FloatArray, float]:
-    """Residual covariance on the K response functions, and the mean square outside them."""
+def _residuals(cohort: Cohort, plan: Plan, rows: Rows, design: WhiteDesign, energy: float) -> tuple[FloatArray, float]:
+    """Residual covariance on the K response functions, and the mean square outside them.
+
+    The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
+    covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their known noise.
+    """
     k, share = plan.n_outputs, plan.shares["residual"]
-    guess = math.sqrt(prior_energy.sum())
-    reach = 0.5 * math.log(30) * plan.eta / (0.2 * share if plan.pure else math.sqrt(0.2 * share))
-    norm = 0.8 * guess
-    if reach < 0.5:
-        norm, _ = cohort.log_scale(
-            rows.residual_norm, guess / 10, guess * 3, share=0.2 * share, name="scale of residuals"
-        )
+    guess = 0.7 * math.sqrt(energy)
+    norm, error = cohort.log_scale(
+        rows.residual_rms,
+        guess / RESIDUAL_RANGE,
+        guess * RESIDUAL_RANGE,
+        share=plan.shares["residual scale"],
+        name="scale of residuals",
+    )
     rows.residual_clip = (2.3 + 2.2 * plan.clarity) * norm
     bound = rows.residual_clip**2
     upper = np.triu_indices(k)
     # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix.
     scale = np.where(upper[0] == upper[1], 1.0, 1.0 if plan.pure else math.sqrt(2))
     clip = bound * (k + 1) / 2 if plan.pure else bound
-    total, _ = cohort.sum(
-        rows.residual_products, clip=clip, size=len(scale), share=0.6 * share, name="covariance of residuals"
+    total, sd = cohort.sum(
+        rows.residual_products, clip=clip, size=len(scale), share=0.75 * share, name="covariance of residuals"
     )
-    matrix = np.zeros((k, k))
-    matrix[upper] = total / scale / plan.n
-    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
-    trace = max(float(np.trace(matrix)), 0.01 * bound)
+    noisy = np.zeros((k, k))
+    noisy[upper] = total / scale / plan.n
+    noisy = noisy + noisy.T - np.diag(np.diag(noisy))
+    sd = sd / plan.n
+    outside, outside_sd = cohort.sum(
+        rows.left_over, clip=norm**2, size=1, share=0.25 * share, name="energy outside the response functions"
+    )
+    left_over, left_over_sd = float(outside[0]) / plan.n, outside_sd / plan.n
+    # Size: log-normal from the released scale (a mean square exceeds the geometric one), and the trace.
+    size = 1.3 * norm**2
+    left_over = max(_shrink(left_over, left_over_sd, 0.1 * size, 0.1 * size), 0.0)
+    shape = design.response_shares[:k] / design.response_shares[:k].sum()
+    trace = _shrink(
+        float(np.trace(noisy)), math.sqrt(k) * sd, max(size - left_over, 0.2 * size), size * math.hypot(2 * error, 0.2)
+    )
+    trace = max(trace, 0.1 * size)
+    matrix = _shrink(noisy, sd, np.diag(shape * trace), 0.3 * trace)
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, 0.005 * max(values.max(), 1e-9))
-    covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, with the noisy trace
-    outside, _ = cohort.sum(
-        rows.left_over, clip=0.5 * bound, size=1, share=0.2 * share, name="energy outside the response functions"
-    )
-    return covariance, max(float(outside[0]) / plan.n, 0.0)
+    covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
+    return covariance, left_over
+
+
+def _shrink(value: Any, sd: float, towards: Any, prior_sd: float) -> Any:
+    """Posterior mean of a Gaussian with known noise."""
+    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))

@@ -139,7 +139,8 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     clarity = float(np.clip(-math.log10(max(difficulty, 1e-9)), 0, 3)) / 3
     clear = float(np.clip((clarity - 0.4) / 0.6, 0, 1))
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
-    shares["residual"] = 0.03 if pure else max(0.01, min(0.03, (eta / 0.006) ** 2))
+    shares["residual scale"] = share(math.log(4.0), 0.08, 0.03, math.inf)
+    shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
     shares["calibration"] = 0.06 if pure else max(0.01, min(0.06, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
     mean_cost, slope_cost = math.sqrt(0.2 * m * 3), math.sqrt(d * pairs * 1.5)

@@ -1,8 +1,8 @@
 """What a private fit computes from a person's rows: each function sees rows and released values, nothing else.
 
 Each row's numbers depend on that row alone, bit for bit: loops in a fixed order (:mod:`fdadp.design`,
-:func:`fdadp.privacy.rowwise.rowwise_matmul`) instead of BLAS, whose rounding depends on the neighbours of a row. Values that are
-not finite are replaced by public constants.
+:func:`fdadp.privacy.rowwise.rowwise_matmul`) instead of BLAS, whose rounding depends on
+the neighbours of a row. Values that are not finite are replaced by public constants.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ class Rows:
 
     # --- residuals ---
 
-    def residual_norm(self, block: Block) -> FloatArray:
-        """L2 norm of the residual coefficients, shape (m,)."""
-        r = self.residuals(block)
-        return np.sqrt(_row_sums(r * r))
+    def residual_rms(self, block: Block) -> FloatArray:
+        """Root mean square of the residual curve, shape (m,)."""
+        away = self._clean_y(block[1]) - self.prediction(block[2])
+        return np.sqrt(rowwise_matmul(away * away, self.design.t_weights[:, None])[:, 0])
 
     def residual_products(self, block: Block) -> FloatArray:
         """Upper triangle of r r' with r clipped, off-diagonals times sqrt(2) unless pure; shape (m, K(K+1)/2)."""
@@ -146,7 +146,7 @@ class Rows:
         inside = centred[:, : self.coefficients.shape[1]]
         energy = rowwise_matmul(y * y, self.design.t_weights[:, None])[:, 0]
         rest = energy - _row_sums(c * c) + _row_sums(centred * centred) - _row_sums(inside * inside)
-        return np.clip(rest, 0.0, 0.5 * self.residual_clip**2)[:, None]
+        return np.maximum(rest, 0.0)[:, None]
 
     def set_spread(
         self, residual: FloatArray, left_over: float, mean_variance: FloatArray, covariance: FloatArray
