@@ -121,7 +121,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     feature_scale = np.concatenate(([root[0]], root)) / root.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
-        rounds, pairs = 4, 10.0
+        rounds, pairs = 8 if eta < 4e-4 else 4, 10.0
         for _ in range(20):
             filled = water_fill(eta**2 * pairs * rounds, feature_scale, output_shares)
             pairs = 0.5 * pairs + 0.5 * (filled > 0).sum()
