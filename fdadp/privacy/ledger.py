@@ -27,8 +27,24 @@ class Release:
         Its scale, in units of the released values.
     sensitivity : float
         The sensitivity that the scale was derived from.
-    epsilon : float
-        The ε claimed for it.
+    epsilon : float or None
+        The ε claimed for it; None where it is accounted for in ρ.
+    rho : float or None
+        The ρ (zCDP) spent on it.
+    share : float or None
+        Share of the fit's budget that was set aside for it.
+    sd : float or None
+        Standard deviation of the noise on each value, in their units.
+    clip : float or None
+        Bound on the norm of one person's contribution.
+    norm : str
+        The norm in which contributions are clipped and the sensitivity is measured.
+    adjacency, unit : str
+        What the guarantee compares, and what counts as one person.
+    secure : bool
+        Whether the noise may be used for a release.
+    lattice_bits : int or None
+        Contributions were truncated to multiples of clip · 2^-bits.
     """
 
     name: str
@@ -36,7 +52,23 @@ class Release:
     noise: str
     scale: float
     sensitivity: float
-    epsilon: float
+    epsilon: float | None = None
+    rho: float | None = None
+    share: float | None = None
+    sd: float | None = None
+    clip: float | None = None
+    norm: str = ""
+    adjacency: str = ""
+    unit: str = ""
+    secure: bool = False
+    lattice_bits: int | None = None
+
+    @property
+    def cost(self) -> str:
+        """The privacy cost in words."""
+        if self.rho is not None:
+            return f"rho {self.rho:.4g}"
+        return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +125,7 @@ class Ledger:
         lines = [self.headline, self.statement]
         lines += [
             f"  released  {r.name}: {r.size} values + {r.noise}(scale {r.scale:.4g}), "
-            f"sensitivity {r.sensitivity:.4g}, claimed epsilon {r.epsilon:g}"
+            f"sensitivity {r.sensitivity:.4g}{_norm(r)}, {r.cost}{_share(r)}"
             for r in self.releases
         ]
         lines += [f"  no noise  {item}" for item in self.unnoised]
@@ -104,7 +136,7 @@ class Ledger:
         colour = "#1a7f37" if self.private and self.for_release else "#b42318"
         rows = "".join(
             f"<tr><td>{html.escape(r.name)}</td><td>{r.size}</td><td>{html.escape(r.noise)}</td><td>{r.scale:.4g}</td>"
-            f"<td>{r.sensitivity:.4g}</td><td>{r.epsilon:g}</td></tr>"
+            f"<td>{r.sensitivity:.4g}{html.escape(_norm(r))}</td><td>{html.escape(r.cost + _share(r))}</td></tr>"
             for r in self.releases
         )
         unnoised = "".join(f"<li>{html.escape(item)}</li>" for item in self.unnoised)
@@ -115,6 +147,15 @@ class Ledger:
             f"<div><strong style='color:{colour}'>{html.escape(self.headline)}</strong>"
             f"<p>{html.escape(self.statement)}</p>"
             "<table><tr><th>released</th><th>values</th><th>noise</th><th>scale</th><th>sensitivity</th>"
-            f"<th>claimed &epsilon;</th></tr>{rows}</table>"
-            f"<p>Part of the output without noise:</p><ul>{unnoised}</ul><table>{details}</table></div>"
+            f"<th>cost</th></tr>{rows}</table>"
+            f"<p>Part of the output without noise:{'' if unnoised else ' nothing.'}</p><ul>{unnoised}</ul>"
+            f"<table>{details}</table></div>"
         )
+
+
+def _norm(release: Release) -> str:
+    return f" ({release.norm})" if release.norm else ""
+
+
+def _share(release: Release) -> str:
+    return "" if release.share is None else f", share {release.share:.4g}"
