@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._typing import FloatArray
-from fdadp.privacy.cohort import Cohort
+from fdadp.privacy import Cohort
 from fdadp.regression.private.bayes import Measurement, calibrate, combine, posterior, secant_update
 from fdadp.regression.private.plan import Plan
 from fdadp.regression.private.prior import WhiteDesign
@@ -78,8 +78,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     k = plan.n_outputs
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
     rows.begin_regression(plan)
-    cohort.derive(rows.features)
-    cohort.derive(rows.response)
+    cohort = cohort.derive(rows.derived, name="features and response coefficients")
     theta, covariance = _regress(cohort, plan, design, rows, prior_energy)
     rows.coefficients = theta
     residual, left_over = _residuals(cohort, plan, rows, design, energy)
@@ -87,7 +86,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     calibration = (1.0, 0.0)
     if plan.shares["calibration"]:
         masses, sd = cohort.histogram(
-            rows.residual_histogram, size=5, share=plan.shares["calibration"], name="calibration of intervals"
+            rows.residual_histogram, share=plan.shares["calibration"], name="calibration of intervals"
         )
         scale, inverse_dof = calibrate(masses / plan.n, sd / plan.n)
         optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
@@ -112,7 +111,9 @@ def _locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None
         return
     guess = rows.x_scale_guess * design.geometric_scale
     half = rows.x_half
-    rms, error = cohort.log_scale(rows.x_rms, half / 32, 2 * half, share=shares["x rms"], name="root mean square of X")
+    rms, error = cohort.log_scale(
+        rows.x_rms, half / 32, 2 * half, share=shares["x rms"], name="root mean square of X", n=plan.n
+    )
     # Log-normal prior about the public guess, sd 0.6.
     rms = guess * (rms / guess) ** (0.36 / (0.36 + error**2))
     shift = 0.0
@@ -122,7 +123,9 @@ def _locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None
         shift = float(np.clip(shift * rms**2 / (rms**2 + sd**2), -1.5 * rms, 1.5 * rms))
         rows.location += shift
     if shares["x scale"]:
-        spread, _ = cohort.log_scale(rows.x_rms, rms / 16, 1.5 * rms, share=shares["x scale"], name="scale of X")
+        spread, _ = cohort.log_scale(
+            rows.x_rms, rms / 16, 1.5 * rms, share=shares["x scale"], name="scale of X", n=plan.n
+        )
     else:
         spread = math.sqrt(max(rms**2 - shift**2, (0.3 * rms) ** 2))
     rows.scale = spread / design.geometric_scale
@@ -133,7 +136,9 @@ def _mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) 
     share = plan.shares["y scale"]
     clip = rows.y_half / 2.5
     if share:
-        scale, _ = cohort.log_scale(rows.response_norm, rows.y_half / 16, rows.y_half, share=share, name="scale of Y")
+        scale, _ = cohort.log_scale(
+            rows.response_norm, rows.y_half / 16, rows.y_half, share=share, name="scale of Y", n=plan.n
+        )
         clip = 1.5 * scale
     wider = clip * (1.6 if plan.pure else 1.0)
     m = design.response_shares.size
@@ -170,6 +175,7 @@ def _regress(
                 guess * 3,
                 share=plan.shares["gradient scale"],
                 name=f"scale of gradient {t + 1}",
+                n=plan.n,
             )
             clip = plan.clip_factor * norm
         total, sd = cohort.sum_outer(
@@ -217,6 +223,7 @@ def _residuals(cohort: Cohort, plan: Plan, rows: Rows, design: WhiteDesign, ener
         guess * RESIDUAL_RANGE,
         share=plan.shares["residual scale"],
         name="scale of residuals",
+        n=plan.n,
     )
     rows.residual_clip = (2.3 + 2.2 * plan.clarity) * norm
     bound = rows.residual_clip**2

@@ -1,7 +1,7 @@
 """What a private fit computes from a person's rows: each function sees rows and released values, nothing else.
 
 Each row's numbers depend on that row alone, bit for bit: loops in a fixed order (:mod:`fdadp.design`,
-:func:`fdadp.privacy.rowwise.rowwise_matmul`) instead of BLAS, whose rounding depends on
+:func:`fdadp.privacy.rowwise_matmul`) instead of BLAS, whose rounding depends on
 the neighbours of a row. Values that are not finite are replaced by public constants.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fdadp._typing import FloatArray
-from fdadp.privacy.rowwise import rowwise_matmul
+from fdadp.privacy import rowwise_matmul
 from fdadp.regression.private.bayes import CALIBRATION_EDGES
 from fdadp.regression.private.plan import Plan
 from fdadp.regression.private.prior import HALF_WIDTH, WhiteDesign
@@ -72,10 +72,10 @@ class Rows:
         white = rowwise_matmul(raw, np.ascontiguousarray(self.design.whitening[:, : n_features - 1]))
         return np.hstack((np.ones((len(white), 1)), white))
 
-    def features(self, block: Block) -> FloatArray:
-        """Features that the plan uses, shape (m, D): derived once, kept inside the cohort."""
+    def derived(self, block: Block) -> Block:
+        """Return (X, Y, features, response coefficients): computed once, kept inside the cohort."""
         assert self._plan is not None
-        return self.features_of(block[0], self._plan.n_features)
+        return (*block, self.features_of(block[0], self._plan.n_features), self.response(block))
 
     # --- Y ---
 
