@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -70,16 +72,16 @@ class Solution:
 
 
 class PenalizedLeastSquares:
-    """Least squares of one response on centred features with diagonal penalties.
+    """Least squares of K responses on the same centred features, each with smoothing parameters of its own.
 
     Parameters
     ----------
     gram : ndarray of shape (p, p)
         ``Z'Z`` of the centred features (centring stands for the intercept).
-    cross : ndarray of shape (p,)
-        ``Z'y``.
-    total : float
-        ``y'y`` of the centred response.
+    cross : ndarray of shape (p,) or (p, K)
+        ``Z'y`` of each response.
+    total : float or ndarray of shape (K,)
+        ``y'y`` of each centred response.
     n : int
         Number of observations.
     penalties : ndarray of shape (M, p)
@@ -98,21 +100,24 @@ class PenalizedLeastSquares:
         self,
         gram: ArrayLike,
         cross: ArrayLike,
-        total: float,
+        total: ArrayLike,
         n: int,
         penalties: ArrayLike,
         *,
         n_unpenalized: int | None = None,
     ) -> None:
-        self.gram = np.asarray(gram, dtype=np.float64)
+        self.gram = np.atleast_2d(np.asarray(gram, dtype=np.float64))
         self.cross = np.asarray(cross, dtype=np.float64)
-        self.total = float(total)
+        if self.cross.ndim == 1:
+            self.cross = self.cross[:, None]
+        self.total = np.atleast_1d(np.asarray(total, dtype=np.float64))
         self.n = int(n)
         self.penalties = np.atleast_2d(np.asarray(penalties, dtype=np.float64))
-        p = self.cross.size
-        if self.gram.shape != (p, p) or self.penalties.shape[1] != p:
+        p = len(self.cross)
+        if self.gram.shape != (p, p) or self.penalties.shape[1] != p or self.cross.shape[1] != self.total.size:
             raise InputError(
-                f"gram and penalties must fit cross of length {p}, got {self.gram.shape} and {self.penalties.shape}"
+                "gram (p, p), cross (p, K), total (K,) and penalties (M, p) must fit together, got "
+                f"{self.gram.shape}, {self.cross.shape}, {self.total.shape} and {self.penalties.shape}"
             )
         free = int((self.penalties == 0).all(axis=0).sum())
         self.n_unpenalized = free + 1 if n_unpenalized is None else int(n_unpenalized)
@@ -140,8 +145,8 @@ class PenalizedLeastSquares:
         inverse *= scale * scale[:, None]
         return inverse, float(2 * np.log(np.diag(factor)).sum() - 2 * np.log(scale).sum())
 
-    def solve(self, smoothing_parameters: ArrayLike) -> Solution:
-        """Fit at given smoothing parameters, one for each penalty.
+    def solve(self, smoothing_parameters: ArrayLike, response: int = 0) -> Solution:
+        """Fit a response at given smoothing parameters, one for each penalty.
 
         Raises
         ------
@@ -153,11 +158,12 @@ class PenalizedLeastSquares:
             raise InputError(f"smoothing_parameters must be {len(self.penalties)} positive numbers, got {sp.tolist()}")
         log_sp = np.log(sp)
         inverse, _ = self._inverse(log_sp)
-        beta = inverse @ self.cross
-        rss = max(self.total - 2 * float(beta @ self.cross) + float(beta @ self.gram @ beta), 0.0)
+        cross, total = self.cross[:, response], float(self.total[response])
+        beta = inverse @ cross
+        rss = max(total - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 0.0)
         edf = np.einsum("ij,ji->i", inverse, self.gram)
         left = self.n - 1 - float(edf.sum())
-        deviance = max(self.total - float(beta @ self.cross), 0.0)
+        deviance = max(total - float(beta @ cross), 0.0)
         return Solution(
             sp,
             beta,
@@ -165,12 +171,12 @@ class PenalizedLeastSquares:
             rss,
             rss / left if left > 0 else np.nan,
             deviance / (self.n - self.n_unpenalized),
-            self.reml(log_sp)[0],
-            self.gcv(log_sp)[0],
+            self.reml(log_sp, response)[0],
+            self.gcv(log_sp, response)[0],
             inverse,
         )
 
-    def reml(self, log_sp: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def reml(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """Negative restricted log-likelihood with the scale profiled out, its gradient and Hessian in log λ.
 
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
@@ -178,13 +184,14 @@ class PenalizedLeastSquares:
         """
         weighted = np.exp(log_sp)[:, None] * self.penalties  # λ_j d_j
         inverse, log_det = self._inverse(log_sp)
-        beta = inverse @ self.cross
-        deviance = max(self.total - float(beta @ self.cross), 1e-14 * self.total, 1e-300)
+        cross, total = self.cross[:, response], float(self.total[response])
+        beta = inverse @ cross
+        deviance = max(total - float(beta @ cross), 1e-14 * total, 1e-300)
         diagonal = weighted.sum(axis=0)
         used = diagonal > 0
         share = np.divide(weighted, diagonal, out=np.zeros_like(weighted), where=used)
         dof = self.n - self.n_unpenalized
-        value = (dof * (1 + np.log(2 * np.pi * deviance / dof)) + log_det - np.log(diagonal[used]).sum()) / 2
+        value = self._reml_value(deviance, log_det, diagonal)
         pushed = weighted * beta  # L_j β
         d1 = pushed @ beta
         d2 = np.diag(d1) - 2 * pushed @ inverse @ pushed.T
@@ -199,12 +206,19 @@ class PenalizedLeastSquares:
         ) / 2
         return value, gradient, hessian
 
-    def gcv(self, log_sp: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    def _reml_value(self, deviance: Any, log_det: float, diagonal: FloatArray) -> Any:
+        """REML of one or several responses from their penalised deviances, log|A| and the diagonal of Σ λ_j D_j."""
+        dof = self.n - self.n_unpenalized
+        log_s = np.log(diagonal[diagonal > 0]).sum()
+        return (dof * (1 + np.log(2 * np.pi * deviance / dof)) + log_det - log_s) / 2
+
+    def gcv(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """``n RSS / (n - edf)²`` with its gradient and Hessian in log λ."""
         weighted = np.exp(log_sp)[:, None] * self.penalties
         inverse, _ = self._inverse(log_sp)
-        beta = inverse @ self.cross
-        rss = max(self.total - 2 * float(beta @ self.cross) + float(beta @ self.gram @ beta), 1e-300)
+        cross = self.cross[:, response]
+        beta = inverse @ cross
+        rss = max(float(self.total[response]) - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 1e-300)
         middle = inverse @ self.gram @ inverse
         left = self.n - 1 - float(np.einsum("ij,ji->", inverse, self.gram))
         pull = weighted.sum(axis=0) * beta  # S β = Z'(y - Zβ)
@@ -222,8 +236,8 @@ class PenalizedLeastSquares:
 
     # --- search ---
 
-    def optimize(self, criterion: str = "reml") -> Solution:
-        """Fit at the smoothing parameters that minimise ``"reml"`` or ``"gcv"``.
+    def optimize(self, criterion: str = "reml") -> list[Solution]:
+        """Fit every response at the smoothing parameters that minimise ``"reml"`` or ``"gcv"``.
 
         Newton's method with exact derivatives, in log λ. REML starts from the best points of a coarse grid, which
         guards against local minima. GCV starts where penalties and data weigh the same, as mgcv does, and takes
@@ -236,23 +250,34 @@ class PenalizedLeastSquares:
         """
         if criterion not in ("reml", "gcv"):
             raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
-        if criterion == "gcv":
-            return self.solve(np.exp(self._newton(self.gcv, self._centre)[1]))
-        ends = [self._newton(self.reml, start) for start in self._coarse_grid()]
-        return self.solve(np.exp(min(ends, key=lambda end: end[0])[1]))
+        starts = self._coarse_grid() if criterion == "reml" else [[self._centre]] * self.total.size
+        solutions = []
+        for k, points in enumerate(starts):
+            score = partial(self.reml if criterion == "reml" else self.gcv, response=k)
+            best = min((self._newton(score, point) for point in points), key=lambda end: end[0])
+            solutions.append(self.solve(np.exp(best[1]), k))
+        return solutions
 
-    def _coarse_grid(self, step: float = 5.0, keep: int = 2) -> list[FloatArray]:
-        """Return the best points of a grid around the centre, no two of them neighbours."""
+    def _coarse_grid(self, step: float = 5.0, keep: int = 2) -> list[list[FloatArray]]:
+        """Return, for each response, the best points of a grid around the centre, no two of them neighbours."""
         m = len(self.penalties)
         axis = np.arange(-2, 3) * step
         points = np.stack(np.meshgrid(*[axis] * m, indexing="ij"), axis=-1).reshape(-1, m) + self._centre
-        values = np.array([self.reml(point)[0] for point in points])
-        starts: list[FloatArray] = []
-        for index in np.argsort(values, kind="stable"):
-            if all(np.abs(points[index] - start).max() > 1.5 * step for start in starts):
-                starts.append(points[index])
-            if len(starts) == keep:
-                break
+        values = np.empty((len(points), self.total.size))
+        for row, point in enumerate(points):
+            inverse, log_det = self._inverse(point)
+            fitted = np.einsum("pk,pk->k", self.cross, inverse @ self.cross)
+            deviance = np.maximum(self.total - fitted, np.maximum(1e-14 * self.total, 1e-300))
+            values[row] = self._reml_value(deviance, log_det, np.exp(point) @ self.penalties)
+        starts: list[list[FloatArray]] = []
+        for k in range(self.total.size):
+            kept: list[FloatArray] = []
+            for index in np.argsort(values[:, k], kind="stable"):
+                if all(np.abs(points[index] - start).max() > 1.5 * step for start in kept):
+                    kept.append(points[index])
+                if len(kept) == keep:
+                    break
+            starts.append(kept)
         return starts
 
     def _newton(

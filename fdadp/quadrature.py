@@ -58,13 +58,13 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
 
         return np.asarray(simpson(np.eye(t.size), x=t, axis=1), dtype=np.float64)
     if rule == "riemann":
-        return np.concatenate(([steps.mean()], steps))
+        return np.asarray(np.concatenate(([steps.mean()], steps)))
     if rule == "simpson_legacy":
         relative = steps / (t[-1] - t[0])
         if np.unique(np.round(relative, 3)).size > 1:
             return _trapezoid(steps)
         inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
-        return np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3
+        return np.asarray(np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3)
     raise InputError(f"rule must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
 
 

@@ -46,7 +46,7 @@ def smooth_curves(
     n_basis : int, optional
         Default: ``min(35, S // 3) + 3``, as in FACE.
     criterion : {"reml", "gcv"}
-        How λ is chosen. REML (default) does not run into interpolation where points are few.
+        How λ is chosen. Where points are few GCV interpolates a curve now and then, REML (default) does not.
     name : str
         The argument's name in error messages.
 
@@ -178,11 +178,10 @@ def _fit(design: FloatArray, curves: FloatArray, criterion: str) -> FloatArray:
     ratios = np.exp(_LOG_RATIO) * rho.max()
     part = ratios / (rho[:, None] + ratios)  # the share of u that a λ leaves over
     if criterion == "reml":
-        deviance = np.maximum(u**2 @ part + beyond, floor)
-        score = (m - _ORDER) * np.log(deviance) - np.log(part).sum(axis=0)
+        score = (m - _ORDER) * np.log(np.maximum(u**2 @ part + beyond, floor)) - np.log(part).sum(axis=0)
     else:
-        edf = _ORDER + (1 - part).sum(axis=0)
-        score = np.log(np.maximum(u**2 @ part**2 + beyond, floor)) - 2 * np.log(np.maximum(m - edf, 1e-3))
+        left_over = part.sum(axis=0) + m - _ORDER - rho.size  # m - edf
+        score = np.log(np.maximum(u**2 @ part**2 + beyond, floor)) - 2 * np.log(left_over)
     smoothing = np.exp(_parabolic_minimum(score)) * rho.max()
     effects = (u * singular / (rho + smoothing[:, None])) @ right
     fixed = np.linalg.solve(r, (q.T @ (curves.T - random @ effects.T)))

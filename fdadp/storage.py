@@ -40,7 +40,8 @@ def write(
     handle, temporary = tempfile.mkstemp(suffix=".npz", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, header=text, **{k: np.asarray(v, dtype=np.float64) for k, v in arrays.items()})
+            entries: dict[str, Any] = {k: np.asarray(v, dtype=np.float64) for k, v in arrays.items()}
+            np.savez_compressed(stream, header=text, **entries)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)

@@ -60,7 +60,7 @@ class Margin:
         """
         basis = BSplines.uniform(lower, upper, n_basis, degree=degree, name=name)
         points = np.linspace(lower, upper, n_basis)
-        to_raw = np.linalg.inv(basis.design(points))
+        to_raw = np.asarray(np.linalg.inv(basis.design(points)), dtype=np.float64)
         penalty = to_raw.T @ basis.difference_penalty(order) @ to_raw
         penalty /= np.linalg.eigvalsh(penalty)[-1]
         # The null space holds the polynomials below `order`; QR keeps the constant first.
@@ -74,8 +74,8 @@ class Margin:
             points,
             to_raw,
             penalty,
-            np.hstack((null, rest @ vectors)),
-            np.concatenate((np.zeros(order), eigenvalues)),
+            np.asarray(np.hstack((null, rest @ vectors)), dtype=np.float64),
+            np.asarray(np.concatenate((np.zeros(order), eigenvalues)), dtype=np.float64),
         )
 
     @property
@@ -120,12 +120,13 @@ class TensorProduct:
     @property
     def rotation(self) -> FloatArray:
         """From identified coordinates to values; shape (kx·ks, p)."""
-        return np.kron(self.x.rotation[:, 1:], self.s.rotation)
+        return np.asarray(np.kron(self.x.rotation[:, 1:], self.s.rotation), dtype=np.float64)
 
     @property
     def raw_rotation(self) -> FloatArray:
         """From identified coordinates to raw B-spline coefficients; shape (kx·ks, p)."""
-        return np.kron(self.x.to_raw @ self.x.rotation[:, 1:], self.s.to_raw @ self.s.rotation)
+        raw = np.kron(self.x.to_raw @ self.x.rotation[:, 1:], self.s.to_raw @ self.s.rotation)
+        return np.asarray(raw, dtype=np.float64)
 
     def design(self, x: FloatArray, s: FloatArray) -> FloatArray:
         """Rows of the *values* basis at pairs (x_i, s_i): ``F = design @ values``; shape (n, kx·ks)."""

@@ -63,16 +63,18 @@ def gcv_fit(
         scale = seen + value * roughness
         beta = np.divide(rotated, scale, out=np.zeros_like(rotated), where=scale > 0)
         edf = float(np.divide(seen, scale, out=np.zeros_like(seen), where=scale > 0).sum())
-        residual = max(total - float(beta @ (2 * rotated - seen * beta)), 0.0)
-        return beta, edf, n_rows * residual / (n_rows - edf) ** 2 if n_rows > edf else np.inf
+        return beta, edf, max(total - float(beta @ (2 * rotated - seen * beta)), 0.0)
+
+    def log_gcv(log_value: float) -> float:
+        _, edf, residual = at(float(np.exp(log_value)))
+        # kept finite where the fit interpolates
+        return float(np.log(residual + np.finfo(float).tiny) - 2 * np.log(max(n_rows - edf, 1e-8 * n_rows)))
 
     if smoothing is None:
         logs = np.log(tau) + np.linspace(-23, 16, 118)
-        best = int(np.argmin([at(float(np.exp(x)))[2] for x in logs]))
+        best = int(np.argmin([log_gcv(x) for x in logs]))
         around = (logs[max(best - 1, 0)], logs[min(best + 1, logs.size - 1)])
-        found = minimize_scalar(
-            lambda x: at(float(np.exp(x)))[2], bounds=around, method="bounded", options={"xatol": 1e-8}
-        )
-        smoothing = float(np.exp(found.x))
-    beta, edf, score = at(float(smoothing))
+        smoothing = float(np.exp(minimize_scalar(log_gcv, bounds=around, method="bounded", options={"xatol": 1e-8}).x))
+    beta, edf, residual = at(float(smoothing))
+    score = n_rows * residual / (n_rows - edf) ** 2 if n_rows > edf else np.inf
     return GcvFit(vectors @ beta, float(smoothing), score, edf)

@@ -95,7 +95,7 @@ class Eigenbasis:
         Raises
         ------
         InputError
-                A curve without any observed point, or infinite values.
+            A curve without any observed point, or infinite values.
 
         References
         ----------
@@ -168,7 +168,7 @@ class Eigenbasis:
 
     @property
     def _noise(self) -> float:
-        """Noise variance, kept off 0 by 1e-10 of the mean variance, so that few points can be solved for many scores."""
+        """Noise variance, kept off 0 so that few points can be solved for many scores."""
         return max(self.noise_variance, 1e-10 * float(self.values.sum() / self.weights.sum()))
 
     def _check(self, curves: ArrayLike) -> FloatArray:
@@ -248,7 +248,7 @@ def count_components(
 
 def significant(values: FloatArray) -> int:
     """How many of some decreasing eigenvalues are positive beyond rounding."""
-    return int((values > max(float(values[0]), 0.0) * values.size * np.finfo(float).eps).sum())
+    return int((values > np.abs(values).max() * values.size * np.finfo(float).eps).sum())
 
 
 def oriented(functions: FloatArray) -> FloatArray:

@@ -131,6 +131,9 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             check_observed(curves.values, "Y")
         else:
             check_finite(curves, "Y")
+            # Equal curves have a mean that differs from them by rounding; that is no variation.
+            if np.ptp(curves.values, axis=0).max() <= 1e-14 * np.abs(curves.values).max():
+                raise InputError(f"Y must vary from curve to curve, got {len(curves)} equal ones")
         self._set(self._eigenbasis(curves.values, curves.grid))
         self._kind, self._columns = curves.kind, curves.columns
         return self

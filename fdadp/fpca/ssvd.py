@@ -105,8 +105,8 @@ def ssvd_eigenbasis(
     limit = min(values.shape)
     if n_components is None:
         n_components = min(gavish_donoho(values), max_components or limit)
-    wanted = None if isinstance(n_components, (float, np.floating)) else int(n_components)
     count_components(np.ones(limit if total > 0 else 0), n_components, max_components)  # for its errors
+    wanted = None if isinstance(n_components, (float, np.floating)) else int(n_components)
 
     vectors: list[FloatArray] = []
     variances: list[float] = []

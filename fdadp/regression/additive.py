@@ -12,16 +12,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp._threads import one_blas_thread
+from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.curves import Curves, as_curves, as_grid, check_finite, wrap
 from fdadp.design import FeatureMap
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis, face_smooth
 from fdadp.penalized import PenalizedLeastSquares, Solution
-from fdadp.privacy import Privacy
+from fdadp.privacy import Ledger, Privacy
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.missing import MissingValues
-from fdadp.regression.sums import Chunks, TrainingSums, add_up, range_of
+from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
 from fdadp.splines import BSplines
 from fdadp.tensor import Margin
 
@@ -162,7 +163,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
-            Predictor and response curves, one a row.
+            Predictor and response curves, one a row. Dask arrays are read block by block, as by :meth:`fit_chunks`.
         s, t : array_like of shape (S,) and (T,), optional
             Grids of plain arrays; default even on [0, 1].
         groups : array_like of shape (n,), optional
@@ -181,6 +182,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
+        if is_dask(X) or is_dask(Y):
+            return self.fit_chunks(dask_chunks(X, Y), s=s, t=t)
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
@@ -245,7 +248,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             self.privacy.require_available()
 
     def _fit(
-        self, chunks: Chunks, *, x_range: tuple[float, float] | None = None, persons: FloatArray | None = None
+        self, chunks: Chunks, *, x_range: tuple[float, float] | None = None, persons: IntArray | None = None
     ) -> None:
         low, high = x_range or range_of(chunks)
         grid = next(iter(chunks.read("first chunk")))[0].grid
@@ -256,11 +259,12 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             grid[0], grid[-1], self.n_basis_s, degree=self.degree, order=self.penalty_order, name="n_basis_s"
         )
         sums = add_up(chunks, x_margin, s_margin, quadrature_weights(grid, self.quadrature))
-        basis = self._eigenbasis(sums)
-        solutions = self._solve(sums, basis)
-        self._keep(sums, basis, solutions, (low, high))
-        self.privacy_ = None
-        self.ledger_ = None
+        with one_blas_thread():
+            basis = self._eigenbasis(sums)
+            solutions = self._solve(sums, basis)
+            self._keep(sums, basis, solutions, (low, high))
+        self.privacy_: Privacy | None = None
+        self.ledger_: Ledger | None = None
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
@@ -273,13 +277,20 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             raise InputError(f"X and Y must hold at least {least} curves, got {y.n}")
         smooth = self.fpca == "face" and sums.t.size >= 12
         estimate = face_eigenbasis if smooth else dense_eigenbasis
-        if not np.diag(y.scatter).any():
+        if np.diag(y.scatter).max() <= 1e-24 * y.n * (y.mean @ y.mean):  # beyond rounding
             raise InputError("Y must vary between curves, got the same curve every time")
         # More components than n - 1 have no scores to regress.
         cap = min(y.n - 1, sums.t.size)
         if isinstance(self.n_components, (int, np.integer)) and self.n_components > cap:
             raise InputError(f"n_components must be at most {cap} for {y.n} curves, got {self.n_components}")
-        return estimate(y.mean, y.covariance(ddof=0), sums.t, n_components=self.n_components, max_components=cap)
+        return estimate(
+            y.mean,
+            y.covariance(ddof=0),
+            sums.t,
+            n_components=self.n_components,
+            max_components=cap,
+            quadrature="trapezoid",
+        )
 
     def _solve(self, sums: TrainingSums, basis: Eigenbasis) -> list[Solution]:
         """Penalised least squares of each score on the identified coordinates of the features."""
@@ -290,11 +301,10 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         cross = rotation.T @ sums.moments.scatter[:p, p:] @ projection
         total = np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection)
         given = None if isinstance(self.smoothing, str) else self._given_smoothing(basis.n_components)
-        solutions = []
-        for k in range(basis.n_components):
-            problem = PenalizedLeastSquares(gram, cross[:, k], total[k], sums.moments.n, sums.smooth.penalties)
-            solutions.append(problem.optimize(str(self.smoothing)) if given is None else problem.solve(given[k]))
-        return solutions
+        problem = PenalizedLeastSquares(gram, cross, total, sums.moments.n, sums.smooth.penalties)
+        if given is None:
+            return problem.optimize(str(self.smoothing))
+        return [problem.solve(given[k], k) for k in range(basis.n_components)]
 
     def _given_smoothing(self, n_components: int) -> FloatArray:
         try:
@@ -321,7 +331,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self._unit_variance = np.array([f.noise_variance for f in solutions])
         self.smoothing_parameters_ = np.stack([f.smoothing_parameters for f in solutions])
         self.edf_ = np.array([f.edf_total for f in solutions])
-        self.criterion_ = np.array([f.gcv if self.smoothing == "gcv" else f.reml for f in solutions])
+        by_gcv = isinstance(self.smoothing, str) and self.smoothing == "gcv"
+        self.criterion_ = np.array([f.gcv if by_gcv else f.reml for f in solutions])
         self._basis = basis
         self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
         self.explained_variance_ratio_ = basis.explained_ratio
@@ -489,7 +500,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         functions = self._basis.evaluate(np.atleast_1d(np.asarray(t, dtype=np.float64)))[1]
         bx = self._x_margin.basis.design(at_x) @ self._x_margin.to_raw
         bs = self._s_margin.basis.design(at_s) @ self._s_margin.to_raw
-        return np.einsum("al,bm,klm,kt->abt", bx, bs, self.coef_, functions, optimize=True)
+        return np.asarray(np.einsum("al,bm,klm,kt->abt", bx, bs, self.coef_, functions, optimize=True))
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""
@@ -566,10 +577,10 @@ def _sample_mean_surface(values: FloatArray, sums: TrainingSums) -> FloatArray:
     return np.asarray(np.linalg.lstsq(design * root, means * root, rcond=None)[0].T)
 
 
-def _as_groups(groups: ArrayLike | None, n: int) -> FloatArray | None:
+def _as_groups(groups: ArrayLike | None, n: int) -> IntArray | None:
     if groups is None:
         return None
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     if np.shape(groups) != (n,):
         raise InputError(f"groups must have shape ({n},), one entry per curve, got shape {np.shape(groups)}")
-    return np.asarray(codes)
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return np.asarray(codes, dtype=np.int64)

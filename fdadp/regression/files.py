@@ -25,7 +25,7 @@ from fdadp.privacy import Bounds, Ledger, Privacy
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
 from fdadp.splines import BSplines
-from fdadp.tensor import Margin
+from fdadp.tensor import Margin, TensorProduct
 
 __all__ = ["load", "save"]
 
@@ -101,9 +101,7 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
     model._x_margin, model._s_margin = (
         Margin(BSplines(arrays[f"{m}_knots"], model.degree), **{f: arrays[f"{m}_{f}"] for f in _MARGIN}) for m in "xs"
     )
-    model._rotation = np.kron(
-        model._x_margin.to_raw @ model._x_margin.rotation[:, 1:], model._s_margin.to_raw @ model._s_margin.rotation
-    )
+    model._rotation = TensorProduct(model._x_margin, model._s_margin, 1.0).raw_rotation
     noise = content["missing_noise_variance"]
     model._missing = MissingValues(model.missing, None if noise is None else _eigenbasis("missing", arrays, noise))
     model._y_columns = None if content["columns"] is None else pd.Index(content["columns"])

@@ -65,5 +65,5 @@ class MissingValues:
 
 
 def _sparse_basis(curves: Curves) -> Eigenbasis:
-    basis: Eigenbasis = FPCA(n_components=0.99, method="sc").fit(curves.values, curves.grid).basis_
+    basis: Eigenbasis = FPCA(n_components=0.99, method="sc").fit(curves.values, t=curves.grid).basis_
     return basis

@@ -36,7 +36,7 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
             )
         )
     ]
-    score = "GCV" if model.smoothing == "gcv" else "-REML"
+    score = "GCV" if criterion == "GCV" else "-REML"
     result = Summary()
     result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
     result.tables.append(

@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.moments import Moments
 from fdadp.tensor import Margin, TensorProduct
 
-__all__ = ["Chunks", "TrainingSums", "add_up", "range_of"]
+__all__ = ["Chunks", "TrainingSums", "add_up", "dask_chunks", "is_dask", "range_of"]
 
 ROWS_PER_CHUNK = 8192
 
@@ -106,6 +106,33 @@ class Chunks:
             yield x, y
         if first is None:
             raise InputError("chunks must hold at least one pair (X, Y), got none")
+
+
+def is_dask(data: Any) -> bool:
+    """Whether `data` is a dask collection (without importing dask)."""
+    return hasattr(data, "__dask_graph__")
+
+
+def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[FloatArray, FloatArray]]]:
+    """Return a source for :class:`Chunks` that computes one block of rows of two dask arrays at a time.
+
+    Raises
+    ------
+    InputError
+        Only one of them is a dask array, or they differ in n.
+    """
+    if not (is_dask(x) and is_dask(y)):
+        raise InputError(f"X and Y must both be dask arrays, got {type(x).__name__} and {type(y).__name__}")
+    if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
+        raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
+    x = x.rechunk({1: -1})
+    y = y.rechunk((x.chunks[0], -1))
+
+    def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
+        for i in range(x.numblocks[0]):
+            yield np.asarray(x.blocks[i]), np.asarray(y.blocks[i])
+
+    return blocks
 
 
 def range_of(chunks: Chunks) -> tuple[float, float]:

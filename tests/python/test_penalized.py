@@ -1,4 +1,4 @@
-"""Penalised least squares against mgcv's recorded fits of the additive function-on-function core, and its derivatives."""
+"""Penalised least squares against mgcv's recorded fits of the AFFR core, and its derivatives."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_our_own_optimum(reference, case, k, criterion, which):
     core = _core(reference, case)
     fit = recorded(core, k, criterion, which)
     problem = core.problem(k)
-    ours, theirs = problem.optimize(criterion), problem.solve(sp_of(fit))
+    (ours,), theirs = problem.optimize(criterion), problem.solve(sp_of(fit))
     score, at_theirs = (getattr(f, criterion) for f in (ours, theirs))
     assert score <= at_theirs + 1e-6 * (1 + abs(at_theirs))
     fitted = core.moments.mean[core.p + k] + core.centred[core.train] @ ours.coefficients
@@ -228,7 +228,7 @@ def test_solution_is_the_augmented_least_squares(seed, log_sp):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_optimum_is_not_beaten_nearby_or_on_a_grid(seed):
     *_, problem = random_problem(seed)
-    best = problem.optimize("reml")
+    (best,) = problem.optimize("reml")
     rng = np.random.default_rng(seed)
     for log_sp in rng.uniform(-12, 12, size=(60, 2)):
         assert problem.reml(log_sp)[0] >= best.reml - 1e-6 * (1 + abs(best.reml))
@@ -241,7 +241,7 @@ def test_optimum_is_not_beaten_nearby_or_on_a_grid(seed):
         (lambda p: p.solve([1.0, -1.0]), "positive"),
         (lambda p: p.solve([1.0, np.nan]), "positive"),
         (lambda p: p.optimize("aic"), "got 'aic'"),
-        (lambda p: PenalizedLeastSquares(np.eye(2), np.ones(3), 1.0, 9, np.ones((1, 3))), "must fit cross of length 3"),
+        (lambda p: PenalizedLeastSquares(np.eye(2), np.ones(3), 1.0, 9, np.ones((1, 3))), "must fit together"),
         (lambda p: PenalizedLeastSquares(np.eye(3), np.ones(3), 1.0, 4, np.zeros((1, 3))), "got 4 observations"),
     ],
 )

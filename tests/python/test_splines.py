@@ -36,9 +36,7 @@ def test_centred_basis_is_mgcvs(reference, case):
     record = reference(case)["output"]
     coordinates = np.linalg.qr(record["X"].sum(axis=0)[:, None], mode="complete")[0][:, 1:]
     np.testing.assert_allclose(record["X"] @ coordinates, record["centred"]["X"], atol=1e-13)
-    np.testing.assert_allclose(
-        coordinates.T @ record["S_scaled"] @ coordinates, record["centred"]["S"], atol=1e-12
-    )
+    np.testing.assert_allclose(coordinates.T @ record["S_scaled"] @ coordinates, record["centred"]["S"], atol=1e-12)
 
 
 def test_clamped_basis_is_fdas(reference):
