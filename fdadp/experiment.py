@@ -157,8 +157,8 @@ def run(
     DataFrame
         One row per split, scheme, reading, ε and draw: ``dataset``, ``repeat``, ``scheme`` (:data:`NO_PRIVACY`,
         :data:`MEAN_CURVE` or :data:`PUBLISHED`), ``sensitivity``, ``epsilon``, ``draw``, ``rmspe`` (unit of Y),
-        ``acp_85``, ``acp_95`` (shares), ``width_95`` (mean width of the 95 % intervals, unit of Y), ``beats_mean_curve``
-        and ``outside`` (share of held-out predictor values beyond the training range).
+        ``acp_85``, ``acp_95`` (shares), ``width_95`` (mean width of the 95 % intervals, unit of Y),
+        ``beats_mean_curve`` and ``outside`` (share of held-out predictor values beyond the training range).
 
     Raises
     ------
@@ -208,7 +208,7 @@ def _one_split(
         warnings.simplefilter("ignore", NotPrivateWarning)
         fit = clone(estimator).fit(X, Y, s=data.s, t=data.t)
         mean = _score(y_new, *_mean_curve(Y, n_test))
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"scheme": MEAN_CURVE, **mean},
             {"scheme": NO_PRIVACY, **_score_model(fit, x_new, y_new)},
         ]
