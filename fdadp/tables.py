@@ -164,7 +164,7 @@ def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: 
 def _columns(path: Path, names: list[str]) -> pd.Index[Any]:
     if not all(map(_is_number, names)):
         return pd.Index(names)
-    grid = np.array([float(name) for name in names])
+    grid: FloatArray = np.array([float(name) for name in names])
     steps = np.diff(grid)
     if not np.isfinite(grid).all() or not (steps > 0).all():
         j = int(np.flatnonzero(~(steps > 0))[0]) if not (steps > 0).all() else 0
@@ -172,7 +172,8 @@ def _columns(path: Path, names: list[str]) -> pd.Index[Any]:
             f"{path} must have an increasing grid, or words, in its first row, got {names[j]} followed by "
             f"{names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, header=False)"
         )
-    return pd.Index(grid)
+    index: pd.Index[Any] = pd.Index(grid)
+    return index
 
 
 # --- parquet and npz ---
@@ -229,7 +230,7 @@ def _from_npz(path: Path) -> pd.DataFrame:
 # --- writing ---
 
 
-def write_curves(files: Mapping[str | os.PathLike[str], pd.DataFrame]) -> None:
+def write_curves(files: Mapping[Path, pd.DataFrame]) -> None:
     """Write data frames of curves; :func:`read_curves` reads them back exactly.
 
     Everything is written beside its place first and then renamed, so that a failure leaves no half a file.

@@ -83,7 +83,7 @@ def surface(
     for i, (axis, point) in enumerate(zip(axes, at, strict=True)):
         draw = _heatmap if flat else _relief
         if not flat:
-            axis.set_zlim(-extent, extent)
+            axis.set(zlim=(-extent, extent))
         image = draw(axis, x, s, values[:, :, i], seen, limit)
         axis.set(xlabel=texts["s"], ylabel=texts["x"], title=f"{texts['t']} = {point:.3g}")
         place = axis.get_subplotspec()
