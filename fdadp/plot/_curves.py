@@ -91,7 +91,7 @@ def predictions(
             handles = {"observed": seen, **handles}
             title += f"  (RMSE {errors[i]:.3g})"
         axis.set_title(title, fontsize="medium")
-        _outer_labels(axis, texts["t"], texts["Y"])
+    _label(figure, axes, texts, own=ax is None)
     if ax is None:
         figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=3, frameon=False)
     else:
@@ -151,7 +151,7 @@ def eigenfunctions(
                 label="mean - 2 sd of component",
             )
         axis.set_title(f"component {k + 1}: {100 * shares[k]:.1f} % of variance", fontsize="medium")
-        _outer_labels(axis, texts["t"], texts["Y"])
+    _label(figure, axes, texts, own=ax is None)
     if kind == "effects":
         handles, names = axes[0].get_legend_handles_labels()
         if ax is None:
@@ -180,10 +180,11 @@ def _name(i: int, names: Sequence[str] | None, x: Curves) -> str:
     return f"curve {i}" if x.index is None else str(x.index[i])
 
 
-def _outer_labels(axis: Any, horizontal: str, vertical: str) -> None:
-    """Label the left and the lowest axes of a grid of panels only."""
-    place = axis.get_subplotspec()
-    if place is None or place.is_first_col():
-        axis.set_ylabel(vertical)
-    if place is None or axis.xaxis.get_tick_params().get("labelbottom", True):
-        axis.set_xlabel(horizontal)
+def _label(figure: Any, axes: list[Any], texts: Mapping[str, str], *, own: bool) -> None:
+    """Label a figure of ours once, as long texts beside every panel would run into each other."""
+    if own:
+        figure.supxlabel(texts["t"], fontsize="medium")
+        figure.supylabel(texts["Y"], fontsize="medium")
+        return
+    for axis in axes:
+        axis.set(xlabel=texts["t"], ylabel=texts["Y"])
