@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from fdadp.errors import FdadpError, FileFormatError, InputError
+from fdadp.errors import FdadpError, FdadpWarning, FileFormatError, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +64,7 @@ def _plain_messages() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
+        warnings.simplefilter("always", FdadpWarning)
         try:
             yield
         except (FdadpError, OSError) as exc:
