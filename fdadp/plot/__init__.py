@@ -6,8 +6,9 @@ without privacy, or of a person's curve, is not private.
 
 from __future__ import annotations
 
+from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, predictions
 from fdadp.plot._experiment import experiment
 from fdadp.plot._surface import surface
 
-__all__ = ["eigenfunctions", "experiment", "predictions", "surface"]
+__all__ = ["PALETTE", "eigenfunctions", "experiment", "predictions", "surface"]
