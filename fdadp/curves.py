@@ -85,6 +85,8 @@ def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray
         raise InputError(f"{name} must be a sequence of numbers, got {grid!r}") from exc
     if points.ndim != 1 or points.size != size:
         raise InputError(f"{name} must have {size} points, one per column of the curves, got shape {points.shape}")
+    if size == 0:
+        raise InputError(f"{name} must have at least one point, got none")
     if not np.isfinite(points).all():
         raise InputError(f"{name} must be finite, got {points[~np.isfinite(points)][0]} among its points")
     if size > 1 and not (np.diff(points) > 0).all():
@@ -103,7 +105,8 @@ def as_curves(
     Parameters
     ----------
     data : FDataGrid, FDataBasis, FDataIrregular, DataFrame, or array_like of shape (n, S)
-        One curve a row. Irregular curves come out on the union of their points, with NaN between.
+        One curve a row; masked values and pandas' missing values become NaN. Irregular curves come out on
+        `grid`, which must hold all their points (default: the union of their points), with NaN between.
         An ``FDataBasis`` is evaluated on `grid` (default: 101 points, as scikit-fda does not store one).
     grid : array_like of shape (S,), optional
         Evaluation points. Default: those of the scikit-fda object, numeric column labels of a data
@@ -116,7 +119,8 @@ def as_curves(
     Raises
     ------
     InputError
-        Not numeric, not two-dimensional, empty, vector-valued curves, or a grid that does not fit.
+        Not numeric or not real, not two-dimensional, empty, vector-valued curves, an irregular curve with two
+        values at one point, or a grid that does not fit.
     """
     if isinstance(data, Curves):
         return data
@@ -129,7 +133,7 @@ def as_curves(
         if grid is None and _has_numeric_labels(columns):
             grid = np.asarray(columns, dtype=np.float64)
     try:
-        values = np.asarray(data, dtype=np.float64)
+        values = _real_array(data)
     except (TypeError, ValueError) as exc:
         raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
     if values.ndim != 2:
@@ -140,6 +144,16 @@ def as_curves(
         same = default.size == values.shape[1]
         grid = default if same else np.linspace(default[0], default[-1], values.shape[1])
     return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns)
+
+
+def _real_array(data: Any) -> FloatArray:
+    if isinstance(data, pd.DataFrame):
+        return data.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.iscomplexobj(data):
+        raise TypeError("complex values")
+    if isinstance(data, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
+    return np.asarray(data, dtype=np.float64)
 
 
 def _has_numeric_labels(columns: pd.Index[Any]) -> bool:
@@ -161,25 +175,47 @@ def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
             f"dim_codomain={data.dim_codomain}"
         )
     if isinstance(data, FDataIrregular):
-        points, position = np.unique(np.asarray(data.points[:, 0], dtype=np.float64), return_inverse=True)
-        values = np.full((data.n_samples, points.size), np.nan)
-        row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, len(data.points))))
-        values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
-        points = points if grid is None else np.asarray(grid)
-        return Curves(values, as_grid(points, values.shape[1], f"grid of {name}"), "fdatagrid")
+        return _from_irregular(data, grid, name)
     if isinstance(data, FDataBasis):
         low, high = data.domain_range[0]
-        points = np.linspace(low, high, 101) if grid is None else np.asarray(grid, dtype=np.float64)
-        return Curves(np.asarray(data(points)[..., 0]), as_grid(points, points.size, f"grid of {name}"), "fdatagrid")
+        wanted = np.linspace(low, high, 101) if grid is None else grid
+        points = as_grid(wanted, np.size(wanted), f"grid of {name}")
+        if points[0] < low or points[-1] > high:
+            raise InputError(
+                f"grid of {name} must lie in the curves' domain [{low:g}, {high:g}], "
+                f"got [{points[0]:g}, {points[-1]:g}]"
+            )
+        return Curves(np.asarray(data(points)[..., 0]), points, "fdatagrid")
     if isinstance(data, FDataGrid):
         values = np.asarray(data.data_matrix[..., 0], dtype=np.float64)
         own = np.asarray(data.grid_points[0], dtype=np.float64)
-        if grid is not None and not np.array_equal(np.asarray(grid, dtype=np.float64), own):
+        if grid is not None and not np.array_equal(as_grid(grid, np.size(grid), f"grid of {name}"), own):
             raise InputError(f"grid of {name} must be left out or equal the FDataGrid's own grid_points")
         if 0 in values.shape:
             raise InputError(f"{name} must not be empty, got shape {values.shape}")
         return Curves(values, as_grid(own, own.size, f"grid of {name}"), "fdatagrid")
     raise InputError(f"{name} must be an FDataGrid, FDataBasis or FDataIrregular, got {type(data).__name__}")
+
+
+def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    at = np.asarray(data.points[:, 0], dtype=np.float64)
+    wanted = np.unique(at) if grid is None else grid
+    points = as_grid(wanted, np.size(wanted), f"grid of {name}")
+    row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size)))
+    position = np.searchsorted(points, at).clip(max=points.size - 1)
+    off = np.flatnonzero(points[position] != at)
+    if off.size:
+        raise InputError(
+            f"grid of {name} must hold every point of the irregular curves, got curve {row[off[0]]} at {at[off[0]]:g}"
+        )
+    cells = row * points.size + position
+    _, first = np.unique(cells, return_index=True)
+    if first.size < cells.size:
+        k = int(np.setdiff1d(np.arange(cells.size), first)[0])
+        raise InputError(f"{name} must have one value a point, got two for curve {row[k]} at {at[k]:g}")
+    values = np.full((data.n_samples, points.size), np.nan)
+    values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
+    return Curves(values, points, "fdatagrid")
 
 
 def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
@@ -195,7 +231,7 @@ def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
         if not len(bad):
             return
         i, j = (int(b) for b in bad[0])
-        label = f" (label {curves.index[i]!r})" if curves.index is not None else ""
+        label = f" (label {curves.index.tolist()[i]!r})" if curves.index is not None else ""
         raise InputError(
             f"{name} must be finite, got {curves.values[i, j]} in curve {first + i}{label} at position {j} "
             f"(grid point {curves.grid[j]:g}); {len(bad)} such value(s) in all. "

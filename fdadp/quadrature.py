@@ -34,7 +34,7 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
     Raises
     ------
     InputError
-        Unknown rule, or a grid too short for it.
+        Unknown rule, or a grid that is too short for it, not numeric, not finite or not strictly increasing.
 
     References
     ----------
@@ -45,10 +45,18 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
     >>> quadrature_weights([0.0, 0.5, 1.0])
     array([0.25, 0.5 , 0.25])
     """
-    t = np.asarray(grid, dtype=np.float64)
+    try:
+        t = np.asarray(grid, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"grid must be a sequence of numbers, got {grid!r}") from exc
     if t.ndim != 1 or t.size < 2:
         raise InputError(f"grid must be one-dimensional with at least 2 points, got shape {t.shape}")
+    if not np.isfinite(t).all():
+        raise InputError(f"grid must be finite, got {t[~np.isfinite(t)][0]} among its points")
     steps = np.diff(t)
+    if not (steps > 0).all():
+        j = int(np.flatnonzero(steps <= 0)[0])
+        raise InputError(f"grid must be strictly increasing, got {t[j]:g} followed by {t[j + 1]:g} at position {j}")
     if rule == "trapezoid":
         return _trapezoid(steps)
     if rule == "simpson":
@@ -58,13 +66,14 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
 
         return np.asarray(simpson(np.eye(t.size), x=t, axis=1), dtype=np.float64)
     if rule == "riemann":
-        return np.asarray(np.concatenate(([steps.mean()], steps)))
+        return np.concatenate(([steps.mean()], steps))
     if rule == "simpson_legacy":
         relative = steps / (t[-1] - t[0])
         if np.unique(np.round(relative, 3)).size > 1:
             return _trapezoid(steps)
         inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
-        return np.asarray(np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3)
+        weights: FloatArray = np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3
+        return weights
     raise InputError(f"rule must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
 
 

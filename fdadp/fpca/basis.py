@@ -189,16 +189,12 @@ class Eigenbasis:
         return values, observed
 
 
-def grid_weights(grid: FloatArray, rule: str | None = None) -> FloatArray:
-    """Quadrature weights for eigenbases: ``"equal"`` ((b − a)/T each) or a rule of :mod:`fdadp.quadrature`.
+def grid_weights(grid: FloatArray, rule: str = "trapezoid") -> FloatArray:
+    """Quadrature weights for eigenbases: a rule of :mod:`fdadp.quadrature`, or ``"equal"``, (b − a)/T each.
 
-    ``None``: ``"equal"`` on an even grid (steps within 0.1 %), where it makes eigenvectors of refund's
-    FACE and SVD orthonormal, and ``"trapezoid"`` on an uneven one.
+    Equal weights on an even grid make the eigenvectors of refund's FACE and SVD, of unit Euclidean length,
+    orthonormal functions.
     """
-    steps = np.diff(grid)
-    if rule is None:
-        even = bool((np.abs(steps / steps.mean() - 1) < 1e-3).all())
-        rule = "equal" if even else "trapezoid"
     if rule == "equal":
         return np.full(grid.size, (grid[-1] - grid[0]) / grid.size)
     return quadrature_weights(grid, rule)

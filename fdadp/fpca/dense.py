@@ -20,7 +20,7 @@ def dense_eigenbasis(
     *,
     n_components: float = 0.95,
     max_components: int | None = None,
-    quadrature: str | None = None,
+    quadrature: str = "trapezoid",
 ) -> Eigenbasis:
     """Eigenbasis from moments, without smoothing.
 
@@ -38,8 +38,8 @@ def dense_eigenbasis(
         Number of components, or share of variance in (0, 1].
     max_components : int, optional
         Cap on the number found by share of variance.
-    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
-        Default: ``"equal"`` on an even grid, else ``"trapezoid"``.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is refund's Euclidean norm.
 
     Returns
     -------

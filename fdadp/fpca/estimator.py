@@ -48,9 +48,8 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Default: projections ``∫ (Y − μ) φ_k``, which the regressions use. ``"sc"`` always predicts.
     refine : bool
         With ``"face"``: look for the least GCV between the 100 points of refund's grid.
-    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
-        Rule of the inner products. Default: ``"equal"`` on even grids as in refund, ``"trapezoid"`` on uneven
-        ones and for ``"sc"``.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is the Euclidean norm of refund's FACE and SVD.
 
     Attributes
     ----------
@@ -91,7 +90,7 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         n_basis: int = 10,
         shrink: bool = False,
         refine: bool = False,
-        quadrature: str | None = None,
+        quadrature: str = "trapezoid",
     ) -> None:
         self.n_components = n_components
         self.method = method

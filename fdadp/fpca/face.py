@@ -113,7 +113,7 @@ class FaceSmoother:
         *,
         n_components: float,
         max_components: int | None,
-        quadrature: str | None,
+        quadrature: str,
         smoothing: float | None = None,
         refine: bool = False,
     ) -> Eigenbasis:
@@ -150,7 +150,7 @@ def face_eigenbasis(
     max_components: int | None = None,
     smoothing: float | None = None,
     refine: bool = False,
-    quadrature: str | None = None,
+    quadrature: str = "trapezoid",
 ) -> Eigenbasis:
     r"""Eigenbasis of the FACE-smoothed covariance, from moments.
 
@@ -174,8 +174,8 @@ def face_eigenbasis(
         λ; default by GCV on refund's grid of 100 points.
     refine : bool
         Look for the least GCV between the points of that grid too.
-    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
-        Default: ``"equal"`` on an even grid, as in refund, else ``"trapezoid"``.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is refund's Euclidean norm.
 
     Returns
     -------

@@ -25,7 +25,7 @@ def sc_eigenbasis(
     n_components: float = 0.95,
     n_basis: int = 10,
     max_components: int | None = None,
-    quadrature: str | None = None,
+    quadrature: str = "trapezoid",
     mean: ArrayLike | None = None,
     smoothing: float | None = None,
 ) -> Eigenbasis:
@@ -47,8 +47,8 @@ def sc_eigenbasis(
         Spline functions of the mean and, in each direction, of the covariance; at most T are used.
     max_components : int, optional
         Cap on the number found by share of variance.
-    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
-        Default ``"trapezoid"``, as in refund.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; refund uses the trapezoid too.
     mean : array_like of shape (T,), optional
         A mean to take as given.
     smoothing : float, optional
@@ -89,7 +89,7 @@ def sc_eigenbasis(
             raise InputError(f"mean must be {points.size} finite numbers, one per grid point, got shape {mu.shape}")
     raw, count = raw_covariance(values - mu)
     smooth, _ = smooth_covariance(raw, count, points, n_basis=size, smoothing=smoothing)
-    weights = grid_weights(points, quadrature or "trapezoid")
+    weights = grid_weights(points, quadrature)
     basis = spectral(mu, smooth, points, weights, n_components, max_components)
     return replace(basis, noise_variance=_noise_variance(np.diag(raw) - np.diag(basis.covariance()), points))
 

@@ -50,7 +50,7 @@ def ssvd_eigenbasis(
     *,
     n_components: float | None = None,
     max_components: int | None = None,
-    quadrature: str | None = None,
+    quadrature: str = "trapezoid",
     mean: ArrayLike | None = None,
 ) -> Eigenbasis:
     """Eigenbasis by smoothed singular value decomposition, as ``refund::fpca.ssvd``.
@@ -70,8 +70,8 @@ def ssvd_eigenbasis(
         the variances of the scores exceed it.
     max_components : int, optional
         Cap on the number found by share of variance or by the threshold.
-    quadrature : {"equal", "trapezoid", "simpson", "riemann"}, optional
-        For the norm of the functions; the iteration itself is Euclidean. Default as in :func:`face_eigenbasis`.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        For the norm of the functions; the iteration itself is Euclidean.
     mean : array_like of shape (T,), optional
         Default: the mean curve (refund smooths it).
 

@@ -289,7 +289,6 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             sums.t,
             n_components=self.n_components,
             max_components=cap,
-            quadrature="trapezoid",
         )
 
     def _solve(self, sums: TrainingSums, basis: Eigenbasis) -> list[Solution]:

@@ -12,19 +12,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def reference_dir() -> Path:
-    """Where the recorded cases are: FDADP_REFERENCE, ../shared/reference, else tests/reference."""
+def reference_dirs() -> list[Path]:
+    """Where recorded cases may be, in this order: FDADP_REFERENCE, ../shared/reference, tests/reference."""
+    named = os.environ.get("FDADP_REFERENCE")
     here = [ROOT.parent / "shared" / "reference", ROOT / "tests" / "reference"]
-    candidates = [os.environ.get("FDADP_REFERENCE"), *here]
-    return next(Path(c) for c in candidates if c and Path(c).is_dir())
+    return [path for path in ([Path(named)] if named else []) + here if path.is_dir()]
 
 
 @functools.cache
 def read_case(name: str) -> dict[str, Any]:
-    path = reference_dir() / f"{name}.rds"
-    if not path.exists():
-        path = ROOT / "tests" / "reference" / f"{name}.rds"
-    if not path.exists():
+    path = next((folder / f"{name}.rds" for folder in reference_dirs() if (folder / f"{name}.rds").exists()), None)
+    if path is None:
         pytest.skip(f"recorded case {name} is not here: set FDADP_REFERENCE to the folder with {name}.rds")
     import rdata
 

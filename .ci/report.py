@@ -1,0 +1,49 @@
+"""Small reports for .ci/run.
+
+report.py versions            what is installed where this runs
+report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import xml.etree.ElementTree as ET
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+SHOWN = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "scikit-fda", "multimethod", "matplotlib", "pytest")
+
+
+def versions() -> int:
+    """Print the versions that matter."""
+    found = [f"Python {platform.python_version()}"]
+    for name in SHOWN:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"no {name}")
+    print(", ".join(found))
+    return 0
+
+
+def tests(report: Path) -> int:
+    """Read pytest's JUnit file; a run in which no test passed is a failure."""
+    if not report.exists():
+        print(f"FAILED: {report} was not written: pytest did not run")
+        return 1
+    suites = list(ET.parse(report).iter("testsuite"))
+    total, bad, skipped = (
+        sum(int(suite.get(key, 0)) for suite in suites for key in keys)
+        for keys in (["tests"], ["failures", "errors"], ["skipped"])
+    )
+    passed = total - bad - skipped
+    print(f"{report.stem}: {passed} passed, {bad} failed, {skipped} skipped")
+    if passed <= 0:
+        print("FAILED: no test passed")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(versions() if sys.argv[1] == "versions" else tests(Path(sys.argv[2])))

@@ -1,0 +1,67 @@
+# The commands of the house. Nothing needs to be activated: everything runs in .venv, which the first call makes.
+#   make demo     Python only: no R, no download beyond pip
+#   make test     everything that can be tested on this machine
+# Variables: PYTHON=python3.12 (which Python makes .venv), PYTEST_ARGS="-n 2 -k curves", DEMO_ARGS, BENCH_ARGS.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := PYTHONWARNINGS=ignore $(PY) -m pip install --quiet
+PYTHON ?=
+PYTEST_ARGS ?=
+DEMO_ARGS ?= --out fdadp-demo
+BENCH_ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format notebooks bench setup r clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+demo: $(VENV)/.stamp-plots ## fit Canadian weather, print tables, write figures to fdadp-demo/
+	$(PY) -m fdadp demo $(DEMO_ARGS)
+
+test: $(VENV)/.stamp-dev r ## run all tests and doctests (R's too where R is there or can be installed)
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-dev ## ruff, formatting, mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy fdadp
+
+format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+notebooks: $(VENV)/.stamp-dev ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
+	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
+
+bench: $(VENV)/.stamp-dev ## side by side with the peers
+	@if [ -f benchmarks/run.py ]; then $(PY) benchmarks/run.py $(BENCH_ARGS); else echo "There is no benchmarks/run.py yet."; fi
+
+setup: $(VENV)/.stamp-dev ## only make .venv with everything for development
+
+r: ## install R where apt and root are there; else say what is skipped
+	@sh .ci/install-r.sh
+
+clean: ## remove .venv, caches and what was made here
+	rm -rf .venv .venv-oldest .venv-newest build dist *.egg-info .ci/reports fdadp-demo
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-up, once: a stamp is older than setup.cfg when the dependencies may have changed.
+$(VENV)/.stamp-python: .ci/make-venv.sh
+	@PYTHON="$(PYTHON)" sh .ci/make-venv.sh $(VENV)
+	@touch $@
+
+$(VENV)/.stamp-plots: $(VENV)/.stamp-python setup.cfg pyproject.toml
+	@echo "Installing fdadp with its plots into $(VENV) ..."
+	$(PIP) --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
+	@echo "Installing fdadp with the tools for development into $(VENV) ..."
+	$(PIP) --editable '.[dev,plots]'
+	@touch $(VENV)/.stamp-plots $@

@@ -1,0 +1,197 @@
+"""The house stays as CONTRIBUTING.md draws it: imports point downwards, `import fdadp` is light, metadata agree."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fdadp
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "fdadp"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+FRONT = {"regression", "plot", "cli", "experiment", "demo", "__main__"}
+CORE = {"errors", "_typing", "quadrature", "curves", "splines", "tensor", "design", "moments", "penalized", "fpca"}
+CORE |= {"smoothing", "storage"}
+FORBIDDEN = {
+    **dict.fromkeys(CORE, FRONT),
+    "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},
+    "learners": {"regression", "terms", "plot", "cli", "experiment", "demo", "__main__"},
+}
+"""Unit (module or subpackage directly below fdadp): the units that it must not import, not even inside a function."""
+
+HEAVY = {
+    "numba",
+    "skfda",
+    "pandas",
+    "matplotlib",
+    "opendp",
+    "scipy",
+    "sklearn",
+    "statsmodels",
+    "dask",
+    "rpy2",
+    "r_bridge",
+}
+
+
+def imports(tree: ast.AST, module: str, is_package: bool = False) -> Iterator[tuple[str, bool]]:
+    """Names imported by a module, absolute, and whether at its top level; imports for type checkers do not count."""
+    stack: list[tuple[ast.AST, bool]] = [(tree, True)]
+    while stack:
+        node, top = stack.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            stack += [(child, top) for child in node.orelse]
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parts = module.split(".") if is_package else module.split(".")[:-1]
+            base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
+            origin = base if node.level else node.module or ""
+            for alias in node.names:
+                lazy = fdadp._EXPORTS.get(alias.name) if origin == "fdadp" else None
+                yield lazy or f"{origin}.{alias.name}", top
+        inner = top and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        stack += [(child, inner) for child in ast.iter_child_nodes(node)]
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> list[tuple[str, bool]]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return list(imports(tree, module_name(path), path.name == "__init__.py"))
+
+
+def unit(name: str) -> str | None:
+    """``fdadp.privacy.ledger`` belongs to the unit ``privacy``; names outside fdadp to none."""
+    head, *rest = name.split(".")
+    return rest[0] if head == "fdadp" and rest else None
+
+
+def violations(module: str, imported: list[tuple[str, bool]]) -> list[str]:
+    """What a module imports against the rules."""
+    forbidden = FORBIDDEN.get(unit(module) or "", set())
+    bad = [name for name, _ in imported if unit(name) in forbidden]
+    lazily_allowed = unit(module) == "cli"
+    bad += [name for name, top in imported if name.split(".")[0] == "r_bridge" and (top or not lazily_allowed)]
+    return [f"{module} imports {name}" for name in bad]
+
+
+def test_imports_follow_the_rules() -> None:
+    assert len(SOURCES) > 5
+    assert [line for path in SOURCES for line in violations(module_name(path), imports_of(path))] == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("fdadp.curves", "from fdadp.regression import AdditiveFunctionOnFunction"),
+        ("fdadp.curves", "from fdadp import AdditiveFunctionOnFunction"),
+        ("fdadp.curves", "from . import plot"),
+        ("fdadp.moments", "def f():\n    from .regression.results import R"),
+        ("fdadp.privacy.kernel", "import fdadp.curves as c"),
+        ("fdadp.privacy.kernel", "from ..design import feature_rows"),
+        ("fdadp.privacy.kernel", "from fdadp import FPCA"),
+        ("fdadp.learners.linear", "from fdadp import regression"),
+        ("fdadp.regression.affr", "def f():\n    import r_bridge"),
+        ("fdadp.cli", "import r_bridge.mgcv"),
+    ],
+)
+def test_the_rules_notice(module: str, source: str) -> None:
+    assert violations(module, list(imports(ast.parse(source), module))) != []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("fdadp.curves", "from fdadp.errors import InputError"),
+        ("fdadp.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
+        ("fdadp.privacy.kernel", "from ..errors import PrivacyError\nfrom .ledger import Ledger"),
+        ("fdadp.cli", "def crosscheck():\n    import r_bridge"),
+    ],
+)
+def test_the_rules_allow(module: str, source: str) -> None:
+    assert violations(module, list(imports(ast.parse(source), module))) == []
+
+
+def test_no_import_cycles_between_units() -> None:
+    """Always downwards: the units can be laid in an order in which each imports only earlier ones."""
+    below: dict[str, set[str]] = {}
+    known = {unit(module_name(path)) for path in SOURCES} - {None}
+    for path in SOURCES:
+        own = unit(module_name(path))
+        if own is not None:
+            used = {unit(name) for name, _ in imports_of(path)} & known
+            below.setdefault(own, set()).update(name for name in used if name and name != own)
+    while below:
+        free = {own for own, used in below.items() if not used & below.keys()}
+        assert free, f"import cycle among {sorted(below)}: {below}"
+        below = {own: used for own, used in below.items() if own not in free}
+
+
+def test_import_is_light() -> None:
+    """Under a second, by never loading what takes long; time itself is not measured here."""
+    code = f"import sys, fdadp; print(*sorted(set({sorted(HEAVY)!r}) & sys.modules.keys()))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize("name", [name for name in fdadp.__all__ if not name.startswith("__")])
+def test_public_names_have_docstrings(name: str) -> None:
+    public = getattr(fdadp, name)
+    assert inspect.getdoc(public), f"fdadp.{name} has no docstring"
+    if inspect.isclass(public):
+        methods = {key: getattr(public, key) for key in vars(public) if not key.startswith("_")}
+        bare = [key for key, value in methods.items() if callable(value) and not inspect.getdoc(value)]
+        assert bare == [], f"methods of fdadp.{name} without docstring: {bare}"
+
+
+def test_every_export_names_an_own_module() -> None:
+    assert set(fdadp._EXPORTS) < set(fdadp.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        importlib.import_module("fdadp").nothing  # noqa: B018
+
+
+def test_citation_states_the_version() -> None:
+    stated = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert stated
+    assert stated[1].strip("\"'") == fdadp.__version__
+
+
+def requirements(lines: str) -> dict[str, str]:
+    """Lower bounds (or pins) of a requirement list: ``{"numpy": "1.26"}``."""
+    found = re.findall(r"^\s*([A-Za-z0-9_-]+)(?:\[\w+\])?\s*(?:[>=]=\s*([\d.]+))?", lines, re.MULTILINE)
+    return {name.lower(): bound for name, bound in found}
+
+
+def setup_requirements(*, extras: bool = True) -> dict[str, str]:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    lists = [config["options"]["install_requires"], *(config["options.extras_require"].values() if extras else [])]
+    return {name: bound for lines in lists for name, bound in requirements(lines).items()}
+
+
+def test_oldest_versions_are_those_of_setup_cfg() -> None:
+    pins = requirements((ROOT / "constraints-oldest.txt").read_text(encoding="utf-8"))
+    assert setup_requirements(extras=False).keys() - pins.keys() == set(), "not pinned in constraints-oldest.txt"
+    bounds = {name: bound for name, bound in setup_requirements().items() if bound and name in pins}
+    assert {name: pins[name] for name, bound in bounds.items() if not f"{pins[name]}.".startswith(f"{bound}.")} == {}
+
+
+def test_every_dependency_has_a_reason() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in setup_requirements() if f"`{name}`" not in text] == []
