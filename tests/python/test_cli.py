@@ -20,7 +20,10 @@ from fdadp.cli import app
 from fdadp.errors import ExtrapolationWarning
 from fdadp.tables import read_curves
 
-RUNNER = CliRunner()
+try:
+    RUNNER = CliRunner(mix_stderr=False)  # click before 8.2
+except TypeError:
+    RUNNER = CliRunner()
 
 
 def run(*args: object) -> Any:
