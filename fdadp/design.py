@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import get_num_threads, njit, prange
 
+from fdadp._threads import numba_threads_for
 from fdadp._typing import FloatArray, IntArray
 from fdadp.splines import BSplines
 
@@ -170,15 +171,17 @@ class FeatureMap:
         """Feature rows of finite curves `x` of shape (n, S); shape (n, n_features)."""
         values = np.ascontiguousarray(x, dtype=np.float64)
         out = np.zeros((values.shape[0], self.n_features))
-        _feature_rows(values, *self._x_arguments, self._s_first, self._s_values, self.s_basis.n_basis, out)
+        with numba_threads_for(values.size):
+            _feature_rows(values, *self._x_arguments, self._s_first, self._s_values, self.s_basis.n_basis, out)
         return out
 
     def basis_sums(self, x: FloatArray) -> FloatArray:
         """``Σ_i B_l(x_ij)`` for each grid point j and function l; shape (S, n_basis_x)."""
         values = np.ascontiguousarray(x, dtype=np.float64)
-        n_threads = min(get_num_threads(), max(values.shape[0], 1))
-        out = np.zeros((n_threads, values.shape[1], self.x_basis.n_basis))
-        _basis_sums(values, *self._x_arguments, n_threads, out)
+        with numba_threads_for(values.size):
+            n_threads = min(get_num_threads(), max(values.shape[0], 1))
+            out = np.zeros((n_threads, values.shape[1], self.x_basis.n_basis))
+            _basis_sums(values, *self._x_arguments, n_threads, out)
         return np.asarray(out.sum(axis=0), dtype=np.float64)
 
     def largest_row_sum(self, x: FloatArray, x_coordinates: FloatArray, s_coordinates: FloatArray) -> float:

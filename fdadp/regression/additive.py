@@ -268,7 +268,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
-            perturb(self, chunks, sums, persons)
+            perturb(self, chunks, persons)
 
     def _eigenbasis(self, sums: TrainingSums) -> Eigenbasis:
         y = sums.y
