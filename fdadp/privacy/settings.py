@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from fdadp.errors import PrivacyError
 
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
-AVAILABLE = ("published",)
+AVAILABLE = ("dp-aff", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 
@@ -61,8 +62,9 @@ class Privacy:
     bounds : Bounds, optional
         Public ranges of the data. End-to-end mechanisms require them.
     mechanism : {"dp-aff", "moments", "output", "published"}
-        In this version only ``"published"`` is available: Laplace noise on the coefficients, with the eigenbasis,
-        mean and smoothing parameters taken from the data without noise. It is **not** differentially private.
+        ``"dp-aff"``: residual gradients on publicly whitened features, private end to end; (ε, δ) with `delta`, else
+        pure ε. ``"published"``: Laplace noise on the coefficients, with the eigenbasis, mean and smoothing
+        parameters taken from the data without noise; it is **not** differentially private. The others are planned.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -73,6 +75,14 @@ class Privacy:
         (``"scaled"``, the reading that reproduces the published pattern of results).
     random_state : int, optional
         Seeded noise, for simulations only: the ledger then says "not for release".
+    prior : PublicPrior, optional
+        What is believed in public about curves and surface; see :class:`fdadp.PublicPrior`. A wrong one costs
+        accuracy, not privacy.
+    budget : Budget, optional
+        A budget shared with other fits of the same people; it refuses the fit that would overspend. Default: one of
+        its own.
+    allow_useless : bool
+        Fit even where n ε is so small that the mean curve would do as well.
 
     Raises
     ------
@@ -88,6 +98,9 @@ class Privacy:
     adjacency: str | None = None
     sensitivity: str = "local"
     random_state: int | None = None
+    prior: Any = None
+    budget: Any = None
+    allow_useless: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
@@ -106,16 +119,55 @@ class Privacy:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise PrivacyError(f"bounds must be a Bounds, got {type(self.bounds).__name__}")
 
-    def require_available(self) -> None:
-        """Refuse a mechanism that this version does not have.
+    def check(self) -> None:
+        """Refuse what cannot be had, from public values alone, before any data are read.
 
         Raises
         ------
         PrivacyError
-            The mechanism is not available yet.
+            A mechanism that is not available yet, missing bounds, an adjacency that does not fit a declared n, δ of
+            1/n or more, or a hopeless n ε.
         """
         if self.mechanism not in AVAILABLE:
             raise PrivacyError(
                 f"mechanism must be one of {', '.join(AVAILABLE)} in this version, got {self.mechanism!r}, "
                 "which is planned and not built yet; no data were read and nothing was spent"
+            )
+        if self.mechanism == "published":
+            return
+        for name in ("x", "y"):
+            if getattr(self.bounds, name, None) is None:
+                raise PrivacyError(
+                    f"bounds must give a public range for {name}, as in Bounds(x=(low, high), y=(low, high)), got "
+                    f"{self.bounds!r}; a range taken from the data would not be private"
+                )
+        if (self.n is None) != (self.stated_adjacency == "add-remove"):
+            raise PrivacyError(
+                f"n must be {'declared' if self.n is None else 'left out'} with adjacency {self.adjacency!r}, "
+                f"got {self.n}"
+            )
+        if self.n is not None:
+            if self.delta is not None and self.delta * self.n >= 1:
+                raise PrivacyError(f"delta must be below 1/n = {1 / self.n:g}, got {self.delta:g}")
+            self.check_hopeful(self.n)
+
+    @property
+    def stated_adjacency(self) -> str:
+        """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
+        return self.adjacency or ("add-remove" if self.n is None else "zero-out")
+
+    def check_hopeful(self, n: float) -> None:
+        """Refuse a fit that would be no better than the mean curve; `n` is declared or released.
+
+        Raises
+        ------
+        PrivacyError
+            n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
+        """
+        least = 100.0 if self.stated_adjacency == "replace" else 50.0
+        if n * self.epsilon < least and not self.allow_useless:
+            raise PrivacyError(
+                f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
+                f"{n:.0f} * {self.epsilon:g}; it takes n >= {math.ceil(least / self.epsilon)} or epsilon >= "
+                f"{least / n:.3g}, or allow_useless=True"
             )

@@ -114,18 +114,17 @@ def leave_one_out(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: In
     weights = quadrature_weights(model.s_, model.quadrature)
     features = FeatureMap(model._x_margin.basis, model._s_margin.basis, model.s_, weights)
     projection = (model.eigenfunctions_ * model._basis.weights).T
-    coefficients = model._coefficients()
     inverses = model._covariance / model._unit_variance[:, None, None]
     parts = [
         (
-            (features.rows(x.values) - model._feature_mean) @ model._rotation,
+            features.rows(x.values) - model._feature_mean,
             (y.values - model.mean_) @ projection,
         )
         for x, y in chunks.read("leave-one-out")
     ]
-    z, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
-    n = len(z)
-    residuals = scores - z @ coefficients
+    raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
+    residuals = scores - raw @ model._raw_coefficients()
+    z, n = raw @ model._rotation, len(raw)
     l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
     order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
     cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.stats import norm
 from scipy.stats import t as student
@@ -20,7 +21,7 @@ Measurement = tuple[FloatArray, FloatArray, FloatArray]
 
 def posterior(
     y: FloatArray, v: FloatArray, a: FloatArray, noise: float, shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, float]:
     """Posterior of θ from ``y = A θ + N(0, diag(v) + noise A)``, ``θ ~ N(0, τ² diag(shares))``.
 
     τ² maximises the marginal likelihood on a grid that contains 0, so pure noise gives θ = 0.
@@ -29,6 +30,8 @@ def posterior(
     -------
     mean : ndarray of shape (d,)
     covariance : ndarray of shape (d, d)
+    edf : float
+        Effective degrees of freedom: how many directions the measurement determines.
     """
     error = np.diag(v) + a * noise
     prior = a * shares
@@ -41,7 +44,8 @@ def posterior(
     spread = 1 + grid[:, None] * values
     tau2 = grid[int(np.argmin(np.log(spread).sum(axis=1) + (energy / spread).sum(axis=1)))]
     gain = (axes * (tau2 / (1 + tau2 * values))) @ axes.T
-    return prior.T @ (gain @ y), tau2 * np.diag(shares) - tau2 * prior.T @ gain @ prior
+    edf = float((tau2 * values / (1 + tau2 * values)).sum())
+    return prior.T @ (gain @ y), tau2 * np.diag(shares) - tau2 * prior.T @ gain @ prior, edf
 
 
 def combine(
@@ -64,7 +68,9 @@ def combine(
     return total / precision, 1 / precision
 
 
-def secant_update(a: FloatArray, variance: float, measurements: list[Measurement], active: FloatArray) -> FloatArray:
+def secant_update(
+    a: FloatArray, variance: float, measurements: list[Measurement], active: npt.NDArray[np.bool_]
+) -> FloatArray:
     """Second moment of the features, learned from differences of released gradients.
 
     ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance I)``, then made
@@ -96,13 +102,14 @@ def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
     Least squares with known noise, penalised by the public prior ``log s ~ N(0, 0.12²)``, ``1/ν ~ N(0.1, 0.1²)`` on
     [0, 0.46): intervals do not take residuals as Gaussian, least of all where the noise hides their tails.
     """
+    log_scales = np.linspace(-0.9, 0.9, 73)
+    edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(log_scales)[:, None]
     best = (np.inf, 1.0, 0.0)
     for inverse in np.concatenate(([0.0, 0.03], np.arange(0.06, 0.46, 0.04))):
-        for log_scale in np.linspace(-0.9, 0.9, 73):
-            edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(log_scale)
-            cdf = norm.cdf(edges) if inverse == 0 else student.cdf(edges, 1 / inverse)
-            misfit = ((masses - 2 * np.diff(cdf)) ** 2).sum() / (2 * (sd * sd + 1e-5))
-            value = misfit + 0.5 * (log_scale / 0.12) ** 2 + 0.5 * ((inverse - 0.1) / 0.1) ** 2
-            if value < best[0]:
-                best = (value, float(np.exp(log_scale)), float(inverse))
+        cdf = norm.cdf(edges) if inverse == 0 else student.cdf(edges, 1 / inverse)
+        misfit = ((masses - 2 * np.diff(cdf, axis=1)) ** 2).sum(axis=1) / (2 * (sd * sd + 1e-5))
+        values = misfit + 0.5 * (log_scales / 0.12) ** 2 + 0.5 * ((inverse - 0.1) / 0.1) ** 2
+        i = int(values.argmin())
+        if values[i] < best[0]:
+            best = (float(values[i]), float(np.exp(log_scales[i])), float(inverse))
     return best[1], best[2]

@@ -1,9 +1,9 @@
 """DP-AFF: private additive function-on-function regression by noisy residual gradients on white features.
 
 Each round releases the gradient of the squared error at the current coefficients, clipped per person; all rounds
-together are noisy measurements of ``A Θ*``, from which empirical Bayes with the known noise gives Θ. The noise scales with the
-residual, not with the response, and a round once paid for is used to the end. Everything here sees public values and what
-the cohort released.
+together are noisy measurements of ``A Θ*``, from which empirical Bayes with the known noise gives Θ. The noise scales
+with the residual, not with the response, and a round once paid for is used to the end. Everything here sees public
+values and what the cohort released.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class PrivateFit:
         Of the features (the constant first) on the first K response functions.
     covariance : ndarray of shape (K, D, D)
         Posterior covariances, DP noise and sampling error included.
+    second_moment : ndarray of shape (D, D)
+        Estimate of the features' second moment, from the secants.
+    edf : ndarray of shape (K,)
+        Effective degrees of freedom of each output.
     residual_covariance : ndarray of shape (K, K)
     left_over : float
         Mean squared residual outside the K response functions.
@@ -56,6 +60,8 @@ class PrivateFit:
     mean_variance: FloatArray
     coefficients: FloatArray
     covariance: FloatArray
+    second_moment: FloatArray
+    edf: FloatArray
     residual_covariance: FloatArray
     left_over: float
     calibration: tuple[float, float]
@@ -79,7 +85,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
     rows.begin_regression(plan)
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
-    theta, covariance = _regress(cohort, plan, design, rows, prior_energy)
+    theta, covariance, second_moment, edf = _regress(cohort, plan, design, rows, prior_energy)
     rows.coefficients = theta
     residual, left_over = _residuals(cohort, plan, rows, design, energy)
     rows.set_spread(residual, left_over, mean_variance, covariance)
@@ -98,6 +104,8 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
         mean_variance,
         theta,
         covariance,
+        second_moment,
+        edf,
         residual,
         left_over,
         calibration,
@@ -152,17 +160,17 @@ def _mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) 
 
 def _regress(
     cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_energy: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient rounds; returns posterior mean (D, K) and covariances (K, D, D) of the coefficients."""
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
     active = w > 0
     shares = design.feature_shares[: d - 1] ** 0.6
     shares = np.concatenate(([shares.max()], shares)) / shares.sum()
     weighted = w * np.sqrt(prior_energy)
     guess = 0.64 * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
-    theta, covariance = np.zeros((d, k)), np.zeros((k, d, d))
+    theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
+    a = start = np.eye(d)  # white features have about this second moment
     measurements: list[Measurement] = []
-    start = np.eye(d)  # whitened features have about this second moment
     uncertainty, damping = 0.03, 1.0
     best: tuple[float, int] | None = None
     for t in range(plan.rounds):
@@ -205,15 +213,17 @@ def _regress(
             on = active[:, j]
             at = np.ix_(on, on)
             sampling = 0.6 * prior_energy[j] / plan.n
-            theta[on, j], covariance[j][at] = posterior(target[on, j], noise[on, j], a[at], sampling, shares[on])
-    return theta, covariance
+            theta[on, j], covariance[j][at], edf[j] = posterior(
+                target[on, j], noise[on, j], a[at], sampling, shares[on]
+            )
+    return theta, covariance, a, edf
 
 
 def _residuals(cohort: Cohort, plan: Plan, rows: Rows, design: WhiteDesign, energy: float) -> tuple[FloatArray, float]:
     """Residual covariance on the K response functions, and the mean square outside them.
 
     The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
-    covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their known noise.
+    covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their noise.
     """
     k, share = plan.n_outputs, plan.shares["residual"]
     guess = 0.7 * math.sqrt(energy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class Plan:
     feature_clip: float
     clarity: float
 
+    def scaled(self, left: float) -> Plan:
+        """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
+        return replace(self, shares={name: share * left for name, share in self.shares.items()})
+
     @property
     def n_features(self) -> int:
         """D, features used, the constant among them."""
@@ -83,7 +87,7 @@ def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArra
             high = level
         else:
             low = level
-    return np.maximum(high * gain - cost, 0)
+    return np.asarray(np.maximum(high * gain - cost, 0))
 
 
 def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:

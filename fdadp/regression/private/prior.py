@@ -141,6 +141,12 @@ class PublicPrior:
         """Public coordinates on the grids of X and Y."""
         return WhiteDesign(self, np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64))
 
+    def describe(self) -> str:
+        """One line for the ledger."""
+        source = "simulated curves" if self.pilot is None else f"{len(self.pilot)} public pilot curves"
+        scale = "range/8" if self.x_scale is None else f"{self.x_scale:g}"
+        return f"{source}, scale of X {scale}, {self.n_basis_x} x {self.n_basis_s} splines, seed {self.seed}"
+
     def plot(self, **kwargs: Any) -> Any:
         """Picture of the prior, see :func:`fdadp.plot.prior`."""
         from fdadp.plot import prior
@@ -159,6 +165,8 @@ class WhiteDesign:
         Of standardised curves, on [0, 1].
     centre : ndarray of shape (p,)
         Prior mean z0 of the raw features.
+    mean_x_basis : ndarray of shape (S, kx)
+        Prior mean of the B-splines at each grid point, from which the surface is centred.
     whitening : ndarray of shape (p, d)
         W: white under (prior of X) x (prior of F), the most telling direction first.
     feature_shares : ndarray of shape (d,)
@@ -183,6 +191,7 @@ class WhiteDesign:
         curves = np.clip(prior.curves(self.unit_s), -HALF_WIDTH, HALF_WIDTH)
         rows = self.features.rows(curves)
         self.centre = rows.mean(axis=0)
+        self.mean_x_basis = self.features.basis_sums(curves) / len(curves)
         self.geometric_scale = float(np.exp(np.log(np.sqrt((curves * curves) @ self.s_weights)).mean()))
         root = _symmetric_root(self.surface_covariance)
         shares, axes = np.linalg.eigh(root @ np.cov(rows.T) @ root)

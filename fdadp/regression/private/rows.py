@@ -81,7 +81,7 @@ class Rows:
 
     def _clean_y(self, y: FloatArray) -> FloatArray:
         inside = np.clip(np.where(np.isfinite(y), y, self.y_mid), self.y_mid - self.y_half, self.y_mid + self.y_half)
-        return inside - self.y_mid
+        return np.asarray(inside - self.y_mid)
 
     def response(self, block: Block) -> FloatArray:
         """Coefficients of Y, about the middle of its range, on the response functions; shape (m, M)."""
