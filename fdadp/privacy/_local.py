@@ -5,9 +5,9 @@ The kernel cannot prove this of a Python function, so it does three things. It a
 number of rows (short ones padded with zero rows), so that neither the cohort's nor a chunk's size shows; it hands over
 copies, so that nothing written to them lasts; and before the first read it compares, bit for bit, what the function
 gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. That finds
-statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It is
-a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the kernel are
-part of the trusted code.
+statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It
+is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the
+kernel are part of the trusted code.
 
 *Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
 becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values.
