@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -182,6 +184,38 @@ def test_functions_that_are_not_row_local_are_refused_before_the_first_read(f):
     with pytest.raises(PrivacyError, match="row-local"):
         c.sum(f, clip=1.0, share=0.1, name="s")
     assert (c.reads, c.left, c.budget.spent) == (0, 1.0, 0.0)
+
+
+def test_a_wrapper_is_checked_again_with_another_function_inside():
+    def wrap(inner):
+        return lambda r: inner(r[0])
+
+    c = cohort()
+    c.sum(wrap(lambda x: 2 * x), clip=1.0, share=0.1, name="s")
+    with pytest.raises(PrivacyError, match="row-local"):
+        c.sum(wrap(lambda x: x - x.mean(axis=0)), clip=1.0, share=0.1, name="s")
+
+
+@pytest.mark.parametrize("columns", [1, 3, 60])
+def test_products_by_blas_are_refused_or_do_no_harm(columns):
+    B = np.random.default_rng(0).normal(size=(51, columns))
+    f = lambda r: r[0] @ B  # noqa: E731
+    c = cohort(np.zeros((5, 51)))
+    try:
+        c.sum(f, clip=1.0, share=0.1, name="s")
+    except PrivacyError as refused:
+        assert "rowwise_matmul" in str(refused)
+        return
+    rows = np.random.default_rng(1).normal(size=(700, 51))
+    release = lambda c: c.sum(f, clip=9.0, share=0.1, name="s")  # noqa: E731
+    whole, alone = (np.array(run(release, x).exact) for x in (rows, rows[:1]))
+    np.testing.assert_array_equal(whole, alone + run(release, rows[1:]).exact)
+
+
+def test_opendp_is_loaded_on_first_use_only():
+    code = "import sys, fdadp.privacy, fdadp.privacy.cohort, fdadp.privacy.noise; print('opendp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "False"
 
 
 def test_rows_that_raise_contribute_zero_and_nobody_else_is_touched():
