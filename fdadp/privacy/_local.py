@@ -6,8 +6,8 @@ number of rows (short ones padded with zero rows), so that neither the cohort's 
 copies, so that nothing written to them lasts; and before the first read it compares, bit for bit, what the function
 gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. That finds
 statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It
-is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the kernel
-are part of the trusted code.
+is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the
+kernel are part of the trusted code.
 
 *Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
 becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values.
@@ -16,6 +16,7 @@ becomes NaN, and its contribution zero. No exception, warning or NumPy state dep
 from __future__ import annotations
 
 import contextlib
+import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -101,8 +102,9 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
                 f"{name}: the function must give an array (m, ...) for a block of m rows, "
                 f"but failed on public zero rows: {exc}; nothing was read and nothing was spent"
             ) from exc
-        code = getattr(f, "__code__", None)
-        if code is None or spec not in _checked.get(code, ()):
+        code = f.__code__ if isinstance(f, types.FunctionType) else None
+        kind = (spec, _closure(f)) if code is not None else None
+        if code is None or kind not in _checked.get(code, ()):
             if not _same_everywhere(f, spec, shapes):
                 raise PrivacyError(
                     f"{name}: the function must be row-local, bit for bit, but gives public rows other values at other "
@@ -110,8 +112,23 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
                     "statistics of a block and row indices); nothing was read and nothing was spent"
                 )
             if code is not None:
-                _checked.setdefault(code, set()).add(spec)
+                _checked.setdefault(code, set()).add(kind)
     return shapes
+
+
+def _closure(f: Any, depth: int = 4) -> tuple[Any, ...]:
+    """Code that a function closes over: it is checked again when that differs, not when only numbers do."""
+    found: list[Any] = []
+    for cell in f.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not yet filled
+            continue
+        is_function = isinstance(content, types.FunctionType)
+        found.append(content.__code__ if is_function else type(content))
+        if is_function and depth:
+            found += _closure(content, depth - 1)
+    return tuple(found)
 
 
 def _probe_rows(spec: Spec) -> Rows:

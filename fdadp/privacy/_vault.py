@@ -142,7 +142,7 @@ class Vault:
                 if self.__order is not None:
                     yield tuple(a[self.__order[start:stop]] for a in self.__arrays)
                 else:
-                    yield tuple(np.asarray(a[start:stop]) for a in self.__arrays)
+                    yield tuple(np.asanyarray(a[start:stop]) for a in self.__arrays)
             return
         try:
             for chunk in self.__chunks:
@@ -189,7 +189,7 @@ class Vault:
 
 def _as_chunk(chunk: Any) -> Rows:
     parts = chunk if isinstance(chunk, tuple | list) else (chunk,)
-    arrays = tuple(np.asarray(a) for a in parts)
+    arrays = tuple(np.asanyarray(a) for a in parts)
     if not arrays or any(a.ndim == 0 or len(a) != len(arrays[0]) for a in arrays):
         raise PrivacyError("a chunk must be a tuple of arrays of equal length, rows along the first axis")
     return arrays

@@ -103,6 +103,11 @@ def rho_from(epsilon: float, delta: float) -> float:
     float
         With ``epsilon_from(rho, delta) <= epsilon``.
 
+    Raises
+    ------
+    PrivacyError
+        ε is beyond what OpenDP's curve can represent.
+
     Examples
     --------
     >>> round(rho_from(1.0, 1e-6), 5)
@@ -114,11 +119,14 @@ def rho_from(epsilon: float, delta: float) -> float:
         return epsilon_from(rho, delta) <= epsilon
 
     low, high = guess * (1 - 1e-6), guess * (1 + 1e-6)
-    while not fits(low):
-        low, high = low / 2, low
-    while fits(high):
-        low, high = high, high * 2
-    return _bisect(fits, low, high, digits=12)
+    try:
+        while not fits(low):
+            low, high = low / 2, low
+        while fits(high):
+            low, high = high, high * 2
+        return _bisect(fits, low, high, digits=12)
+    except PrivacyError as exc:
+        raise PrivacyError(f"epsilon must be at most some thousands to be accounted for, got {epsilon:g}") from exc
 
 
 def _bracket(epsilon: float, delta: float) -> tuple[float, float]:

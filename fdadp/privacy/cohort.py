@@ -1,10 +1,10 @@
 """The kernel: the one object that reads private rows, and gives out nothing but clipped sums with noise.
 
 Why the sensitivity holds, for every release: a person's contribution is a function of that person's rows and of public
-or released values (see ``_local``); it is clipped and truncated toward zero onto a lattice of 2^bits steps per clip, where
-its norm is checked on the integers themselves (``_rows.quantise``; truncation never increases a norm: 02b, L7); the
-integers are added exactly. So blanking out, adding or removing a person changes the sum by an integer vector of norm
-at most 2^bits, and exchanging one by at most twice that. The noise is drawn on the integers, from a sampler whose
+or released values (see ``_local``); it is clipped and truncated toward zero onto a lattice of 2^bits steps per clip,
+where its norm is checked on the integers themselves (``_rows.quantise``; truncation never increases a norm: 02b, L7);
+the integers are added exactly. So blanking out, adding or removing a person changes the sum by an integer vector of
+norm at most 2^bits, and exchanging one by at most twice that. The noise is drawn on the integers, from a sampler whose
 privacy map at this sensitivity was checked before the first row was read.
 
 *Errors are releases too.* All validation is public and comes first. From the first read on the budget is spent whatever
@@ -212,6 +212,7 @@ class Cohort:
             private=True,
             statement=statement(budget, self.adjacency, self.unit, secure=self.secure),
             releases=list(self.__releases),
+            unnoised=[],
             for_release=self.secure,
             details=details,
         )
@@ -439,7 +440,7 @@ class Cohort:
         """Give a cohort whose rows are f(row), of the same persons, on the same account and ledger.
 
         Saves work that several releases share (features, residuals). The new rows are as private as the old ones: they
-        stay inside. Computed now if the data are arrays in memory (a read), else on every pass; the reservation is spent.
+        stay inside. Computed now for arrays in memory (a read), else on each pass; the reservation is spent.
 
         Parameters
         ----------
@@ -527,7 +528,7 @@ class Cohort:
         sampler = self.__noise.prepare(kind, size, sensitivity, amount)
         if not (sampler.spent <= amount and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
             raise PrivacyError(
-                f"{name}: the noise costs {sampler.spent:g}, more than its share {amount:g}; nothing was read"
+                f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"
             )
         self.__account.spend(share)  # from here on it is gone, whatever happens
         if contributions is None:

@@ -32,7 +32,8 @@ from fdadp.privacy.accounting import opendp
 
 __all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
-KINDS = ("gaussian", "laplace", "gumbel", "exponential")
+SELECTIONS = ("gumbel", "exponential")
+KINDS = ("gaussian", "laplace", *SELECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 _LARGEST = 2.0**57
@@ -116,6 +117,8 @@ def _validate(kind: str, size: int, sensitivity: float, amount: float) -> float:
         raise PrivacyError(
             f"sensitivity and amount must be finite and above 0, got {sensitivity:g} and {amount:g}; nothing was read"
         )
+    if kind in SELECTIONS and sensitivity != int(sensitivity):
+        raise PrivacyError(f"sensitivity of a selection must be an integer, got {sensitivity!r}")
     scale = analytic_scale(kind, sensitivity, amount)
     if not 0 < scale < _LARGEST:
         raise PrivacyError(f"the amount {amount:g} is too small for a release: noise of scale {scale:g} does not fit")
@@ -152,8 +155,7 @@ class OpenDPNoise:
         scale = _validate(kind, size, sensitivity, amount)
         for _ in range(4):
             measurement = _measurement(kind, size, scale)
-            distance = math.ceil(sensitivity) if kind in ("gumbel", "exponential") else float(sensitivity)
-            spent = float(measurement.map(distance))
+            spent = float(measurement.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
             if spent <= amount:
                 break
             scale *= _SLACK

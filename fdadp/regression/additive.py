@@ -466,7 +466,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if not np.array_equal(points, self.t_):
             fixed = np.interp(points, self.t_, fixed)
             functions = np.asarray(CubicSpline(self.t_, functions, axis=1)(points))
-        return np.sqrt(np.maximum(quadratic, 0.0) @ functions**2 + fixed)
+        return np.asarray(np.sqrt(np.maximum(quadratic, 0.0) @ functions**2 + fixed))
 
     def _raw_coefficients(self) -> FloatArray:
         """B-spline coefficients, shape (n_basis_x * n_basis_s, K), from ``coef_``."""

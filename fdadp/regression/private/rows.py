@@ -100,7 +100,7 @@ class Rows:
         assert self._plan is not None
         f = block[2]
         limit = np.sqrt(1 + self._plan.feature_clip**2)
-        return np.minimum(1.0, limit / np.sqrt(_row_sums(f * f)))[:, None]
+        return np.asarray(np.minimum(1.0, limit / np.sqrt(_row_sums(f * f)))[:, None])
 
     def residuals(self, block: Block) -> FloatArray:
         """Response coefficients less mean and fit, shape (m, K)."""
