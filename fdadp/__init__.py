@@ -16,6 +16,7 @@ _EXPORTS = {
     "Moments": "fdadp.moments",
     "Bounds": "fdadp.privacy",
     "Privacy": "fdadp.privacy",
+    "PublicPrior": "fdadp.regression.private.prior",
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",
     "load_dti2": "fdadp.datasets",

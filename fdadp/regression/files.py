@@ -1,10 +1,10 @@
 """Saved models: a file of :mod:`fdadp.storage` of kind ``"additive-function-on-function"``.
 
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``, ``edf``, ``criterion``,
-``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``; the
-eigenbasis of Y as ``basis_<field>``; the margins as ``x_<field>`` and ``s_<field>`` (their knots among them); with
-``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, the scalars
-and the ledger.
+``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``.
+The eigenbasis of Y is stored as ``basis_<field>``, the margins as ``x_<field>`` and ``s_<field>`` (knots among them);
+with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, the
+scalars and the ledger.
 No training curve is in the file.
 """
 

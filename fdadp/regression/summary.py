@@ -41,11 +41,12 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     ]
     headers = ["component", "variance of Y", "edf", "lambda x", "lambda s"]
     if private:  # no smoothing parameters: the prior and its released scale take their place
-        rows, headers = [row[:3] for row in rows], headers[:3]
-    score = "GCV" if criterion == "GCV" else "-REML"
+        headers = headers[:3]
+    else:
+        headers.append("GCV" if criterion == "GCV" else "-REML")
     result = Summary()
     result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
-    result.tables.append(SimpleTable(rows, headers=headers if private else [*headers, score]))
+    result.tables.append(SimpleTable([row[: len(headers)] for row in rows], headers=headers))
     if model.ledger_ is None:
         result.add_extra_txt(["Fitted without privacy: do not release."])
     else:

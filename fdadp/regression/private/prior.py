@@ -147,12 +147,6 @@ class PublicPrior:
         scale = "range/8" if self.x_scale is None else f"{self.x_scale:g}"
         return f"{source}, scale of X {scale}, {self.n_basis_x} x {self.n_basis_s} splines, seed {self.seed}"
 
-    def plot(self, **kwargs: Any) -> Any:
-        """Picture of the prior, see :func:`fdadp.plot.prior`."""
-        from fdadp.plot import prior
-
-        return prior(self, **kwargs)
-
 
 class WhiteDesign:
     """Coordinates that are white under a public prior.

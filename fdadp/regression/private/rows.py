@@ -23,7 +23,7 @@ REACH = 3.0
 
 
 class Rows:
-    """Row functions of the private fit; a block is (X, Y), later with derived features and response coefficients.
+    """Row functions of the private fit; a block is (X, Y), later with what :meth:`derived` adds.
 
     Parameters
     ----------
@@ -73,9 +73,15 @@ class Rows:
         return np.hstack((np.ones((len(white), 1)), white))
 
     def derived(self, block: Block) -> Block:
-        """Return (X, Y, features, response coefficients): computed once, kept inside the cohort."""
+        """Return (X, Y, features, response coefficients, row weight): computed once, kept inside the cohort.
+
+        A row weighs 1, less where its features are larger than planned; on features and residuals alike.
+        """
         assert self._plan is not None
-        return (*block, self.features_of(block[0], self._plan.n_features), self.response(block))
+        f = self.features_of(block[0], self._plan.n_features)
+        limit = np.sqrt(1 + self._plan.feature_clip**2)
+        weight = np.minimum(1.0, limit / np.sqrt(_row_sums(f * f)))
+        return (*block, f, self.response(block), weight[:, None])
 
     # --- Y ---
 
@@ -93,14 +99,7 @@ class Rows:
         c = self.response(block)
         return np.sqrt(_row_sums(c * c))
 
-    # --- regression; block = (X, Y, features, response coefficients) ---
-
-    def _row_weight(self, block: Block) -> FloatArray:
-        """Weight of a row: 1, less where its features are larger than planned; on features and residuals alike."""
-        assert self._plan is not None
-        f = block[2]
-        limit = np.sqrt(1 + self._plan.feature_clip**2)
-        return np.asarray(np.minimum(1.0, limit / np.sqrt(_row_sums(f * f)))[:, None])
+    # --- regression; block = (X, Y, features, response coefficients, row weight) ---
 
     def residuals(self, block: Block) -> FloatArray:
         """Response coefficients less mean and fit, shape (m, K)."""
@@ -109,11 +108,11 @@ class Rows:
 
     def weighted_features(self, block: Block) -> FloatArray:
         """Features times the row's weight, shape (m, D)."""
-        return block[2] * self._row_weight(block)
+        return block[2] * block[4]
 
     def weighted_residuals(self, block: Block) -> FloatArray:
         """Residuals times the row's weight, shape (m, K)."""
-        return self.residuals(block) * self._row_weight(block)
+        return self.residuals(block) * block[4]
 
     def gradient_norm(self, block: Block) -> FloatArray:
         """Norm of W∘(f r'), shape (m,): L2, or L1 in pure form."""
