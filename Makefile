@@ -38,8 +38,8 @@ format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 notebooks: $(VENV)/.stamp-dev ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
 	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
 
-bench: $(VENV)/.stamp-dev ## side by side with the peers
-	@if [ -f benchmarks/run.py ]; then $(PY) benchmarks/run.py $(BENCH_ARGS); else echo "There is no benchmarks/run.py yet."; fi
+bench: $(VENV)/.stamp-bench ## side by side with the peers (BENCH_ARGS=--quick, --readme, --help)
+	$(PY) benchmarks/run.py $(BENCH_ARGS)
 
 setup: $(VENV)/.stamp-dev ## only make .venv with everything for development
 
@@ -65,3 +65,7 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
 	$(PIP) --editable '.[dev,plots]'
 	@touch $(VENV)/.stamp-plots $@
+
+$(VENV)/.stamp-bench: $(VENV)/.stamp-dev benchmarks/requirements.txt
+	$(PIP) --requirement benchmarks/requirements.txt
+	@touch $@

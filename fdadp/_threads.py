@@ -1,18 +1,25 @@
-"""Small work on one thread: handing it to several costs more than it saves, above all on a busy machine."""
+"""Threads: blocks of rows go to all cores, small matrices stay on one.
+
+Handing p×p problems to several BLAS threads costs more than it saves, most of all on a busy machine.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
 
+import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["numba_threads_for", "one_blas_thread"]
+__all__ = ["map_blocks", "one_blas_thread"]
 
-SMALL = 50_000
-"""Curve values that one thread turns into feature rows in about the time it takes to wake the others."""
+ROWS_PER_BLOCK = 1024
+"""A block of rows with its features stays in a core's cache."""
+
+T = TypeVar("T")
 
 
 @functools.cache
@@ -27,14 +34,15 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return context
 
 
-@contextmanager
-def numba_threads_for(size: int) -> Iterator[None]:
-    """Context in which numba uses one thread if there are few values to work on."""
-    from numba import get_num_threads, set_num_threads
+def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
+    """Apply a function that releases Python's lock to blocks of rows, on all threads; results in order.
 
-    before = get_num_threads()
-    set_num_threads(1 if size < SMALL else before)
-    try:
-        yield
-    finally:
-        set_num_threads(before)
+    The blocks do not depend on the number of threads, which is numba's (``NUMBA_NUM_THREADS``, default all cores).
+    """
+    blocks = [slice(start, start + ROWS_PER_BLOCK) for start in range(0, n_rows, ROWS_PER_BLOCK)]
+    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
+    if n_threads < 2:
+        yield from map(function, blocks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield from pool.map(function, blocks)

@@ -140,9 +140,8 @@ class PenalizedLeastSquares:
         if info:
             # Not positive definite within rounding: a direction without data and without penalty.
             factor, _ = lapack.dpotrf(a + 1e-12 * np.eye(len(a)), lower=1, clean=1)
-        inverse, _ = lapack.dpotri(factor, lower=1)
-        inverse += np.tril(inverse, -1).T
-        inverse *= scale * scale[:, None]
+        root = lapack.dtrtri(factor, lower=1)[0] * scale
+        inverse = root.T @ root
         return inverse, float(2 * np.log(np.diag(factor)).sum() - 2 * np.log(scale).sum())
 
     def solve(self, smoothing_parameters: ArrayLike, response: int = 0) -> Solution:

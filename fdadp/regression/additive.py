@@ -216,7 +216,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            Read twice; once if `x_range` is given. :func:`fdadp.regression.sums.Chunks` says what is accepted.
+            Read twice; once, after a look at the first chunk, if `x_range` is given.
+            :func:`fdadp.regression.sums.Chunks` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1].
         x_range : (float, float), optional
@@ -239,7 +240,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
-        self._remember_kind(next(iter(source.read("first chunk")))[1])
+        self._remember_kind(source.head()[1])
         return self
 
     def _check_settings(self) -> None:
@@ -285,7 +286,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self, chunks: Chunks, *, x_range: tuple[float, float] | None = None, persons: IntArray | None = None
     ) -> None:
         low, high = x_range or range_of(chunks)
-        grid = next(iter(chunks.read("first chunk")))[0].grid
+        grid = chunks.head()[0].grid
         x_margin = Margin.pspline(
             low, high, self.n_basis_x, degree=self.degree, order=self.penalty_order, name="n_basis_x"
         )

@@ -46,9 +46,12 @@ class MissingValues:
         return self._complete(y, basis, "Y")
 
     def _complete(self, curves: Curves, basis: Eigenbasis | None, name: str) -> Curves:
+        if self.how == "raise":
+            check_finite(curves, name)
+            return curves
         gaps = np.isnan(curves.values)
         rows = gaps.any(axis=1)
-        if self.how == "raise" or not rows.any():
+        if not rows.any():
             check_finite(curves, name)
             return curves
         part = curves.values[rows]

@@ -7,12 +7,14 @@ moments of (feature row, response curve). Everything after that is computed from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
+from fdadp._threads import map_blocks, one_blas_thread
 from fdadp._typing import FloatArray
 from fdadp.curves import Curves, as_curves, check_finite
 from fdadp.design import FeatureMap
@@ -54,6 +56,7 @@ class Chunks:
         self._source = source
         self._grids = (s, t)
         self._progress = progress
+        self._head: tuple[Curves, Curves] | None = None
 
     @classmethod
     def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Chunks:
@@ -65,6 +68,13 @@ class Chunks:
                 yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
 
         return cls(pieces, progress=progress)
+
+    def head(self) -> tuple[Curves, Curves]:
+        """First X and Y without their curves: the grids, and the kinds of object they came as."""
+        if self._head is None:
+            next(iter(self.read("first chunk")))
+        assert self._head is not None
+        return self._head
 
     def read(self, what: str) -> Iterator[tuple[Curves, Curves]]:
         """Go through the checked chunks once, with a progress bar labelled `what`.
@@ -84,7 +94,6 @@ class Chunks:
             leave=False,
         )
         n = 0
-        first: tuple[Curves, Curves] | None = None
         for item in bar:
             try:
                 x_data, y_data = item
@@ -96,16 +105,21 @@ class Chunks:
                 raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
             check_finite(x, "X", first=n)
             check_finite(y, "Y", first=n)
-            first = first or (x, y)
-            for name, now, then in (("X", x, first[0]), ("Y", y, first[1])):
+            if self._head is None:
+                self._head = _without_curves(x), _without_curves(y)
+            for name, now, then in (("X", x, self._head[0]), ("Y", y, self._head[1])):
                 if not np.array_equal(now.grid, then.grid):
                     raise InputError(
                         f"all chunks of {name} must have the grid of the first one, got another at row {n}"
                     )
             n += len(x)
             yield x, y
-        if first is None:
+        if n == 0:
             raise InputError("chunks must hold at least one pair (X, Y), got none")
+
+
+def _without_curves(curves: Curves) -> Curves:
+    return replace(curves, values=np.empty((0, curves.grid.size)), index=None)
 
 
 def is_dask(data: Any) -> bool:
@@ -195,17 +209,40 @@ def add_up(chunks: Chunks, x_margin: Margin, s_margin: Margin, weights: FloatArr
     weights : ndarray of shape (S,)
         Quadrature weights on the grid of X.
     """
-    features: FeatureMap | None = None
-    moments: Moments | None = None
-    basis_sums: Any = 0.0
-    row_norm = 0.0
-    t = np.empty(0)
+    x_head, y_head = chunks.head()
+    features = FeatureMap(x_margin.basis, s_margin.basis, x_head.grid, weights)
+    row_norm = features.row_norm(x_margin.to_raw, s_margin.to_raw)
+    total: _Sums | None = None
     for x, y in chunks.read("sums over curves"):
-        features = features or FeatureMap(x_margin.basis, s_margin.basis, x.grid, weights)
-        rows = np.hstack((features.rows(x.values), y.values))
-        moments = (moments or Moments.zeros(rows.shape[1])).add(rows)
-        basis_sums = basis_sums + features.basis_sums(x.values)
-        row_norm = max(row_norm, features.largest_row_sum(x.values, x_margin.to_raw, s_margin.to_raw))
-        t = y.grid
-    assert features is not None and moments is not None  # read() refuses an empty source
-    return TrainingSums(moments, basis_sums, TensorProduct(x_margin, s_margin, row_norm), features, t)
+        with one_blas_thread():
+            for part in map_blocks(partial(_sums_of, features, row_norm, x.values, y.values), len(x)):
+                total = total.merge(part) if total else part
+    assert total is not None  # read() refuses an empty source
+    smooth = TensorProduct(x_margin, s_margin, total.row_norm)
+    return TrainingSums(total.moments, total.basis_sums, smooth, features, y_head.grid)
+
+
+@dataclass
+class _Sums:
+    """What a block of curves contributes to :class:`TrainingSums`."""
+
+    moments: Moments
+    basis_sums: FloatArray
+    row_norm: float
+
+    def merge(self, other: _Sums) -> _Sums:
+        self.moments.merge(other.moments)
+        self.basis_sums += other.basis_sums
+        self.row_norm = max(self.row_norm, other.row_norm)
+        return self
+
+
+def _sums_of(
+    features: FeatureMap, row_norm: Callable[[FloatArray], float], x: FloatArray, y: FloatArray, block: slice
+) -> _Sums:
+    curves, p = x[block], features.n_features
+    rows = np.zeros((len(curves), p + y.shape[1]))
+    rows[:, p:] = y[block]
+    basis_sums = np.zeros((features.grid.size, features.x_basis.n_basis))
+    features.add_to(curves, rows, basis_sums)
+    return _Sums(Moments.of(rows), basis_sums, row_norm(curves))

@@ -29,7 +29,11 @@ def test_rows_are_the_integrals(seed, degree_x, degree_s, scale):
     bx = features.x_basis.design(x.ravel()).reshape(5, grid.size, -1)
     expected = np.einsum("ijl,jm,j->ilm", bx, features.s_basis.design(grid), features.weights).reshape(5, -1)
     np.testing.assert_allclose(features.rows(x), expected, atol=1e-11 * max(scale, 1))
-    np.testing.assert_allclose(features.basis_sums(x), bx.sum(axis=0), atol=1e-10 * max(scale, 1))
+    rows, basis_sums = np.ones((5, features.n_features + 2)), np.zeros((grid.size, features.x_basis.n_basis))
+    features.add_to(x, rows, basis_sums)
+    np.testing.assert_allclose(rows[:, :-2] - 1, expected, atol=1e-11 * max(scale, 1))
+    assert (rows[:, -2:] == 1).all()
+    np.testing.assert_allclose(basis_sums, bx.sum(axis=0), atol=1e-10 * max(scale, 1))
 
 
 def test_a_row_depends_on_its_own_curve_alone_bit_for_bit():
@@ -44,11 +48,11 @@ def test_a_row_depends_on_its_own_curve_alone_bit_for_bit():
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_largest_row_sum_skips_nothing(seed):
+def test_row_norm_skips_nothing(seed):
     rng = np.random.default_rng(seed)
     features = feature_map()
     x = rng.uniform(-2, 2, size=(20, 23))
     cx, cs = rng.normal(size=(7, 7)), rng.normal(size=(6, 6))
     by_x = np.abs(features.x_basis.design(x.ravel()) @ cx).sum(axis=1).reshape(x.shape)
     by_s = np.abs(features.s_basis.design(features.grid) @ cs).sum(axis=1)
-    np.testing.assert_allclose(features.largest_row_sum(x, cx, cs), (by_x * by_s).max(), rtol=1e-12)
+    np.testing.assert_allclose(features.row_norm(cx, cs)(x), (by_x * by_s).max(), rtol=1e-12)

@@ -31,7 +31,7 @@ class Core:
         self.mx = Margin.pspline(x[self.train].min(), x[self.train].max(), k[0])
         self.ms = Margin.pspline(s.min(), s.max(), k[1])
         features = FeatureMap(self.mx.basis, self.ms.basis, s, i["weights"])
-        row_norm = features.largest_row_sum(x[self.train], self.mx.to_raw, self.ms.to_raw)
+        row_norm = features.row_norm(self.mx.to_raw, self.ms.to_raw)(x[self.train])
         self.smooth = TensorProduct(self.mx, self.ms, row_norm)
         self.z = features.rows(x)
         self.p = self.z.shape[1]
