@@ -252,7 +252,8 @@ class BlackBoxAudit:
         verdict = "no violation" if self.passed else "VIOLATION"
         return (
             f"black-box audit: {verdict}; claimed epsilon {self.epsilon:g} (delta {self.delta:g}), found at least "
-            f"{self.found:.2f} at {self.level:.0%} confidence ({len(self.present)} draws a side can show {self.ceiling:.2f})"
+            f"{self.found:.2f} at {self.level:.0%} confidence ({len(self.present)} draws a side can show "
+            f"{self.ceiling:.2f})"
         )
 
 
@@ -310,8 +311,10 @@ def black_box_audit(
         bound = float(_bounds(last[here] * sign, last[there] * sign, np.array([best * sign]), delta, alpha)[0])
         if bound > found:
             found, threshold = bound, float(best)
-    ceiling = max(float(_log_ratio(np.array([len(a)]), len(a), np.array([0]), len(b), delta, alpha)[0])
-                  for a, b in (last, last[::-1]))
+    ceiling = max(
+        float(_log_ratio(np.array([len(a)]), len(a), np.array([0]), len(b), delta, alpha)[0])
+        for a, b in (last, last[::-1])
+    )
     return BlackBoxAudit(epsilon, delta, found, level, threshold, ceiling, scores[0], scores[1])
 
 
