@@ -44,7 +44,7 @@ def fingerprint(value: Any, _above: tuple[int, ...] = ()) -> Any:
 
 
 def _glance(array: Any) -> str:
-    return np.array2string(array.ravel()[:3], precision=17)
+    return str(array.ravel()[:3].tolist())
 
 
 def difference(one: Any, other: Any, where: str = "") -> str:

@@ -77,6 +77,8 @@ class ReplayAudit:
     pure_losses : ndarray of shape (tapes,)
         Where ε is pure: the realised loss over ε; else NaN.
     releases : int
+    finished : int
+        Tapes whose run ended without an error.
     problems : tuple of str
         What differed between neighbours, or cost too much.
     """
@@ -85,6 +87,7 @@ class ReplayAudit:
     changes: FloatArray
     pure_losses: FloatArray
     releases: int
+    finished: int
     problems: tuple[str, ...] = ()
 
     @property
@@ -95,7 +98,10 @@ class ReplayAudit:
     def __str__(self) -> str:
         worst = f"worst loss/budget {self.ratios.max():.6f}, worst change/sensitivity {self.changes.max():.6f}"
         verdict = "same sequence, output, ledger, warnings and errors" if self.passed else "VIOLATION"
-        lines = [f"replay audit: {verdict}; {len(self.ratios)} tapes, {self.releases} releases, {worst}"]
+        lines = [
+            f"replay audit: {verdict}; {len(self.ratios)} tapes ({self.finished} to the "
+            f"end), {self.releases} releases, {worst}"
+        ]
         lines += [f"  {text}" for text in self.problems[:5]]
         if len(self.problems) > 5:
             lines.append(f"  and {len(self.problems) - 5} more")
@@ -142,11 +148,12 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
     (True, True)
     """
     ratios, changes, pure_losses, problems = [], [], [], []
-    releases = 0
+    releases = finished = 0
     for number, pair in enumerate(pairs):
         order = (pair.first, pair.second) if number % 2 else (pair.second, pair.first)
         tape = TapeNoise(SeededNoise(np.random.default_rng([seed, number])))
         seen = _observe(pair.run, order[0], tape)
+        finished += seen["error"] is None
         again = TapeNoise(tape=tape.entries)
         differs = difference(seen, _observe(pair.run, order[1], again))
         if differs:
@@ -173,7 +180,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         pure_losses.append(realised)
     if not ratios:
         raise InputError("pairs must hold at least one pair of neighbours, got none")
-    return ReplayAudit(np.array(ratios), np.array(changes), np.array(pure_losses), releases, tuple(problems))
+    return ReplayAudit(np.array(ratios), np.array(changes), np.array(pure_losses), releases, finished, tuple(problems))
 
 
 class _Records(logging.Handler):

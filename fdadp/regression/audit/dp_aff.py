@@ -95,7 +95,7 @@ def _pair(number: int, kind: str, mode: tuple[float | None, str, bool], rng: np.
     how = "replaced"
     if adjacency == "replace":
         other_x, other_y = x.copy(), y.copy()
-        other = CANARIES[int(rng.integers(len(CANARIES)))]
+        other = CANARIES[(CANARIES.index(kind) + int(rng.integers(1, len(CANARIES)))) % len(CANARIES)]
         other_x[rows], other_y[rows] = canary(other, grid)
         second: Data = (other_x, other_y, ids)
         how = f"replaced by {other}"
