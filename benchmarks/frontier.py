@@ -162,7 +162,7 @@ def fit(task: Task) -> dict[str, Any]:
         limits = [model.predict_interval(test.X, level) for level in LEVELS]
     loss = (((predicted - test.f) ** 2) @ WEIGHTS).mean()
     explainable = (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean()
-    inside = [float(((test.Y >= low) & (test.Y <= high)).mean()) for low, high in limits]
+    inside = [float((np.abs(test.Y - (low + high) / 2) <= (high - low) / 2).mean()) for low, high in limits]
     return {
         **task._asdict(),
         "share": float(1 - loss / explainable),
