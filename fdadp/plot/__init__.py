@@ -9,6 +9,7 @@ from __future__ import annotations
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, predictions
 from fdadp.plot._experiment import experiment
+from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
 
-__all__ = ["PALETTE", "eigenfunctions", "experiment", "predictions", "surface"]
+__all__ = ["PALETTE", "eigenfunctions", "experiment", "forecast", "predictions", "prior", "surface"]

@@ -417,6 +417,32 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
     def _remember_kind(self, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
 
+    # --- before a private fit ---
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.regression.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError("privacy must be private end to end to have a plan, as Privacy(epsilon=, delta=, bounds=)")
+        return preview(self.privacy, s, t, n=n)[0]
+
     # --- using the fit ---
 
     def _centred_features(self, x: Curves) -> FloatArray:
