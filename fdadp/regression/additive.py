@@ -29,6 +29,7 @@ from fdadp.tensor import Margin
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
@@ -106,6 +107,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         a predictor curve.
     plan_ : Plan or None
         How a private fit shared out its budget.
+    moments_ : NoisyMoments or None
+        The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
         What was released, under which assumptions.
     privacy_ : Privacy or None
@@ -301,6 +304,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self.privacy_: Privacy | None = None
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
+        self.moments_: NoisyMoments | None = None
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 

@@ -13,6 +13,7 @@ from fdadp.curves import as_grid
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
 from fdadp.privacy.budget import Budget
+from fdadp.regression.private.moments_fit import plan_moments
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import PublicPrior
 
@@ -26,6 +27,7 @@ ORDER = (
     ("y mean", "mean of Y"),
     ("gradient scale", "scale of gradient"),
     ("gradient", "gradient"),
+    ("moments", "second moment"),
     ("residual scale", "scale of residuals"),
     ("residual", "covariance of residuals"),
     ("calibration", "calibration of intervals"),
@@ -77,7 +79,8 @@ def preview(
     )
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
-    return make_plan(float(people), multiplier, prior.design(*grids), pure=pure).scaled(left), left
+    planner = plan_moments if privacy.mechanism == "moments" else make_plan
+    return planner(float(people), multiplier, prior.design(*grids), pure=pure).scaled(left), left
 
 
 def expected_left(n: float, multiplier: float, *, pure: bool) -> float:
@@ -92,13 +95,15 @@ def expected_left(n: float, multiplier: float, *, pure: bool) -> float:
 def plan_rows(plan: Plan) -> list[Row]:
     """Releases of a plan, in their order; what the budget cannot afford has 0 times."""
     rows = []
-    left = min(sum(plan.shares[key] * (plan.rounds if key.startswith("gradient") else 1) for key, _ in ORDER), 1.0)
+    left = min(
+        sum(plan.shares.get(key, 0.0) * (plan.rounds if key.startswith("gradient") else 1) for key, _ in ORDER), 1.0
+    )
     whole = plan.eta * (left if plan.pure else math.sqrt(left))  # the plan's eta is that of what was left
     if left < 1 - 1e-9:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
         rows.append(Row("number of persons", 1 if left > 0.985 else 2, 1 - left, count))
     for key, name in ORDER:
-        one = plan.shares[key]
+        one = plan.shares.get(key, 0.0)
         times = (plan.rounds if key.startswith("gradient") else 1) if one else 0
         noise = math.inf if not one else whole / (one if plan.pure else math.sqrt(one))
         rows.append(Row(name, times, one * times, noise))
