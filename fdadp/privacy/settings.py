@@ -79,8 +79,10 @@ class Privacy:
         What is believed in public about curves and surface; see :class:`fdadp.PublicPrior`. A wrong one costs
         accuracy, not privacy.
     budget : Budget, optional
-        A budget shared with other fits of the same people; it refuses the fit that would overspend. Default: one of
-        its own.
+        A budget shared with other fits of the same people, of the same δ. The fit takes from it what (ε, δ) costs
+        by itself, and is refused if that is not left. Default: a budget of its own.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again; default: their place in memory.
     allow_useless : bool
         Fit even where n ε is so small that the mean curve would do as well.
 
@@ -100,6 +102,7 @@ class Privacy:
     random_state: int | None = None
     prior: Any = None
     budget: Any = None
+    dataset: str | None = None
     allow_useless: bool = False
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
     if array.dtype.kind not in "fiub":
         numbers = pd.to_numeric(pd.Series(array.ravel().astype(object)), errors="coerce")
         array = numbers.to_numpy(dtype=np.float64, na_value=np.nan).reshape(array.shape)
-    numeric: FloatArray = array.astype(np.float64)
+    numeric: FloatArray = array.astype(np.float64, copy=False)  # a shared budget knows data by their place
     if isinstance(data, pd.DataFrame):
         return as_curves(pd.DataFrame(numeric, index=data.index, columns=data.columns), grid, name=name)
     return Curves(numeric, as_grid(grid, numeric.shape[1], f"grid of {name}"))

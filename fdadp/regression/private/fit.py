@@ -10,7 +10,7 @@ import numpy as np
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike
 from fdadp.curves import Curves
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PrivacyError
 from fdadp.fpca import Eigenbasis
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, Privacy, SeededNoise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
@@ -51,6 +51,25 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     return max(n, LEAST_N), 0.99 - again
 
 
+def _budget(privacy: Privacy) -> tuple[Budget, float]:
+    """Return the budget to draw on, and the share of it that this fit takes: what its (ε, δ) costs by itself."""
+    own = Budget(privacy.epsilon, privacy.delta)
+    if privacy.budget is None:
+        return own, 1.0
+    if not isinstance(privacy.budget, Budget):
+        raise PrivacyError(f"budget must be a Budget, got {type(privacy.budget).__name__}")
+    shared = privacy.budget
+    if shared.delta != own.delta:
+        raise PrivacyError(f"delta must be that of the shared budget, {shared.delta}, got {own.delta}")
+    share = own.total / shared.total
+    if share > 1 + 1e-9:
+        raise PrivacyError(
+            f"epsilon must be at most that of the shared budget, {shared.epsilon:g}, got {own.epsilon:g}; nothing was "
+            "read and nothing was spent"
+        )
+    return shared, min(share, 1.0)
+
+
 def fit_private(
     model: AdditiveFunctionOnFunction, x: Curves, y: Curves, groups: ArrayLike | None, privacy: Privacy
 ) -> None:
@@ -59,7 +78,7 @@ def fit_private(
     if not isinstance(prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
     assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
-    budget = Budget(privacy.epsilon, privacy.delta) if privacy.budget is None else privacy.budget
+    budget, share = _budget(privacy)
     noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     cohort = Cohort(
         (x.values, y.values),
@@ -68,6 +87,8 @@ def fit_private(
         adjacency=privacy.stated_adjacency,
         n=privacy.n,
         noise=noise,
+        share=share,
+        dataset=privacy.dataset,
         mechanism="dp-aff",
         public={"bounds of X": privacy.bounds.x, "bounds of Y": privacy.bounds.y, "prior": prior.describe()},
     )
