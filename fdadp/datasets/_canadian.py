@@ -88,7 +88,7 @@ def load_canadian_weather(*, as_frame: bool = False) -> WeatherDataset:
 
 def _read_curves(name: str) -> FloatArray:
     with (files("fdadp.datasets") / "data" / f"canadian_weather_{name}.csv.gz").open("rb") as file:
-        frame = pd.read_csv(file, compression="gzip", index_col="place", float_precision="round_trip")
+        frame = pd.read_csv(file, compression="gzip", index_col="place")
     return frame.to_numpy(dtype=np.float64)
 
 

@@ -136,10 +136,7 @@ def _from_csv(folder: Path) -> Columns | None:
     if not all(path.is_file() for path in paths.values()):
         return None
     try:
-        return {
-            b: pd.read_csv(p, index_col="record", float_precision="round_trip").to_numpy(dtype=np.float64)
-            for b, p in paths.items()
-        }
+        return {b: pd.read_csv(p, index_col="record").to_numpy(dtype=np.float64) for b, p in paths.items()}
     except (ValueError, EOFError, OSError) as exc:
         named = " and ".join(map(str, paths.values()))
         raise FileFormatError(f"{named} must be gzip-compressed CSV, one record a row, got {exc}") from exc

@@ -245,7 +245,7 @@ def _from_csv(study: _Study, folder: Path) -> Columns | None:
     if not path.is_file():
         return None
     try:
-        frame = pd.read_csv(path, float_precision="round_trip")
+        frame = pd.read_csv(path)
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in study.scalars}
         for block, points in BLOCKS.items():
             columns[block] = frame[[f"{block}_{j}" for j in range(1, points + 1)]].to_numpy(dtype=np.float64)
