@@ -170,17 +170,17 @@ class Ledger:
 
 
 WIDTH = 110
-COLUMNS = ("release", "values", "clip", "norm", "noise", "noise sd", "cost")
-NUMBERS = (1, 2, 5)
+COLUMNS = ("release", "values", "clip", "sensitivity", "noise", "noise sd", "cost")
+NUMBERS = (1, 2, 3, 5)
 
 
 def _cells(release: Release) -> tuple[str, ...]:
     """One line of the table of releases."""
-    clip = release.sensitivity if release.clip is None else release.clip
+    clip = "none" if release.clip is None else f"{release.clip:.4g} ({release.norm})"
     spread = f"scale {release.scale:.4g}" if release.sd is None else f"{release.sd:.4g}"
     share = "" if release.share is None else f", share {release.share:.3g}"
     kind = release.noise.split(",")[0]  # its source stands once, in the settings
-    return release.name, str(release.size), f"{clip:.4g}", release.norm, kind, spread, release.cost + share
+    return release.name, str(release.size), clip, f"{release.sensitivity:.4g}", kind, spread, release.cost + share
 
 
 def _cell(text: str, tag: str, column: int) -> str:

@@ -70,6 +70,10 @@ def _budget(privacy: Privacy) -> tuple[Budget, float]:
     return shared, min(share, 1.0)
 
 
+def _grid(curves: Curves) -> str:
+    return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+
+
 def fit_private(
     model: AdditiveFunctionOnFunction, x: Curves, y: Curves, groups: ArrayLike | None, privacy: Privacy
 ) -> None:
@@ -90,7 +94,13 @@ def fit_private(
         share=share,
         dataset=privacy.dataset,
         mechanism="dp-aff",
-        public={"bounds of X": privacy.bounds.x, "bounds of Y": privacy.bounds.y, "prior": prior.describe()},
+        public={
+            "bounds of X": privacy.bounds.x,
+            "bounds of Y": privacy.bounds.y,
+            "grid of X": _grid(x),
+            "grid of Y": _grid(y),
+            "prior": prior.describe(),
+        },
     )
     design = prior.design(x.grid, y.grid)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
