@@ -184,7 +184,8 @@ def _cells(release: Release) -> tuple[str, ...]:
 
 
 def _cell(text: str, tag: str, column: int) -> str:
-    return f"<{tag} style='text-align:{'right' if column in NUMBERS else 'left'}'>{html.escape(text)}</{tag}>"
+    side = "right" if column in NUMBERS else "left"
+    return f"<{tag} style='text-align:{side};padding:1px 8px'>{html.escape(text)}</{tag}>"
 
 
 def _text(value: Any) -> str:
