@@ -150,10 +150,11 @@ results["true mean function"] = {"explained share": 1.0, "RMSPE": rmspe(others.Y
 pd.DataFrame(results).T.round(3)
 
 # %% [markdown]
-# With 3,000 people the price of a private fit is small at ε = 1 and visible at ε = 0.5. The intervals know about the
-# noise: they contain the sampling error, the noise that was added, and the scatter of people about their mean. The size
-# of that scatter was itself measured privately, so that the coverage of a single fit misses its mark by a few percent,
-# the more so the smaller ε; over many fits it comes out right.
+# With 3,000 people the price of a private fit is a few hundredths of the explained share, the more the smaller ε is.
+# How many differs from draw to draw of the noise. The intervals know about the noise: they contain the sampling error,
+# the noise that was added, and the scatter of people about their mean. The size of that scatter was itself measured
+# privately, so that the coverage of a single fit misses its mark by a few percent, the more so the smaller ε; over
+# many fits it comes out right.
 #
 # ### The surfaces
 #
@@ -383,8 +384,8 @@ pd.DataFrame(results).T.round(3) if dti is not None else None
 # Read from the top. Even *without* privacy the regression does no better than the mean curve: for people it has not
 # seen, the corpus callosum says next to nothing about this other tract. So there is no F to be had here, at any ε.
 # A private fit cannot do better than that either; it shrinks F to almost nothing (`edf`) and gives, in effect, a
-# private mean curve. At ε = 1 with 76 people even the mean curve is blurred visibly, more so with the default prior. The
-# intervals say so: they are much wider than without privacy.
+# private mean curve. At ε = 1 with 76 people even the mean curve is blurred visibly, more so with the default prior.
+# The intervals say so: they are much wider than without privacy.
 #
 # This is not a weakness of one algorithm. One person in 76 can move a mean by more than a percent of the range, and
 # at ε = 1 just that must be hidden, in many numbers at once. What can be had at n = 95 and ε ≤ 1 is a smooth mean
