@@ -92,6 +92,8 @@ class Privacy:
     budget : Budget, optional
         A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
         as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again; default: their place in memory.
     allow_useless : bool
         Fit even where n ε is so small that the mean curve would do as well.
 
@@ -111,6 +113,7 @@ class Privacy:
     random_state: int | None = None
     prior: Any = None
     budget: Any = None
+    dataset: str | None = None
     allow_useless: bool = False
 
     def __post_init__(self) -> None:

@@ -53,6 +53,10 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     return max(n, LEAST_N), 0.99 - again
 
 
+def _grid(curves: Curves) -> str:
+    return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+
+
 def fit_private(
     model: AdditiveFunctionOnFunction,
     x: Curves,
@@ -90,8 +94,15 @@ def fit_private(
         n=privacy.n,
         noise=noise,
         share=share,
+        dataset=privacy.dataset,
         mechanism=privacy.mechanism,
-        public={"bounds of X": privacy.bounds.x, "bounds of Y": privacy.bounds.y, "prior": prior.describe()},
+        public={
+            "bounds of X": privacy.bounds.x,
+            "bounds of Y": privacy.bounds.y,
+            "grid of X": _grid(x),
+            "grid of Y": _grid(y),
+            "prior": prior.describe(),
+        },
     )
     design = prior.design(x.grid, y.grid)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
