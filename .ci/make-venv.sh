@@ -10,15 +10,15 @@ if [ -x "$dir/bin/python" ] && "$dir/bin/python" -c "$enough" 2>/dev/null && "$d
 fi
 
 found=""
+advice=""
 for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 python}; do
     version=$("$candidate" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null) || continue
     found="$found $candidate ($version)"
     "$candidate" -c "$enough" || continue
     if ! "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
-        minor=${version%.*}
-        echo "$candidate ($version) cannot make virtual environments. On Debian or Ubuntu, as root:" >&2
-        echo "    apt-get install python$minor-venv" >&2
-        exit 1
+        advice=${advice:-"$candidate ($version) cannot make virtual environments. On Debian or Ubuntu, as root:
+    apt-get install python${version%.*}-venv"}
+        continue
     fi
     echo "Making $dir with $candidate ($version) ..."
     rm -rf "$dir"
@@ -27,6 +27,10 @@ for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 p
     exit 0
 done
 
+if [ -n "$advice" ]; then
+    echo "$advice" >&2
+    exit 1
+fi
 echo "fdadp needs Python 3.10 or newer; found:${found:- none}." >&2
 echo "Install one, or name it: make demo PYTHON=/path/to/python3.12" >&2
 exit 1

@@ -16,6 +16,7 @@ _EXPORTS = {
     "Moments": "fdadp.moments",
     "Bounds": "fdadp.privacy",
     "Privacy": "fdadp.privacy",
+    "PublicPrior": "fdadp.regression.private.prior",
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",
     "load_dti2": "fdadp.datasets",
@@ -24,6 +25,7 @@ _EXPORTS = {
     "simulate_cosine": "fdadp.datasets",
     "rmspe": "fdadp.metrics",
     "coverage": "fdadp.metrics",
+    "plan": "fdadp.planner",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]

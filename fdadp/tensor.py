@@ -49,7 +49,15 @@ class Margin:
 
     @classmethod
     def pspline(
-        cls, lower: float, upper: float, n_basis: int, *, degree: int = 3, order: int = 2, name: str = "n_basis"
+        cls,
+        lower: float,
+        upper: float,
+        n_basis: int,
+        *,
+        degree: int = 3,
+        order: int = 2,
+        margin: float = 1e-3,
+        name: str = "n_basis",
     ) -> Margin:
         """P-spline margin on the data range ``[lower, upper]`` (mgcv: ``m = c(degree - 1, order)``).
 
@@ -58,7 +66,7 @@ class Margin:
         InputError
             Empty range or a basis too small for the degree.
         """
-        basis = BSplines.uniform(lower, upper, n_basis, degree=degree, name=name)
+        basis = BSplines.uniform(lower, upper, n_basis, degree=degree, margin=margin, name=name)
         points = np.linspace(lower, upper, n_basis)
         to_raw = np.asarray(np.linalg.inv(basis.design(points)), dtype=np.float64)
         penalty = to_raw.T @ basis.difference_penalty(order) @ to_raw

@@ -1,8 +1,56 @@
-"""Privacy: settings, mechanisms and the ledger of what was released. Knows nothing of curves."""
+"""Privacy: the kernel (`Cohort`), budget, noise, ledger, settings and mechanisms. Knows nothing of curves."""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Bounds, Privacy
 
-__all__ = ["Bounds", "Ledger", "Privacy", "Release"]
+if TYPE_CHECKING:
+    from fdadp.privacy._rows import rowwise_matmul, rowwise_norm
+    from fdadp.privacy.accounting import epsilon_from, rho_from
+    from fdadp.privacy.budget import Budget
+    from fdadp.privacy.cohort import Cohort, Noisy
+    from fdadp.privacy.noise import OpenDPNoise, SeededNoise
+    from fdadp.privacy.replay import TapeNoise
+
+_LAZY = {
+    "Budget": "budget",
+    "Cohort": "cohort",
+    "Noisy": "cohort",
+    "OpenDPNoise": "noise",
+    "SeededNoise": "noise",
+    "TapeNoise": "replay",
+    "epsilon_from": "accounting",
+    "rho_from": "accounting",
+    "rowwise_matmul": "_rows",
+    "rowwise_norm": "_rows",
+}
+"""Numba is loaded with the first of these, not with the settings."""
+
+__all__ = [
+    "Bounds",
+    "Budget",
+    "Cohort",
+    "Ledger",
+    "Noisy",
+    "OpenDPNoise",
+    "Privacy",
+    "Release",
+    "SeededNoise",
+    "TapeNoise",
+    "epsilon_from",
+    "rho_from",
+    "rowwise_matmul",
+    "rowwise_norm",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'fdadp.privacy' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"fdadp.privacy.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value

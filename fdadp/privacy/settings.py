@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from fdadp.privacy.budget import Budget
 
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
-AVAILABLE = ("published",)
+AVAILABLE = ("dp-aff", "moments", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
+SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 
 
@@ -27,7 +32,7 @@ class Bounds:
     Raises
     ------
     PrivacyError
-        A bound is not finite or not increasing.
+        A bound is not finite, they do not increase, or their width is beyond what can be computed with.
     """
 
     x: tuple[float, float] | None = None
@@ -44,6 +49,11 @@ class Bounds:
                 raise PrivacyError(f"bounds {name} must be a pair (low, high) of numbers, got {pair!r}") from exc
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise PrivacyError(f"bounds {name} must be finite with low < high, got ({low:g}, {high:g})")
+            if not (SMALLEST_WIDTH <= high - low <= 1 / SMALLEST_WIDTH and high - low > 1e-9 * max(-low, high)):
+                raise PrivacyError(
+                    f"bounds {name} must have a width that can be computed with: from {SMALLEST_WIDTH:g} to "
+                    f"{1 / SMALLEST_WIDTH:g}, and above 1e-9 of the values, got ({low!r}, {high!r})"
+                )
             object.__setattr__(self, name, (low, high))
 
 
@@ -61,8 +71,11 @@ class Privacy:
     bounds : Bounds, optional
         Public ranges of the data. End-to-end mechanisms require them.
     mechanism : {"dp-aff", "moments", "output", "published"}
-        In this version only ``"published"`` is available: Laplace noise on the coefficients, with the eigenbasis,
-        mean and smoothing parameters taken from the data without noise. It is **not** differentially private.
+        ``"dp-aff"``: residual gradients on publicly whitened features, private end to end; (ε, δ) with `delta`, else
+        pure ε. ``"moments"``: one noisy second moment of features and responses, a statistic for any number of
+        models (``moments_``), from which this one is computed; explains less. ``"published"``: Laplace noise on the
+        coefficients, with the eigenbasis, mean and smoothing parameters taken from the data without noise; it is
+        **not** differentially private. ``"output"`` is planned.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -73,6 +86,16 @@ class Privacy:
         (``"scaled"``, the reading that reproduces the published pattern of results).
     random_state : int, optional
         Seeded noise, for simulations only: the ledger then says "not for release".
+    prior : PublicPrior, optional
+        What is believed in public about curves and surface; see :class:`fdadp.PublicPrior`. A wrong one costs
+        accuracy, not privacy.
+    budget : Budget, optional
+        A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
+        as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again; default: their place in memory.
+    allow_useless : bool
+        Fit even where n ε is so small that the mean curve would do as well.
 
     Raises
     ------
@@ -88,6 +111,10 @@ class Privacy:
     adjacency: str | None = None
     sensitivity: str = "local"
     random_state: int | None = None
+    prior: Any = None
+    budget: Any = None
+    dataset: str | None = None
+    allow_useless: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
@@ -106,16 +133,88 @@ class Privacy:
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise PrivacyError(f"bounds must be a Bounds, got {type(self.bounds).__name__}")
 
-    def require_available(self) -> None:
-        """Refuse a mechanism that this version does not have.
+    def check(self) -> None:
+        """Refuse what cannot be had, from public values alone, before any data are read.
 
         Raises
         ------
         PrivacyError
-            The mechanism is not available yet.
+            A mechanism that is not available yet, missing bounds, an adjacency that does not fit a declared n, δ of
+            1/n or more, or a hopeless n ε.
         """
         if self.mechanism not in AVAILABLE:
             raise PrivacyError(
                 f"mechanism must be one of {', '.join(AVAILABLE)} in this version, got {self.mechanism!r}, "
                 "which is planned and not built yet; no data were read and nothing was spent"
+            )
+        if self.mechanism == "published":
+            return
+        for name in ("x", "y"):
+            if getattr(self.bounds, name, None) is None:
+                raise PrivacyError(
+                    f"bounds must give a public range for {name}, as in Bounds(x=(low, high), y=(low, high)), got "
+                    f"{self.bounds!r}; a range taken from the data would not be private"
+                )
+        if (self.n is None) != (self.stated_adjacency == "add-remove"):
+            raise PrivacyError(
+                f"n must be {'declared' if self.n is None else 'left out'} with adjacency {self.adjacency!r}, "
+                f"got {self.n}"
+            )
+        if self.n is not None:
+            self.check_n(self.n)
+        self.budget_share()
+
+    @property
+    def stated_adjacency(self) -> str:
+        """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
+        return self.adjacency or ("add-remove" if self.n is None else "zero-out")
+
+    def budget_share(self) -> tuple[Budget, float]:
+        """Return the budget to spend from, a new one unless shared, and the share of it that ε and δ amount to.
+
+        Raises
+        ------
+        PrivacyError
+            `budget` is no Budget, has another δ, or is smaller than this fit's ε.
+        """
+        from fdadp.privacy.budget import Budget
+
+        own = Budget(self.epsilon, self.delta)
+        if self.budget is None:
+            return own, 1.0
+        if not isinstance(self.budget, Budget):
+            raise PrivacyError(f"budget must be a Budget, got {type(self.budget).__name__}")
+        if self.budget.delta != own.delta:
+            raise PrivacyError(
+                f"delta must be that of the shared budget, {self.budget.delta}, got {self.delta}: what is counted in "
+                "rho and in pure epsilon cannot be added up"
+            )
+        share = own.total / self.budget.total
+        if share > 1 + 1e-9:
+            raise PrivacyError(
+                f"epsilon must be at most that of the shared budget, {self.budget.epsilon:g}, got {self.epsilon:g}"
+            )
+        return self.budget, min(share, 1.0)
+
+    def check_n(self, n: float) -> None:
+        """Refuse a δ that does not suit n, and a fit that would be no better than the mean curve.
+
+        Parameters
+        ----------
+        n : float
+            Declared or released.
+
+        Raises
+        ------
+        PrivacyError
+            δ of 1/n or more; n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
+        """
+        if self.delta is not None and self.delta * n >= 1:
+            raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {self.delta:g}")
+        least = 100.0 if self.stated_adjacency == "replace" else 50.0
+        if n * self.epsilon < least and not self.allow_useless:
+            raise PrivacyError(
+                f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
+                f"{n:.0f} * {self.epsilon:g}; it takes n >= {math.ceil(least / self.epsilon)} or epsilon >= "
+                f"{least / n:.3g}, or allow_useless=True"
             )

@@ -29,6 +29,10 @@ from fdadp.tensor import Margin
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.moments_fit import NoisyMoments
+    from fdadp.regression.private.plan import Plan
+
 __all__ = ["AdditiveFunctionOnFunction"]
 
 
@@ -51,8 +55,10 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
     smoothing : {"reml", "gcv"} or array_like of shape (2,) or (K, 2)
         How the smoothing parameters (λ_x, λ_s) of each component are chosen, or their values (on mgcv's scale).
     privacy : Privacy, optional
-        None fits without privacy. ``Privacy(mechanism="published")`` adds the literature's noise, which is not private
-        end to end (see ``ledger_``).
+        None fits without privacy. ``Privacy(epsilon=, delta=, bounds=)`` fits privately, end to end; basis sizes,
+        components and smoothing are then chosen by the public plan and prior, and the settings above are not used.
+        ``Privacy(mechanism="published")`` adds the literature's noise, which is not private end to end (see
+        ``ledger_``).
     degree : int
         Degree of the splines.
     penalty_order : int
@@ -74,7 +80,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         ``F_k(x_l, s_l')`` at evenly spread points of the range of X and of the grid, centred so that F_k has mean
         zero over the training curves at each s (functions of s alone are not identified).
     smoothing_parameters_ : ndarray of shape (K, 2)
-        (λ_x, λ_s) on mgcv's scale.
+        (λ_x, λ_s) on mgcv's scale; NaN in a private fit, which shrinks by empirical Bayes instead.
     edf_ : ndarray of shape (K,)
         Effective degrees of freedom of each component, its intercept among them.
     eigenfunctions_ : ndarray of shape (K, T)
@@ -98,7 +104,12 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
     s_, t_ : ndarray
         Grids of X and Y.
     n_curves_, n_features_in_ : int
-        Number of training curves, points of a predictor curve.
+        Number of training curves (in a private fit the declared or the released number of persons), and of points of
+        a predictor curve.
+    plan_ : Plan or None
+        How a private fit shared out its budget.
+    moments_ : NoisyMoments or None
+        The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
         What was released, under which assumptions.
     privacy_ : Privacy or None
@@ -182,6 +193,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
+        if self._is_private:
+            return self._fit_private(X, Y, s, t, groups)
         if is_dask(X) or is_dask(Y):
             return self.fit_chunks(dask_chunks(X, Y), s=s, t=t)
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
@@ -224,6 +237,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             As :meth:`fit`; also ``missing`` other than ``"raise"``, and one-way iterators.
         """
         self._check_settings()
+        if self._is_private:
+            raise InputError("privacy must be None when fitting from chunks, got a private mechanism: use fit")
         if self.missing != "raise":
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         self._missing = MissingValues("raise")
@@ -246,7 +261,37 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if self.privacy is not None:
             if not isinstance(self.privacy, Privacy):
                 raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
-            self.privacy.require_available()
+            self.privacy.check()
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the fit is to be private end to end."""
+        return self.privacy is not None and self.privacy.mechanism != "published"
+
+    def _fit_private(
+        self,
+        X: CurveData,
+        Y: CurveData,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        noise: Noise | None = None,
+    ) -> AdditiveFunctionOnFunction:
+        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.regression.private.curves import private_curves
+        from fdadp.regression.private.fit import fit_private
+
+        assert self.privacy is not None
+        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
+        if len(x) != len(y):
+            raise InputError("X and Y must hold the same number of curves")
+        if groups is not None and np.shape(groups) != (len(x),):
+            raise InputError("groups must have one entry per curve")
+        self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
+        fit_private(self, x, y, groups, self.privacy, noise=noise)
+        self._remember_kind(y)
+        return self
 
     def _fit(
         self, chunks: Chunks, *, x_range: tuple[float, float] | None = None, persons: IntArray | None = None
@@ -266,10 +311,12 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             self._keep(sums, basis, solutions, (low, high))
         self.privacy_: Privacy | None = None
         self.ledger_: Ledger | None = None
+        self.plan_: Plan | None = None
+        self.moments_: NoisyMoments | None = None
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
-            perturb(self, chunks, sums, persons)
+            perturb(self, chunks, persons)
 
     def _eigenbasis(self, sums: TrainingSums) -> Eigenbasis:
         y = sums.y
@@ -322,8 +369,10 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         smooth, features = sums.smooth, sums.features
         shape = (len(solutions), smooth.x.size, smooth.s.size)
         values = np.stack([smooth.rotation @ f.coefficients for f in solutions]).reshape(shape)
-        self.coef_ = values - _sample_mean_surface(values, sums)[:, None, :]
-        self._x_margin, self._s_margin = smooth.x, smooth.s
+        self._x_margin, self._s_margin, self._clip_x = smooth.x, smooth.s, False
+        self.s_ = features.grid
+        mean_x_basis = sums.x_basis_sums / sums.moments.n
+        self.coef_ = values - self._mean_surface(values, mean_x_basis, features.weights)[:, None, :]
         self._rotation = smooth.raw_rotation
         self._feature_mean = sums.moments.mean[: sums.n_features]
         # Bayesian covariance of each component's identified coefficients; (K, p, p).
@@ -334,13 +383,29 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         by_gcv = isinstance(self.smoothing, str) and self.smoothing == "gcv"
         self.criterion_ = np.array([f.gcv if by_gcv else f.reml for f in solutions])
         self._basis = basis
-        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
-        self.explained_variance_ratio_ = basis.explained_ratio
-        self.mean_ = basis.mean
+        self._interval_functions = basis.functions
+        self._set_basis()
         self.x_range_ = x_range
-        self.s_, self.t_ = features.grid, sums.t
         self.n_curves_, self.n_features_in_ = sums.moments.n, features.grid.size
         self._keep_residuals(sums, basis, solutions)
+
+    def _set_basis(self) -> None:
+        """Publish the eigenbasis of Y as attributes."""
+        basis = self._basis
+        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
+        self.explained_variance_ratio_ = basis.explained_ratio
+        self.mean_, self.t_ = basis.mean, basis.grid
+
+    def _mean_surface(self, values: FloatArray, mean_x_basis: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the mean of F_k{X(s), s} as a function of s, in values at the s-points; shape (K, n_basis_s).
+
+        `mean_x_basis` (S, n_basis_x) is the mean of the B-splines of X(s) over the curves.
+        """
+        mean_x = mean_x_basis @ self._x_margin.to_raw
+        design = self._s_margin.basis.design(self.s_) @ self._s_margin.to_raw  # (S, ks)
+        means = np.einsum("jl,klm,jm->jk", mean_x, values, design)
+        root = np.sqrt(np.abs(weights))[:, None]
+        return np.asarray(np.linalg.lstsq(design * root, means * root, rcond=None)[0].T)
 
     def _keep_residuals(self, sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]) -> None:
         """Residual covariance from the sums, with each component's degrees of freedom accounted for."""
@@ -358,15 +423,42 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self.noise_variance_ = float(
             face_smooth(covariance, sums.t)[1] if sums.t.size >= 12 else self.residual_variance_.min()
         )
-        self._dof = float(left.mean())
+        self._mean_variance = self.residual_variance_ / n
+        self._quantile = (1.0, 1 / float(left.mean()))
 
     def _remember_kind(self, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
 
+    # --- before a private fit ---
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.regression.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError("privacy must be private end to end to have a plan, as Privacy(epsilon=, delta=, bounds=)")
+        return preview(self.privacy, s, t, n=n)[0]
+
     # --- using the fit ---
 
     def _centred_features(self, x: Curves) -> FloatArray:
-        """Identified feature rows about their training mean, shape (n, p)."""
+        """Raw feature rows about their mean, shape (n, n_basis_x * n_basis_s)."""
         length = self.s_[-1] - self.s_[0]
         if abs(x.grid[0] - self.s_[0]) > 1e-6 * length or abs(x.grid[-1] - self.s_[-1]) > 1e-6 * length:
             raise InputError(
@@ -378,13 +470,14 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if outside:
             warnings.warn(
                 f"{outside} of {x.values.size} points of X lie outside the training range [{low:g}, {high:g}]; "
-                "the surface is continued linearly there",
+                f"the surface is continued {'as a constant' if self._clip_x else 'linearly'} there",
                 ExtrapolationWarning,
                 stacklevel=3,
             )
         weights = quadrature_weights(x.grid, self.quadrature)
         features = FeatureMap(self._x_margin.basis, self._s_margin.basis, x.grid, weights)
-        return np.asarray((features.rows(x.values) - self._feature_mean) @ self._rotation)
+        rows = features.rows(np.clip(x.values, low, high) if self._clip_x else x.values)
+        return np.asarray(rows - self._feature_mean)
 
     def _read(self, X: CurveData, s: ArrayLike | None) -> Curves:
         check_is_fitted(self, "coef_")
@@ -392,18 +485,32 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         check_finite(x, "X")
         return x
 
-    def _at(self, t: ArrayLike | None) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Grid, mean, eigenfunctions and residual variance at `t` (default: the training grid)."""
+    def _at(self, t: ArrayLike | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Grid, mean and eigenfunctions at `t` (default: the training grid)."""
         if t is None:
-            return self.t_, self.mean_, self.eigenfunctions_, self.residual_variance_
+            return self.t_, self.mean_, self.eigenfunctions_
         points = as_grid(t, np.size(t), "t")
-        mean, functions = self._basis.evaluate(points)
-        return points, mean, functions, np.interp(points, self.t_, self.residual_variance_)
+        return points, *self._basis.evaluate(points)
 
-    def _coefficients(self) -> FloatArray:
-        """Coefficients on the identified coordinates, shape (p, K), from ``coef_``."""
-        to_identified = np.kron(self._x_margin.rotation[:, 1:], self._s_margin.rotation)
-        return np.asarray(to_identified.T @ self.coef_.reshape(len(self.coef_), -1).T)
+    def _spread(self, z: FloatArray, points: FloatArray) -> FloatArray:
+        """Standard deviation of new responses about their predictions, shape (n, T)."""
+        from scipy.interpolate import CubicSpline
+
+        features = z @ self._rotation
+        if self._covariance.shape[1] > features.shape[1]:  # the constant has a variance of its own
+            features = np.hstack((np.ones((len(z), 1)), features))
+        quadratic = np.stack([np.einsum("ij,jk,ik->i", features, c, features) for c in self._covariance], axis=1)
+        fixed = self.residual_variance_ + self._mean_variance
+        functions = self._interval_functions
+        if not np.array_equal(points, self.t_):
+            fixed = np.interp(points, self.t_, fixed)
+            functions = np.asarray(CubicSpline(self.t_, functions, axis=1)(points))
+        return np.asarray(np.sqrt(np.maximum(quadratic, 0.0) @ functions**2 + fixed))
+
+    def _raw_coefficients(self) -> FloatArray:
+        """B-spline coefficients, shape (n_basis_x * n_basis_s, K), from ``coef_``."""
+        raw = np.einsum("ab,kbc,dc->kad", self._x_margin.to_raw, self.coef_, self._s_margin.to_raw)
+        return np.asarray(raw.reshape(len(raw), -1).T)
 
     def predict(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         """Predict response curves.
@@ -433,8 +540,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             Some values of X lie outside the training range; says how many.
         """
         x = self._read(X, s)
-        grid, mean, functions, _ = self._at(t)
-        values = mean + self._centred_features(x) @ self._coefficients() @ functions
+        grid, mean, functions = self._at(t)
+        values = mean + self._centred_features(x) @ self._raw_coefficients() @ functions
         return self._wrap(values, grid, x)
 
     def predict_interval(
@@ -443,7 +550,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         r"""Pointwise prediction intervals for new response curves.
 
         ``Ŷ(t) ± q sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) (1 + 1/n)}`` with R the residual covariance and q the
-        quantile of the t distribution with the mean residual degrees of freedom (z for large n).
+        quantile of the t distribution with the mean residual degrees of freedom (z for large n). In a private fit
+        Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals.
 
         Parameters
         ----------
@@ -456,17 +564,19 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         -------
         lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
         """
+        from scipy.stats import norm
         from scipy.stats import t as student
 
         if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
             raise InputError(f"level must lie between 0 and 1, got {level!r}")
         x = self._read(X, s)
-        grid, mean, functions, residual = self._at(t)
+        grid, mean, functions = self._at(t)
         z = self._centred_features(x)
-        values = mean + z @ self._coefficients() @ functions
-        uncertainty = np.stack([np.einsum("ij,jk,ik->i", z, c, z) for c in self._covariance], axis=1)
-        variance = uncertainty @ functions**2 + residual * (1 + 1 / self.n_curves_)
-        half = student.ppf((1 + level) / 2, self._dof) * np.sqrt(variance)
+        values = mean + z @ self._raw_coefficients() @ functions
+        scale, inverse_dof = self._quantile
+        tail = (1 + level) / 2
+        quantile = scale * (student.ppf(tail, 1 / inverse_dof) if inverse_dof else norm.ppf(tail))
+        half = quantile * self._spread(z, grid)
         return self._wrap(values - half, grid, x), self._wrap(values + half, grid, x)
 
     def _wrap(self, values: FloatArray, grid: FloatArray, x: Curves) -> Any:
@@ -565,16 +675,6 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         from fdadp.regression.files import load
 
         return load(path)
-
-
-def _sample_mean_surface(values: FloatArray, sums: TrainingSums) -> FloatArray:
-    """Return the mean of F_k over the training curves as a function of s, in values at the s-points; (K, n_basis_s)."""
-    smooth, features = sums.smooth, sums.features
-    mean_x = sums.x_basis_sums / sums.moments.n @ smooth.x.to_raw  # (S, kx)
-    design = smooth.s.basis.design(features.grid) @ smooth.s.to_raw  # (S, ks)
-    means = np.einsum("jl,klm,jm->jk", mean_x, values, design)
-    root = np.sqrt(np.abs(features.weights))[:, None]
-    return np.asarray(np.linalg.lstsq(design * root, means * root, rcond=None)[0].T)
 
 
 def _as_groups(groups: ArrayLike | None, n: int) -> IntArray | None:

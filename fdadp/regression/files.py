@@ -1,16 +1,17 @@
 """Saved models: a file of :mod:`fdadp.storage` of kind ``"additive-function-on-function"``.
 
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``, ``edf``, ``criterion``,
-``feature_mean``, ``residual_variance``, ``s``, ``x_range``; the eigenbasis of Y as ``basis_<field>``; the margins as
-``x_<field>`` and ``s_<field>`` (their knots among them); with ``missing="fpca"`` the eigenbasis of X as
-``missing_<field>``. The header holds the constructor's arguments, the scalars and the ledger.
+``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``.
+The eigenbasis of Y is stored as ``basis_<field>``, the margins as ``x_<field>`` and ``s_<field>`` (knots among them);
+with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, the
+scalars and the ledger.
 No training curve is in the file.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from fdadp.privacy import Bounds, Ledger, Privacy
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
 from fdadp.splines import BSplines
-from fdadp.tensor import Margin, TensorProduct
+from fdadp.tensor import Margin
 
 __all__ = ["load", "save"]
 
@@ -38,10 +39,13 @@ _ARRAYS = {
     "edf": "edf_",
     "criterion": "criterion_",
     "feature_mean": "_feature_mean",
+    "rotation": "_rotation",
+    "interval_functions": "_interval_functions",
+    "mean_variance": "_mean_variance",
     "residual_variance": "residual_variance_",
     "s": "s_",
 }
-_SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_dof", "_y_kind")
+_SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_quantile", "_clip_x", "_y_kind")
 _BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 _MARGIN = ("points", "to_raw", "penalty", "rotation", "eigenvalues")
 
@@ -50,7 +54,9 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     """Write a fitted model."""
     params = model.get_params(deep=False)
     if params["privacy"] is not None:
-        params["privacy"] = asdict(params["privacy"])
+        # A budget is a live object of one session; pilot curves may be large. The ledger keeps what was spent.
+        settings = replace(params["privacy"], budget=None, prior=None)
+        params["privacy"] = asdict(settings)
     if not isinstance(params["smoothing"], str):
         params["smoothing"] = np.asarray(params["smoothing"], dtype=np.float64).tolist()
     columns = model._y_columns
@@ -95,18 +101,17 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
         setattr(model, name, content["scalars"][name])
     model.x_range_ = (float(arrays["x_range"][0]), float(arrays["x_range"][1]))
     model._basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
-    model.eigenfunctions_, model.eigenvalues_ = model._basis.functions, model._basis.values
-    model.explained_variance_ratio_ = model._basis.explained_ratio
-    model.mean_, model.t_ = model._basis.mean, model._basis.grid
+    model._set_basis()
     model._x_margin, model._s_margin = (
         Margin(BSplines(arrays[f"{m}_knots"], model.degree), **{f: arrays[f"{m}_{f}"] for f in _MARGIN}) for m in "xs"
     )
-    model._rotation = TensorProduct(model._x_margin, model._s_margin, 1.0).raw_rotation
     noise = content["missing_noise_variance"]
     model._missing = MissingValues(model.missing, None if noise is None else _eigenbasis("missing", arrays, noise))
     model._y_columns = None if content["columns"] is None else pd.Index(content["columns"])
     model.ledger_ = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
-    model.privacy_ = None
+    private = model.ledger_ is not None and model.ledger_.private
+    model.privacy_ = model.privacy if private else None
+    model.plan_ = None
     return model
 
 

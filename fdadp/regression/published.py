@@ -5,67 +5,126 @@ This reads the training curves once more, and un-noised, which is one of the rea
 
 from __future__ import annotations
 
+import copy
 import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._typing import CurveData, FloatArray, IntArray
+from fdadp.curves import as_curves
+from fdadp.design import FeatureMap
 from fdadp.errors import InputError, NotPrivateWarning
+from fdadp.privacy import Privacy
 from fdadp.privacy.published import perturb_coefficients
-from fdadp.regression.sums import Chunks, TrainingSums
+from fdadp.quadrature import quadrature_weights
+from fdadp.regression.sums import Chunks
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
-__all__ = ["leave_one_out", "perturb"]
+__all__ = ["Sensitivities", "leave_one_out", "perturb", "published_draws"]
+
+WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 
 
-def perturb(
-    model: AdditiveFunctionOnFunction, chunks: Chunks, sums: TrainingSums, persons: IntArray | None = None
-) -> None:
-    """Add the published noise to ``model.coef_`` in place, and the ledger that says what it is worth."""
-    assert model.privacy is not None
-    l1, largest, n = leave_one_out(model, chunks, sums, persons)
-    flat = model.coef_.reshape(len(model.coef_), -1)
-    noisy, scales, model.ledger_ = perturb_coefficients(flat, l1, largest, n, model.privacy)
-    model.coef_ = noisy.reshape(model.coef_.shape)
-    # The coordinates are orthonormal, so the noise adds the same variance to each of them.
-    model._covariance = model._covariance + 2 * scales[:, None, None] ** 2 * np.eye(model._covariance.shape[1])
-    warnings.warn(
-        "mechanism 'published' is not differentially private end to end; see ledger_", NotPrivateWarning, stacklevel=4
-    )
-
-
-def leave_one_out(
-    model: AdditiveFunctionOnFunction, chunks: Chunks, sums: TrainingSums, persons: IntArray | None = None
-) -> tuple[FloatArray, FloatArray, int]:
+@dataclass(frozen=True)
+class Sensitivities:
     """Largest change of each component's coefficients when one person is left out.
 
-    Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
-    residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
-
-    Returns
-    -------
+    Attributes
+    ----------
     l1, largest : ndarray of shape (K,)
         In L1 norm, and of a single coefficient.
     n : int
         Number of persons.
     """
-    rotation = sums.smooth.rotation
+
+    l1: FloatArray
+    largest: FloatArray
+    n: int
+
+
+def perturb(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> None:
+    """Add the published noise to ``model.coef_`` in place, and the ledger that says what it is worth."""
+    assert model.privacy is not None
+    _add_noise(model, leave_one_out(model, chunks, persons), model.privacy)
+    warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
+
+
+def published_draws(
+    model: AdditiveFunctionOnFunction, X: CurveData, Y: CurveData, settings: Iterable[Privacy]
+) -> Iterator[AdditiveFunctionOnFunction]:
+    """Draw the published scheme many times around one fit, which is what simulations of it need.
+
+    Each draw is what ``AdditiveFunctionOnFunction(privacy=setting).fit(X, Y)`` gives, without fitting again.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+        Fitted to `X` and `Y` without privacy. It is left as it is.
+    X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
+        The training curves, complete; each is taken for a person.
+    settings : iterable of Privacy
+        One draw each, with ``mechanism="published"``.
+
+    Yields
+    ------
+    AdditiveFunctionOnFunction
+        **Not** differentially private, as its ``ledger_`` says.
+
+    Raises
+    ------
+    InputError
+        A model that holds noise already, or another mechanism.
+    """
+    if model.privacy is not None:
+        raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
+    x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
+    sensitivities = leave_one_out(model, Chunks.of(x, y, progress=False))
+    warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
+    for privacy in settings:
+        if privacy.mechanism != "published":
+            raise InputError(f"settings must have mechanism 'published', got {privacy.mechanism!r}")
+        draw = copy.copy(model)
+        draw.privacy = privacy
+        _add_noise(draw, sensitivities, privacy)
+        yield draw
+
+
+def _add_noise(model: AdditiveFunctionOnFunction, sensitivities: Sensitivities, privacy: Privacy) -> None:
+    flat = model.coef_.reshape(len(model.coef_), -1)
+    noisy, scales, model.ledger_ = perturb_coefficients(
+        flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy
+    )
+    model.coef_ = noisy.reshape(model.coef_.shape)
+    # The coordinates are orthonormal, so the noise adds the same variance to each of them.
+    model._covariance = model._covariance + 2 * scales[:, None, None] ** 2 * np.eye(model._covariance.shape[1])
+
+
+def leave_one_out(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
+    """Largest change of each component's coefficients when one person is left out.
+
+    Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
+    residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
+    """
+    rotation = np.kron(model._x_margin.rotation[:, 1:], model._s_margin.rotation)
+    weights = quadrature_weights(model.s_, model.quadrature)
+    features = FeatureMap(model._x_margin.basis, model._s_margin.basis, model.s_, weights)
     projection = (model.eigenfunctions_ * model._basis.weights).T
-    coefficients = model._coefficients()
     inverses = model._covariance / model._unit_variance[:, None, None]
     parts = [
         (
-            (sums.features.rows(x.values) - model._feature_mean) @ model._rotation,
+            features.rows(x.values) - model._feature_mean,
             (y.values - model.mean_) @ projection,
         )
         for x, y in chunks.read("leave-one-out")
     ]
-    z, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
-    n = len(z)
-    residuals = scores - z @ coefficients
+    raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
+    residuals = scores - raw @ model._raw_coefficients()
+    z, n = raw @ model._rotation, len(raw)
     l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
     order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
     cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1
@@ -88,4 +147,4 @@ def leave_one_out(
             )
         values = np.abs(changes @ rotation.T)
         l1[k], largest[k] = values.sum(axis=1).max(), values.max()
-    return l1, largest, len(cuts) + 1
+    return Sensitivities(l1, largest, len(cuts) + 1)

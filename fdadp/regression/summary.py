@@ -15,12 +15,15 @@ __all__ = ["summarise"]
 
 def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     """Build the tables: the fit as a whole, its components, and the ledger's first line where there is one."""
+    private = model.privacy_ is not None
     criterion = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
+    if private:
+        criterion = "empirical Bayes"
     low, high = model.x_range_
     facts = [
         ("Curves", f"{model.n_curves_}", "Components K", f"{len(model.edf_)}"),
         ("Grid of X", _grid(model.s_), "Grid of Y", _grid(model.t_)),
-        ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.n_basis_x} x {model.n_basis_s}"),
+        ("Range of X", f"{low:.4g} to {high:.4g}", "Basis", f"{model.coef_.shape[1]} x {model.coef_.shape[2]}"),
         ("R-squared", f"{model.r2_:.4f}", "Noise variance", f"{model.noise_variance_:.4g}"),
         ("Smoothing", criterion, "Total edf", f"{model.edf_.sum():.2f}"),
     ]
@@ -36,16 +39,23 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
             )
         )
     ]
-    score = "GCV" if criterion == "GCV" else "-REML"
+    headers = ["component", "variance of Y", "edf", "lambda x", "lambda s"]
+    if private:  # no smoothing parameters: the prior and its released scale take their place
+        headers = headers[:3]
+    else:
+        headers.append("GCV" if criterion == "GCV" else "-REML")
     result = Summary()
     result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
-    result.tables.append(
-        SimpleTable(rows, headers=["component", "variance of Y", "edf", "lambda x", "lambda s", score])
-    )
+    result.tables.append(SimpleTable([row[: len(headers)] for row in rows], headers=headers))
     if model.ledger_ is None:
         result.add_extra_txt(["Fitted without privacy: do not release."])
     else:
-        result.add_extra_txt([model.ledger_.headline])
+        lines = [model.ledger_.headline]
+        if model.privacy_ is not None:
+            budget = model.privacy_
+            delta = "" if budget.delta is None else f", delta = {budget.delta:g}"
+            lines.append(f"epsilon = {budget.epsilon:g}{delta}, adjacency {budget.stated_adjacency}; details: ledger_")
+        result.add_extra_txt(lines)
     return result
 
 

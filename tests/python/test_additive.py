@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from skfda import FDataGrid
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
@@ -18,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.penalized import PenalizedLeastSquares
-from fdadp.regression import published
+from fdadp.regression import additive, published
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_attributes_have_the_shapes_of_the_contract(model):
     assert isinstance(model.noise_variance_, float)
     assert model.privacy_ is None
     assert model.ledger_ is None
-    products = np.trapezoid(model.eigenfunctions_[:, None] * model.eigenfunctions_[None], model.t_, axis=2)
+    products = trapezoid(model.eigenfunctions_[:, None] * model.eigenfunctions_[None], model.t_, axis=2)
     np.testing.assert_allclose(products, np.eye(3), atol=1e-10)
 
 
@@ -337,20 +338,24 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original = published.perturb
+    original, original_sums = published.perturb, additive.add_up
 
-    def spy(model, chunks, sums, groups):
-        caught.update(changes=published.leave_one_out(model, chunks, sums, groups), sums=sums)
+    def spy(model, chunks, groups):
+        caught.update(changes=published.leave_one_out(model, chunks, groups))
 
-    published.perturb = spy
+    def spy_sums(*arguments):
+        caught.update(sums=original_sums(*arguments))
+        return caught["sums"]
+
+    published.perturb, additive.add_up = spy, spy_sums
     try:
         model = AdditiveFunctionOnFunction(
             n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0, mechanism="published")
         ).fit(x, y, groups=persons)
     finally:
-        published.perturb = original
-    l1, largest, n = caught["changes"]
-    assert n == (12 if grouped else 24)
+        published.perturb, additive.add_up = original, original_sums
+    l1, largest = caught["changes"].l1, caught["changes"].largest
+    assert caught["changes"].n == (12 if grouped else 24)
     z = caught["sums"].features.rows(x) @ model._rotation
     scores = (y - model.mean_) @ (model.eigenfunctions_ * model._basis.weights).T
     penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].smooth.penalties)
@@ -434,7 +439,7 @@ def test_a_mechanism_that_is_not_there_is_refused_before_reading():
             raise AssertionError("read")
 
     with pytest.raises(PrivacyError, match="nothing was spent"):
-        AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0)).fit(Unreadable(), Unreadable())
+        AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, mechanism="moments")).fit(Unreadable(), Unreadable())
 
 
 # --- bad input ---

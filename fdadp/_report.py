@@ -1,0 +1,92 @@
+"""What the command line prints of an experiment, and the files it writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fdadp._version import __version__
+from fdadp.experiment import MEAN_CURVE, NO_PRIVACY, Paired, summarise
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["NOT_PRIVATE", "rich_table", "write_experiment"]
+
+NOT_PRIVATE = (
+    "The published scheme is NOT differentially private end to end: its noise scales, the mean curve, the "
+    "eigenfunctions and the smoothing parameters are computed from the data and released without noise."
+)
+
+
+def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
+    """Table of one data set, from :func:`fdadp.experiment.summarise`."""
+    from rich import box
+    from rich.table import Table
+
+    splits = int(part["splits"].max())
+    title = f"{part['dataset'].iloc[0]}: held-out curves, {splits} random splits" + (
+        f", RMSPE in {unit}" if unit else ""
+    )
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("scheme")
+    for name in ("ε", "RMSPE median", "RMSPE mean", "ACP 85 %", "ACP 95 %", "width 95 %", "beats mean curve"):
+        table.add_column(name, justify="right")
+    previous = ""
+    for _, row in part.iterrows():
+        base = row["scheme"] in (NO_PRIVACY, MEAN_CURVE)
+        name = row["scheme"] if base else f"published, {row['sensitivity']}"
+        if name != previous:
+            table.add_section()
+        previous = name
+        table.add_row(
+            name,
+            "" if base else f"{row['epsilon']:g}",
+            *(f"{row[column]:.3g}" for column in ("rmspe_median", "rmspe_mean")),
+            *(f"{100 * row[column]:.1f} %" for column in ("acp_85", "acp_95")),
+            f"{row['width_95']:.3g}",
+            "" if row["scheme"] == MEAN_CURVE else f"{100 * row['beats_mean_curve']:.0f} %",
+        )
+    return table
+
+
+def write_experiment(
+    out: Path, results: pd.DataFrame, data: Sequence[Paired], settings: Mapping[str, Any]
+) -> dict[str, Path]:
+    """Write ``results.csv`` (every split and draw), ``table.csv``, ``settings.json`` and ``experiment.png``.
+
+    Returns
+    -------
+    dict
+        Path of each by what it is; without matplotlib the picture is missing.
+    """
+    from fdadp.plot._canvas import MissingPlotsError
+
+    out.mkdir(parents=True, exist_ok=True)
+    table = summarise(results)
+    paths = {"every split and draw": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
+    results.to_csv(paths["every split and draw"], index=False)
+    table.to_csv(paths["table"], index=False)
+    about = {"fdadp": __version__, "note": NOT_PRIVATE, **settings}
+    paths["settings"].write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    try:
+        from fdadp.plot import experiment
+
+        figure = experiment(table, units={d.name: d.unit for d in data})
+    except MissingPlotsError:
+        return paths
+    save_figure(figure, out / "experiment.png")
+    return paths | {"experiment figure": out / "experiment.png"}
+
+
+def save_figure(figure: Any, path: Path) -> Path:
+    """Write a figure and forget it."""
+    from fdadp.plot._canvas import pyplot
+
+    figure.savefig(path, dpi=120)
+    pyplot().close(figure)
+    return path

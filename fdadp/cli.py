@@ -1,0 +1,379 @@
+"""The command line: ``python -m fdadp demo | fit | predict | experiment | plan | audit`` (or ``fdadp ...``).
+
+Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fdadp.errors import FdadpError, FdadpWarning, FileFormatError, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Functional data regression with differential privacy.",
+)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="fdadp")
+
+
+class Variadic(TyperCommand):
+    """A command whose repeatable options take several values at once: ``--epsilon 0.05 0.1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Turn ``--epsilon a b`` into ``--epsilon a --epsilon b`` before parsing."""
+        many = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        spread: list[str] = []
+        option, taken = "", 0
+        for token in args:
+            if token.startswith("--"):
+                option, taken = (token if token in many else ""), 0
+            elif option:
+                spread += [option] if taken else []
+                taken += 1
+            spread.append(token)
+        return list(super().parse_args(ctx, spread))
+
+
+@contextmanager
+def _plain_messages() -> Iterator[None]:
+    """Errors on purpose and warnings as single lines on stderr; exit status 2 after an error."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        typer.echo(f"Warning: {_one_line(message)}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        warnings.simplefilter("always", FdadpWarning)
+        try:
+            yield
+        except (FdadpError, OSError) as exc:
+            typer.echo(f"Error: {_one_line(exc)}", err=True)
+            raise typer.Exit(2) from None
+
+
+def _one_line(message: object) -> str:
+    return " ".join(str(message).split())
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # Where output goes to a file there is no width to keep to.
+    return Console(width=None if sys.stdout.isatty() else 120, soft_wrap=not sys.stdout.isatty())
+
+
+def _no_window() -> None:
+    """Figures go to files: no display is needed."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the figures, tables and the model.")] = Path("fdadp-demo"),
+    repeats: Annotated[int, typer.Option(help="Random splits into training and test stations.")] = 20,
+) -> None:
+    """Fit Canadian weather (bundled), validate, draw, save: what fdadp does in half a minute."""
+    _no_window()
+    with _plain_messages():
+        from fdadp.demo import run
+
+        run(out, _console(), repeats=repeats, progress=sys.stderr.isatty())
+
+
+@app.command()
+def fit(
+    x: Annotated[Path, typer.Argument(metavar="X", help="Predictor curves: .csv, .csv.gz, .parquet or .npz.")],
+    y: Annotated[Path, typer.Argument(metavar="Y", help="Response curves, rows in the same order.")],
+    out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
+    components: Annotated[str, typer.Option(help="Number of eigenfunctions of Y, or the share to explain.")] = "0.95",
+    basis_x: Annotated[int, typer.Option(help="B-splines over the values of X.")] = 7,
+    basis_s: Annotated[int, typer.Option(help="B-splines over the grid of X.")] = 7,
+    smoothing: Annotated[str, typer.Option(help="reml, gcv, or two numbers with a comma between.")] = "reml",
+    missing: Annotated[str, typer.Option(help="Missing values: raise (refuse), smooth or fpca.")] = "raise",
+    header: Annotated[bool, typer.Option(help="Whether the CSV files start with a row of labels.")] = True,
+) -> None:
+    """Fit an additive function-on-function regression to your own curves (without privacy).
+
+    One curve a row. Column labels that are numbers are the grid, else it is even on [0, 1]; a first column that is
+    not numeric labels the curves.
+    """
+    with _plain_messages():
+        from fdadp.regression import AdditiveFunctionOnFunction
+
+        if out.suffix not in ("", ".npz"):
+            raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
+        model = AdditiveFunctionOnFunction(
+            n_basis_x=basis_x,
+            n_basis_s=basis_s,
+            n_components=_components(components),
+            smoothing=_smoothing(smoothing),
+            missing=missing,
+        )
+        X, Y = _read(x, header), _read(y, header)
+        _check_labels(X, Y)
+        model.fit(X, Y)
+        path = model.save(out)
+        typer.echo(model.summary().as_text())
+        typer.echo(f"\nModel written to {path}. In Python: AdditiveFunctionOnFunction.load({str(path)!r})")
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by fit or save.")],
+    x: Annotated[Path, typer.Argument(metavar="X", help="Predictor curves: .csv, .csv.gz, .parquet or .npz.")],
+    out: Annotated[Path, typer.Option(help="Predicted curves: .csv, .csv.gz, .parquet or .npz.")],
+    interval: Annotated[
+        float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
+    ] = None,
+    header: Annotated[bool, typer.Option(help="Whether a CSV file starts with a row of labels.")] = True,
+) -> None:
+    """Predict response curves with a saved model."""
+    with _plain_messages():
+        from fdadp.regression import AdditiveFunctionOnFunction
+        from fdadp.tables import check_suffix, write_curves
+
+        suffix = check_suffix(out)
+        fitted = AdditiveFunctionOnFunction.load(model)
+        X = _read(x, header)
+        gridded = X.columns.dtype.kind == "f"
+        if not gridded and X.shape[1] != fitted.s_.size:
+            raise InputError(
+                f"{x} must have {fitted.s_.size} columns as the training curves had, or a grid as its first row, "
+                f"got {X.shape[1]}"
+            )
+        files = {out: _as_frame(fitted.predict(X), X, fitted)}
+        if interval is not None:
+            stem = out.name[: -len(suffix)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # said by predict already
+                limits = fitted.predict_interval(X, level=interval)
+            for side, curves in zip(("lower", "upper"), limits, strict=True):
+                files[out.with_name(f"{stem}-{side}{suffix}")] = _as_frame(curves, X, fitted)
+        write_curves(files)
+        for path in files:
+            typer.echo(f"{len(X)} curves written to {path}")
+
+
+@app.command(cls=Variadic, name="experiment")
+def experiment_command(
+    dataset: Annotated[list[str], typer.Option(help="canadian-weather, lip-emg, dti2 or all.")] = ["all"],  # noqa: B006
+    epsilon: Annotated[list[float], typer.Option(help="One or several, --epsilon 0.05 0.1.")] = [  # noqa: B006
+        0.05,
+        0.1,
+        0.15,
+        0.2,
+    ],
+    sensitivity: Annotated[list[str], typer.Option(help="local, coefficient, scaled or all.")] = ["all"],  # noqa: B006
+    repeats: Annotated[int, typer.Option(help="Random splits, 80 % training curves.")] = 50,
+    draws: Annotated[int, typer.Option(help="Draws of the noise per split.")] = 10,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-experiment"),
+    seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
+) -> None:
+    """Run the published experiment: held-out error and coverage of the published scheme against epsilon.
+
+    Beside it: the fit without privacy, and the mean curve. Data sets that are not here are skipped and named.
+    """
+    _no_window()
+    with _plain_messages():
+        import pandas as pd
+
+        from fdadp import experiment
+        from fdadp._report import NOT_PRIVATE, rich_table, write_experiment
+        from fdadp.privacy.settings import SENSITIVITIES
+
+        console = _console()
+        names = list(experiment.DATASETS) if "all" in dataset else dataset
+        readings = list(SENSITIVITIES) if "all" in sensitivity else sensitivity
+        data, absent = experiment.load(names, download=download)
+        for name, reason in absent.items():
+            typer.echo(f"Skipped {name}: {_one_line(reason)}", err=True)
+        if not data:
+            raise InputError(f"dataset must be one that is present, got {', '.join(names)}")
+        results = []
+        for one in data:
+            results.append(
+                experiment.run(
+                    one,
+                    epsilons=epsilon,
+                    sensitivities=readings,
+                    repeats=repeats,
+                    draws=draws,
+                    seed=seed,
+                    jobs=jobs,
+                    progress=sys.stderr.isatty(),
+                )
+            )
+            console.print(rich_table(experiment.summarise(results[-1]), one.unit))
+        console.print(NOT_PRIVATE, style="bold")
+        settings = {
+            "datasets": [one.name for one in data],
+            "skipped": list(absent),
+            "epsilon": epsilon,
+            "sensitivity": readings,
+            "repeats": repeats,
+            "draws": draws,
+            "seed": seed,
+        }
+        paths = write_experiment(out, pd.concat(results, ignore_index=True), data, settings)
+        for what, path in paths.items():
+            typer.echo(f"{what}: {path}")
+        if "experiment figure" not in paths:
+            typer.echo("no figure: pip install fdadp[plots]", err=True)
+
+
+@app.command(cls=Variadic, name="audit")
+def audit_command(
+    mechanism: Annotated[list[str], typer.Option(help="published, dp-aff or all.")] = ["all"],  # noqa: B006
+    n: Annotated[list[int] | None, typer.Option(help="Persons, one or several. [default: 35 100, dp-aff: 100]")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Claimed in total. [default: 0.6, dp-aff: 1]")] = None,
+    delta: Annotated[float | None, typer.Option(help="[default: 0, dp-aff: 1e-6; 0 is pure epsilon]")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Outputs a side for the lower bound. [default: 20000, dp-aff: 40]")
+    ] = None,
+    tapes: Annotated[int, typer.Option(help="Replays of dp-aff with a person deleted, blanked out or replaced.")] = 60,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("fdadp-audit"),
+    seed: Annotated[int, typer.Option(help="Seed of data and noise.")] = 0,
+) -> None:
+    """Try to break a mechanism's privacy claim, on simulated people, and print the verdict with a figure.
+
+    A verdict of the command, not its exit status, says whether a claim is false.
+    """
+    _no_window()
+    with _plain_messages():
+        from fdadp._report import save_figure
+        from fdadp.plot._canvas import MissingPlotsError
+        from fdadp.regression.audit import MECHANISMS, audit
+
+        for name in MECHANISMS if "all" in mechanism else mechanism:
+            result = audit(
+                name,
+                tuple(n) if n else None,
+                epsilon=epsilon,
+                delta=delta,
+                draws=draws,
+                tapes=tapes,
+                seed=seed,
+                progress=sys.stderr.isatty(),
+            )
+            typer.echo(str(result))
+            try:
+                from fdadp.plot import audit as picture
+
+                figure = picture(result)
+            except MissingPlotsError:
+                typer.echo("no figure: pip install fdadp[plots]", err=True)
+                continue
+            out.mkdir(parents=True, exist_ok=True)
+            typer.echo(f"figure: {save_figure(figure, out / f'audit-{name}.png')}\n")
+
+
+@app.command(name="plan")
+def plan_command(
+    n: Annotated[int | None, typer.Option(help="Persons; left out, the smallest n that reaches --accuracy.")] = None,
+    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy; 0 for pure ε.")] = 1e-6,
+    accuracy: Annotated[float | None, typer.Option(help="Wanted share of the explainable variance, as 0.9.")] = None,
+    adjacency: Annotated[
+        str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")
+    ] = "zero-out",
+    out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
+) -> None:
+    """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes."""
+    _no_window()
+    with _plain_messages():
+        from fdadp._report import save_figure
+        from fdadp.planner import plan
+        from fdadp.plot._canvas import MissingPlotsError
+
+        forecast = plan(n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
+        typer.echo(str(forecast))
+        if out is None:
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "forecast.txt").write_text(f"{forecast}\n", encoding="utf-8")
+        typer.echo(f"\ntext: {out / 'forecast.txt'}")
+        try:
+            typer.echo(f"figure: {save_figure(forecast.plot(), out / 'forecast.png')}")
+        except MissingPlotsError:
+            typer.echo("no figure: pip install fdadp[plots]", err=True)
+
+
+def _read(path: Path, header: bool) -> pd.DataFrame:
+    """Read a file of curves and say on stderr how it was understood."""
+    from fdadp.tables import read_curves
+
+    frame = read_curves(path, header=header)
+    grid = (
+        f"grid {frame.columns[0]:g} to {frame.columns[-1]:g}"
+        if frame.columns.dtype.kind == "f"
+        else "no grid in the file, so an even one"
+    )
+    labels = "" if type(frame.index).__name__ == "RangeIndex" else ", labelled"
+    typer.echo(f"{path}: {len(frame)} curves{labels}, {frame.shape[1]} points, {grid}", err=True)
+    return frame
+
+
+def _check_labels(X: pd.DataFrame, Y: pd.DataFrame) -> None:
+    """Refuse rows that are labelled in both files, and differently."""
+    if len(X) != len(Y) or any(type(f.index).__name__ == "RangeIndex" for f in (X, Y)):
+        return
+    for i, (a, b) in enumerate(zip(X.index, Y.index, strict=True)):
+        if str(a) != str(b):
+            raise InputError(f"X and Y must have the same curves in the same order, got {a!r} and {b!r} in row {i + 1}")
+
+
+def _as_frame(curves: Any, X: pd.DataFrame, fitted: Any) -> pd.DataFrame:
+    """Predictions as a data frame: rows labelled as X, columns as the training responses or by their grid."""
+    import pandas as pd
+
+    from fdadp.curves import as_curves
+
+    read = as_curves(curves, default=fitted.t_)
+    words = read.columns is not None and not pd.api.types.is_numeric_dtype(read.columns.dtype)
+    return pd.DataFrame(read.values, index=X.index, columns=read.columns if words else pd.Index(fitted.t_))
+
+
+def _components(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--components must be a whole number or a share such as 0.95, got {text!r}") from None
+
+
+def _smoothing(text: str) -> Any:
+    if text in ("reml", "gcv"):
+        return text
+    try:
+        pair = [float(part) for part in text.split(",")]
+    except ValueError:
+        pair = []
+    if len(pair) != 2:
+        raise InputError(f"--smoothing must be reml, gcv or two numbers with a comma between, got {text!r}")
+    return pair

@@ -1,0 +1,190 @@
+"""Predicted beside observed curves, and the eigenfunctions that carry the responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._typing import CurveData, FloatArray
+from fdadp.curves import Curves, as_curves
+from fdadp.errors import InputError
+from fdadp.plot._canvas import GREY, PALETTE, label, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["eigenfunctions", "predictions"]
+
+PREDICTED, BAND = PALETTE[0], "#0072B233"
+
+
+def predictions(
+    model: Any,
+    X: CurveData,
+    Y: CurveData | None = None,
+    *,
+    level: float = 0.95,
+    curves: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    ax: Any = None,
+) -> Figure:
+    """Predicted curves with pointwise prediction bands, one panel a curve, observed curves over them.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+        Fitted.
+    X : FDataGrid, DataFrame or array_like of shape (n, S)
+        Predictor curves. Only for curves that the model was not fitted to does the band say how well it predicts.
+    Y : FDataGrid, DataFrame or array_like of shape (n, T), optional
+        Observed responses; each title then gives the root mean squared error of that curve.
+    level : float
+        Of the pointwise band, in (0, 1).
+    curves : sequence of int, optional
+        Rows to show. Default: up to six; with Y evenly spread from the best to the worst predicted, else evenly
+        spread over the rows.
+    names : sequence of str of length n, optional
+        Titles. Default: the index of a data frame, else the row number.
+    labels : mapping, optional
+        Texts with units under the keys ``"t"`` and ``"Y"``.
+    ax : Axes or array_like of Axes, optional
+        Where to draw, one per curve.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        X and Y of different n, rows that do not exist, unknown labels, too few axes.
+    MissingPlotsError
+        matplotlib is not installed.
+    """
+    x = as_curves(X, name="X", default=model.s_)
+    y = None if Y is None else as_curves(Y, name="Y", default=model.t_)
+    if y is not None and len(y) != len(x):
+        raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+    if names is not None and len(names) != len(x):
+        raise InputError(f"names must have {len(x)} entries, one per curve, got {len(names)}")
+    grid = model.t_ if y is None else y.grid
+    fitted, lower, upper = (
+        as_curves(c, default=grid).values
+        for c in (model.predict(X, t=grid), *model.predict_interval(X, level=level, t=grid))
+    )
+    errors = None if y is None else np.sqrt(np.nanmean((y.values - fitted) ** 2, axis=1))
+    rows = _choose(curves, len(x), errors)
+    figure, axes = panels(len(rows), ax, columns=(3, 2), size=(3.4, 2.5), share=True)
+    texts = {key: label(labels, key, key, ("t", "Y")) for key in ("t", "Y")}
+    for axis, i in zip(axes, rows, strict=True):
+        band = axis.fill_between(grid, lower[i], upper[i], color=BAND, linewidth=0)
+        (line,) = axis.plot(grid, fitted[i], color=PREDICTED, linewidth=1.8)
+        handles = {"predicted": line, f"{100 * level:g} % prediction band": band}
+        title = _name(i, names, x)
+        if y is not None and errors is not None:
+            points = y.grid.size <= 40
+            style = {"linestyle": "none", "marker": "o", "markersize": 3} if points else {"linewidth": 0.9}
+            (seen,) = axis.plot(grid, y.values[i], color="black", **style)
+            handles = {"observed": seen, **handles}
+            title += f"  (RMSE {errors[i]:.3g})"
+        axis.set_title(title, fontsize="medium")
+    _label(figure, axes, texts, own=ax is None)
+    if ax is None:
+        figure.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=3, frameon=False)
+    else:
+        axes[0].legend(list(handles.values()), list(handles), fontsize="small")
+    return figure
+
+
+def eigenfunctions(
+    model: Any, *, kind: str = "effects", labels: Mapping[str, str] | None = None, ax: Any = None
+) -> Figure:
+    """Eigenfunctions of the responses, one panel each.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction or FPCA
+        Fitted.
+    kind : {"effects", "functions"}
+        ``"effects"``: the mean curve, and what adding (+) or subtracting (-) two standard deviations of the component
+        makes of it, in the unit of Y. ``"functions"``: the L2-normalised φ_k themselves.
+    labels : mapping, optional
+        Texts with units under the keys ``"t"`` and ``"Y"``.
+    ax : Axes or array_like of Axes, optional
+        Where to draw, one per component.
+
+    Returns
+    -------
+    Figure
+
+    Raises
+    ------
+    InputError
+        Unknown `kind` or label, too few axes.
+    MissingPlotsError
+        matplotlib is not installed.
+    """
+    if kind not in ("effects", "functions"):
+        raise InputError(f"kind must be 'effects' or 'functions', got {kind!r}")
+    grid: FloatArray = model.t_ if hasattr(model, "t_") else model.grid_
+    default = "Y" if kind == "effects" else "eigenfunction"
+    texts = {"t": label(labels, "t", "t", ("t", "Y")), "Y": label(labels, "Y", default, ("t", "Y"))}
+    functions, values, shares = model.eigenfunctions_, model.eigenvalues_, model.explained_variance_ratio_
+    figure, axes = panels(len(functions), ax, size=(3.4, 2.6), share=True)
+    for k, axis in enumerate(axes):
+        if kind == "functions":
+            axis.axhline(0.0, color=GREY, linewidth=0.8)
+            axis.plot(grid, functions[k], color=PREDICTED, linewidth=1.8)
+        else:
+            swing = 2 * np.sqrt(values[k]) * functions[k]
+            axis.plot(grid, model.mean_, color="black", linewidth=1.4, label="mean curve")
+            axis.plot(grid, model.mean_ + swing, color=PALETTE[1], linewidth=1.6, label="mean + 2 sd of component")
+            axis.plot(
+                grid,
+                model.mean_ - swing,
+                color=PALETTE[0],
+                linewidth=1.6,
+                linestyle="--",
+                label="mean - 2 sd of component",
+            )
+        axis.set_title(f"component {k + 1}: {100 * shares[k]:.1f} % of variance", fontsize="medium")
+    _label(figure, axes, texts, own=ax is None)
+    if kind == "effects":
+        handles, names = axes[0].get_legend_handles_labels()
+        if ax is None:
+            columns = 3 if len(axes) > 1 else 1
+            figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
+        else:
+            axes[0].legend(handles, names, fontsize="small")
+    return figure
+
+
+def _choose(curves: Sequence[int] | None, n: int, errors: FloatArray | None) -> list[int]:
+    if curves is not None:
+        rows = [int(i) for i in curves]
+        bad = [i for i in rows if not 0 <= i < n]
+        if bad or not rows:
+            raise InputError(f"curves must be rows from 0 to {n - 1}, got {bad[0] if bad else 'none'}")
+        return rows
+    spread = np.unique(np.linspace(0, n - 1, min(n, 6)).round().astype(int))
+    order = np.arange(n) if errors is None else np.argsort(errors, kind="stable")
+    return [int(i) for i in order[spread]]
+
+
+def _name(i: int, names: Sequence[str] | None, x: Curves) -> str:
+    if names is not None:
+        return str(names[i])
+    return f"curve {i}" if x.index is None else str(x.index[i])
+
+
+def _label(figure: Any, axes: list[Any], texts: Mapping[str, str], *, own: bool) -> None:
+    """Label a figure of ours once, as long texts beside every panel would run into each other."""
+    if own:
+        figure.supxlabel(texts["t"], fontsize="medium")
+        figure.supylabel(texts["Y"], fontsize="medium")
+        return
+    for axis in axes:
+        axis.set(xlabel=texts["t"], ylabel=texts["Y"])

@@ -1,0 +1,183 @@
+"""Functions of rows that a user hands to the kernel: evaluated so that nothing but their values can get out.
+
+*Row-local.* What a function gives for a row may depend on that row and on public or released values only, bit for bit.
+The kernel cannot prove this of a Python function, so it does three things. It always calls it with blocks of the same
+number of rows (short ones padded with zero rows), so that neither the cohort's nor a chunk's size shows; it hands over
+copies, so that nothing written to them lasts; and before the first read it compares, bit for bit, what the function
+gives for **public** rows at other places, among other neighbours and alone, and refuses it if they differ. That finds
+statistics of the block, row indices, cumulative sums, counters, and products by BLAS where they round differently. It
+is a guard against mistakes and no proof (a function may keep a hidden state on purpose): functions handed to the
+kernel are part of the trusted code.
+
+*Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
+becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdadp._typing import FloatArray
+from fdadp.errors import PrivacyError
+
+__all__ = ["BLOCK", "Rows", "Spec", "call", "evaluate", "probe", "silence"]
+
+BLOCK = 512
+"""Rows that a function sees at once, always."""
+N_PROBES = 37
+
+Rows = tuple[Any, ...]
+Spec = tuple[tuple[int, ...], ...]
+"""Shape of one row in each of the arrays: public. All are float64."""
+RowFunction = Callable[[Rows], Any]
+
+_checked: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """No floating-point error or warning gets out of here."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:
+    """Evaluate f on m rows; float64 arrays of shape (m, *shape). The shapes are checked unless None."""
+    result = f(tuple(np.array(a) for a in rows))
+    parts = result if isinstance(result, tuple) else (result,)
+    arrays = tuple(np.ascontiguousarray(p, dtype=np.float64) for p in parts)
+    if any(a.ndim == 0 or len(a) != m for a in arrays):
+        raise ValueError(f"one value for each of {m} rows wanted, got shapes {[a.shape for a in arrays]}")
+    if shapes is not None and [a.shape[1:] for a in arrays] != list(shapes):
+        raise ValueError("other shapes than for public rows")
+    return arrays
+
+
+def evaluate(f: RowFunction, block: Rows, m: int, shapes: Sequence[tuple[int, ...]]) -> tuple[FloatArray, ...]:
+    """Evaluate f on a padded block of which the first m rows are real; rows that fail are NaN."""
+    try:
+        return call(f, block, BLOCK, shapes)
+    except Exception:
+        pass
+    out = tuple(np.full((BLOCK, *shape), np.nan) for shape in shapes)
+    for i in range(m):
+        try:
+            one = call(f, tuple(a[i : i + 1] for a in block), 1, shapes)
+        except Exception:
+            continue
+        for a, value in zip(out, one, strict=True):
+            a[i] = value[0]
+    return out
+
+
+def zero_rows(spec: Spec, m: int = BLOCK) -> Rows:
+    """Public rows of the given kind."""
+    return tuple(np.zeros((m, *shape)) for shape in spec)
+
+
+def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
+    """Shapes of what f gives for one row; a check on public rows that it is row-local.
+
+    Raises
+    ------
+    PrivacyError
+        f fails on a block of zero rows, does not give one value a row, or is seen not to be row-local. Public
+        rows only were read, so nothing was spent.
+    """
+    if not callable(f):
+        raise PrivacyError(f"{name}: a function of a block of rows is wanted, got {type(f).__name__}")
+    with silence():
+        try:
+            shapes = [a.shape[1:] for a in call(f, zero_rows(spec), BLOCK, None)]
+        except Exception as exc:
+            raise PrivacyError(
+                f"{name}: the function must give an array (m, ...) for a block of m rows, "
+                f"but failed on public zero rows: {exc}; nothing was read and nothing was spent"
+            ) from exc
+        function = f.__func__ if isinstance(f, types.MethodType) else f
+        code = function.__code__ if isinstance(function, types.FunctionType) else None
+        kind = (spec, _closure(function), _owner(f)) if code is not None else None
+        if code is None or kind not in _checked.get(code, ()):
+            if not _same_everywhere(f, spec, shapes):
+                raise PrivacyError(
+                    f"{name}: the function must be row-local, bit for bit, but gives public rows other values at other "
+                    "places or among other rows (products by BLAS do: use fdadp.privacy.rowwise_matmul; so do "
+                    "statistics of a block and row indices); nothing was read and nothing was spent"
+                )
+            if code is not None:
+                _checked.setdefault(code, set()).add(kind)
+    return shapes
+
+
+def _owner(f: Any) -> tuple[Any, ...]:
+    """Kind of the object that a method belongs to, and what code it holds."""
+    if not isinstance(f, types.MethodType):
+        return ()
+    held = getattr(f.__self__, "__dict__", {})
+    contents = ((name, getattr(value, "__code__", type(value))) for name, value in held.items())
+    return (type(f.__self__), *contents)
+
+
+def _closure(f: Any, depth: int = 4) -> tuple[Any, ...]:
+    """Code that a function closes over: it is checked again when that differs, not when only numbers do."""
+    found: list[Any] = []
+    for cell in f.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # not yet filled
+            continue
+        is_function = isinstance(content, types.FunctionType)
+        found.append(content.__code__ if is_function else type(content))
+        if is_function and depth:
+            found += _closure(content, depth - 1)
+    return tuple(found)
+
+
+def _probe_rows(spec: Spec) -> Rows:
+    rng = np.random.default_rng(20240117)
+    rows = []
+    for shape in spec:
+        scale = 10.0 ** rng.uniform(-2, 2, size=(N_PROBES, *(1,) * len(shape)))
+        rows.append(rng.normal(size=(N_PROBES, *shape)) * scale)
+    return tuple(rows)
+
+
+def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Compare bits at two sets of places in full blocks, in a short block among zeros, and of rows alone."""
+    public = _probe_rows(spec)
+    rng = np.random.default_rng(20240118)
+    orders = [np.arange(BLOCK) % N_PROBES, rng.integers(0, N_PROBES, BLOCK), np.arange(N_PROBES)[::-1]]
+    places: list[tuple[Any, tuple[FloatArray, ...]]] = []
+    for order in orders:
+        block = tuple(np.concatenate([a[order], z[len(order) :]]) for a, z in zip(public, zero_rows(spec), strict=True))
+        try:
+            places.append((order, call(f, block, BLOCK, shapes)))
+        except Exception:
+            return True  # public rows that f cannot take tell nothing
+    for i in range(0, N_PROBES, 6):
+        try:
+            places.append((np.array([i]), call(f, tuple(a[i : i + 1] for a in public), 1, shapes)))
+        except Exception:
+            continue
+    seen: dict[int, Any] = {}
+    for order, values in places:
+        bits = np.hstack([_bits(a[: len(order)]) for a in values])
+        for row, at in zip(*np.unique(order, return_index=True), strict=True):
+            seen.setdefault(int(row), bits[at])
+        if not np.array_equal(np.stack([seen[int(row)] for row in order]), bits):
+            return False
+    return True
+
+
+def _bits(a: FloatArray) -> npt.NDArray[np.int64]:
+    # All NaN are one: their payload never gets out.
+    return np.where(np.isnan(a), np.nan, a).reshape(len(a), -1).view(np.int64)

@@ -1,0 +1,42 @@
+"""Plain words for the custodian: what the releases of a Cohort protect, and what they do not."""
+
+from __future__ import annotations
+
+from fdadp.privacy.budget import Budget
+
+__all__ = ["NOT_COVERED", "UNITS", "statement"]
+
+UNITS = {True: "person (all rows with one id in persons)", False: "person (one row each)"}
+
+_NEIGHBOURS = {
+    "zero-out": "one person's data are blanked out, so that they contribute nothing; the number of persons was "
+    "declared and counts as public",
+    "add-remove": "one person is added or removed; the number of persons is private",
+    "replace": "one person's data are exchanged for any other; the number of persons was declared and counts as public",
+}
+
+NOT_COVERED = (
+    "timing and memory use",
+    "ranges, sizes, functions, seeds or settings that were chosen by looking at these data",
+    "fitting again until the result looks good, unless every fit drew on this budget",
+    "diagnostics and plots computed from the raw data",
+    "what the functions handed to the Cohort do beyond returning one value a row",
+    "failures of the storage that the rows are read from",
+    "facts about a group of several persons: their loss adds up",
+)
+
+
+def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool) -> str:
+    """Say what is protected and what is not."""
+    promise = f"epsilon = {budget.epsilon:g}" + ("" if budget.delta is None else f", delta = {budget.delta:g}")
+    text = (
+        f"Everything computed from the releases below, and from all else that drew on this budget, is "
+        f"({promise})-differentially private: what anyone can learn from it hardly changes when "
+        f"{_NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
+        f"Not covered: {'; '.join(NOT_COVERED)}."
+    )
+    if not secure:
+        text += (
+            " NOT FOR RELEASE: the noise came from a source for simulation or audit, which can be repeated or undone."
+        )
+    return text

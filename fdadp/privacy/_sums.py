@@ -1,0 +1,67 @@
+"""Exact integer sums over persons: the only loop over private rows that leads to a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fdadp._typing import FloatArray, IntArray
+from fdadp.privacy._local import BLOCK, Rows, silence
+from fdadp.privacy._rows import add_persons, add_rows, finish_persons, weighted_outer
+from fdadp.privacy._vault import Vault
+
+__all__ = ["count_persons", "exact_sum", "outer_contributions"]
+
+Contributions = Callable[[Rows, int], FloatArray]
+"""From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
+
+
+def exact_sum(
+    vault: Vault, contributions: Contributions, size: int, *, clip: float, bits: int, norm: int, mean: bool
+) -> IntArray:
+    """Return Σ over persons of trunc(clip(mean or sum over the person's rows) · 2^bits / clip), as int64.
+
+    A person changes the result by its own integers exactly, of norm at most 2^bits; nothing else does.
+    """
+    total = np.zeros(size, dtype=np.int64)
+    limit = float(2**bits)
+    with silence():
+        if not vault.grouped:
+            for rows, m, _ in vault.blocks():
+                add_rows(contributions(rows, m), m, clip, limit, norm, total)
+            return total
+        left = vault.row_counts
+        slot_of = np.full(len(left), -1, dtype=np.int64)
+        free = np.arange(BLOCK, dtype=np.int64)
+        n_free = BLOCK
+        sums = np.zeros((BLOCK, size))
+        usable = np.zeros(BLOCK, dtype=np.int64)
+        for rows, m, codes in vault.blocks():
+            if n_free < m:  # persons stay open while their rows are spread over chunks
+                new = np.arange(len(sums), 2 * len(sums) + BLOCK, dtype=np.int64)
+                free = np.concatenate([free[:n_free], new, np.zeros(len(sums) - n_free, dtype=np.int64)])
+                n_free += len(new)
+                sums = np.concatenate([sums, np.zeros((len(new), size))])
+                usable = np.concatenate([usable, np.zeros(len(new), dtype=np.int64)])
+            values = contributions(rows, m)
+            n_free = add_persons(
+                values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
+            )
+        finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total)
+    return total
+
+
+def count_persons(vault: Vault, bits: int) -> IntArray:
+    """Return 2^bits for every person, usable or not."""
+    persons = len(vault.row_counts) if vault.grouped else 0
+    for _, m, _ in vault.blocks():
+        persons += 0 if vault.grouped else m
+    return np.array([persons << bits], dtype=np.int64)
+
+
+def outer_contributions(f: FloatArray, r: FloatArray, m: int, weights: FloatArray, active: IntArray) -> FloatArray:
+    """Active entries of ``weights * outer(f_i, r_i)`` for each row of a block."""
+    out = np.zeros((BLOCK, len(active)))
+    weighted_outer(f, r, weights, m, active, out)
+    return out

@@ -1,0 +1,238 @@
+"""Where the private rows are. Nothing outside ``fdadp.privacy`` opens a vault; a test enforces it.
+
+Every entry is a float64 on its way out, and what is no number is NaN, entry by entry: a dtype that a reader has chosen
+by looking at the values (integers become floats where one is missing) must not change other people's rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fdadp._typing import FloatArray, IntArray
+from fdadp.errors import PrivacyError
+from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate, zero_rows
+
+__all__ = ["Block", "Vault"]
+
+Block = tuple[Rows, int, IntArray]
+"""Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
+
+_NO_CODES: IntArray = np.empty(0, dtype=np.int64)
+_SLAB = 64 * BLOCK
+"""Rows of an array on disk, or of a lazy one, that are loaded at once."""
+
+
+class Vault:
+    """Private rows in memory, on disk or in chunks, and the persons that they belong to.
+
+    Parameters
+    ----------
+    data : array, tuple of arrays of equal length, or re-iterable of such tuples (chunks)
+        Arrays that are not NumPy's (memory maps, Dask, HDF5: anything with shape, dtype and slices) are read in slabs.
+    persons : sequence of ids, one a row, optional
+        A row whose id is missing belongs to nobody and is never used.
+    """
+
+    __slots__ = ("__arrays", "__chunks", "__codes", "__function", "__order", "__passes", "__row_counts", "__spec")
+
+    def __init__(self, data: Any, persons: Any = None) -> None:
+        self.__arrays: Rows | None = None
+        self.__chunks: Any = None
+        self.__function: tuple[Vault, RowFunction, list[tuple[int, ...]]] | None = None
+        self.__order: IntArray | None = None
+        self.__passes = [0]
+        self.__codes: IntArray = _NO_CODES
+        self.__row_counts: IntArray | None = None
+        if hasattr(data, "shape"):
+            data = (data,)
+        if isinstance(data, tuple | list):  # data frames and series
+            data = tuple(a.to_numpy() if hasattr(a, "to_numpy") else a for a in data)
+        if isinstance(data, tuple | list) and len(data) and all(hasattr(a, "shape") for a in data):
+            self.__arrays = tuple(data)
+            if any(len(a.shape) == 0 or a.shape[0] != data[0].shape[0] for a in data):
+                raise PrivacyError("data must be arrays of equal length, rows along the first axis")
+            self.__spec: Spec = _spec(self.__arrays)
+        else:
+            if not isinstance(data, Iterable) or isinstance(data, str | bytes) or iter(data) is data:
+                raise PrivacyError(
+                    "data must be an array, a tuple of arrays, or chunks that can be iterated several times "
+                    f"(not a generator, which is used up by the first pass), got {type(data).__name__}"
+                )
+            self.__chunks = data
+            first = next(iter(data), None)  # the shapes of its rows, which are public, and nothing else
+            if first is None:
+                raise PrivacyError("data must have at least one chunk (it may be empty), which says what a row is")
+            self.__spec = _spec(_as_chunk(first))
+        if persons is not None:
+            self.__codes, self.__row_counts = _factorise(persons)
+            if self.__arrays is not None:
+                if len(self.__codes) != self.__arrays[0].shape[0]:
+                    raise PrivacyError("persons must have one id for each row of data, got another length")
+                if all(isinstance(a, np.ndarray) for a in self.__arrays):
+                    # A person's rows one after the other, in their own order: sums stay open for one person only.
+                    self.__order = np.argsort(self.__codes, kind="stable")
+
+    @property
+    def spec(self) -> Spec:
+        """Shape of one row in each array: public."""
+        return self.__spec
+
+    @property
+    def passes(self) -> int:
+        """How often rows were read through, here and in vaults derived from this one."""
+        return self.__passes[0]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether several rows may belong to one person."""
+        return self.__row_counts is not None
+
+    @property
+    def row_counts(self) -> IntArray:
+        """Rows of each person. Private: for the kernel's own use."""
+        assert self.__row_counts is not None
+        return self.__row_counts.copy()
+
+    def identity(self) -> object:
+        """Where the data lie in memory, without reading them: what tells two data sets apart for a Budget."""
+        if self.__arrays is None:
+            return ("chunks", id(self.__chunks))
+        where = [getattr(a, "__array_interface__", {"data": (id(a),)})["data"][0] for a in self.__arrays]
+        return ("arrays", *where)
+
+    def blocks(self) -> Iterator[Block]:
+        """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
+        self.__passes[0] += 1
+        if self.__arrays is not None:  # text and other objects are read once
+            self.__arrays = tuple(_as_float(a) if _is_slow(a) else a for a in self.__arrays)
+        return self.__blocks()
+
+    def __blocks(self) -> Iterator[Block]:
+        if self.__function is not None:
+            parent, f, shapes = self.__function
+            for rows, m, codes in parent.__blocks():
+                yield evaluate(f, rows, m, shapes), m, codes
+            return
+        at = 0
+        for chunk in self.__slabs():
+            n = len(chunk[0])
+            for start in range(0, n, BLOCK):
+                m = min(BLOCK, n - start)
+                rows = zero_rows(self.__spec)
+                for block, a in zip(rows, chunk, strict=True):
+                    block[:m] = _as_float(a[start : start + m])
+                yield rows, m, self.__persons(at + start, m)
+            at += n
+
+    def __persons(self, start: int, m: int) -> IntArray:
+        if not self.grouped:
+            return _NO_CODES
+        codes = self.__codes if self.__order is None else self.__codes[self.__order[start : start + m]]
+        found = codes[start : start + m] if self.__order is None else codes
+        # A source that gives more rows than there are ids: the surplus belongs to nobody.
+        return np.concatenate([found, np.full(m - len(found), -1, dtype=np.int64)])
+
+    def __slabs(self) -> Iterator[Rows]:
+        if self.__arrays is not None:
+            n = self.__arrays[0].shape[0]
+            for start in range(0, n, _SLAB):
+                stop = min(start + _SLAB, n)
+                if self.__order is not None:
+                    yield tuple(a[self.__order[start:stop]] for a in self.__arrays)
+                else:
+                    yield tuple(np.asanyarray(a[start:stop]) for a in self.__arrays)
+            return
+        try:
+            for chunk in self.__chunks:
+                arrays = _as_chunk(chunk)
+                if _spec(arrays) != self.__spec:
+                    raise PrivacyError("a chunk has rows of another shape")
+                yield arrays
+        except Exception:
+            failed = True
+        else:
+            failed = False
+        if failed:
+            # The rest of the data is missing, so this sum may not be released; and what went wrong is not told.
+            raise PrivacyError("the source of chunks failed or changed the shape of its rows; the budget is spent")
+
+    def derive(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> Vault:
+        """Make a vault with rows f(row) of the same persons: computed now for arrays in memory, else on each pass."""
+        new = Vault.__new__(Vault)
+        new.__arrays, new.__chunks, new.__function, new.__order = None, None, None, None
+        new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
+        new.__spec = tuple(shapes)
+        if self.__arrays is None or not all(isinstance(a, np.ndarray) for a in self.__arrays):
+            new.__function = (self, f, shapes)
+            return new
+        n = len(self.__arrays[0])
+        arrays = tuple(np.empty((n, *shape)) for shape in shapes)
+        at = 0
+        for rows, m, _ in self.blocks():
+            for out, values in zip(arrays, evaluate(f, rows, m, shapes), strict=True):
+                out[at : at + m] = values[:m]
+            at += m
+        new.__arrays = arrays
+        if self.__order is not None:
+            new.__codes = self.__codes[self.__order]
+            new.__order = np.arange(n)
+        return new
+
+    def __repr__(self) -> str:
+        return "<private rows>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise PrivacyError("private rows cannot be copied or pickled")
+
+
+def _as_chunk(chunk: Any) -> Rows:
+    parts = chunk if isinstance(chunk, tuple | list) else (chunk,)
+    arrays = tuple(np.asanyarray(a) for a in parts)
+    if not arrays or any(a.ndim == 0 or len(a) != len(arrays[0]) for a in arrays):
+        raise PrivacyError("a chunk must be a tuple of arrays of equal length, rows along the first axis")
+    return arrays
+
+
+def _spec(arrays: Rows) -> Spec:
+    return tuple(tuple(int(k) for k in a.shape[1:]) for a in arrays)
+
+
+def _is_slow(values: Any) -> bool:
+    return type(values) is np.ndarray and values.dtype.kind not in "biuf"
+
+
+def _as_float(values: Any) -> FloatArray:
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    if values.dtype.kind == "c":  # because of one entry, perhaps: the real ones stay what they are
+        return np.where(values.imag == 0, values.real, np.nan).astype(np.float64)
+    out = np.full(values.size, np.nan)
+    for i, value in enumerate(values.ravel().tolist()):
+        with contextlib.suppress(Exception):
+            out[i] = float(value)
+    return out.reshape(values.shape)
+
+
+def _factorise(persons: Any) -> tuple[IntArray, IntArray]:
+    """Give each id a number, and each person its number of rows; a missing id is -1. Never raises on an odd id."""
+    ids = np.asarray(persons) if hasattr(persons, "shape") else np.array(list(persons), dtype=object)
+    if ids.ndim != 1:
+        raise PrivacyError(f"persons must be one id for each row, in one dimension, got shape {ids.shape}")
+    if ids.dtype.kind in "iubU":
+        codes = np.unique(ids, return_inverse=True)[1].astype(np.int64).ravel()
+    else:
+        seen: dict[Any, int] = {}
+        codes = np.empty(len(ids), dtype=np.int64)
+        for i, key in enumerate(ids.tolist()):
+            try:
+                codes[i] = -1 if key is None or key != key else seen.setdefault(key, len(seen))
+            except Exception:  # unhashable or incomparable: nobody
+                codes[i] = -1
+    counts = np.bincount(codes[codes >= 0], minlength=0).astype(np.int64)
+    return codes, counts

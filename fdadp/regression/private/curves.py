@@ -1,0 +1,71 @@
+"""Curves of a private fit: only their shape, grid and kind are looked at here.
+
+Values go to the kernel as they are, which reads them entry by entry: what is no number becomes NaN there, and NaN a
+public constant. A conversion of the whole table would let one person's text change how others' numbers are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._typing import ArrayLike, CurveData
+from fdadp.curves import Curves, as_curves, as_grid
+from fdadp.errors import InputError
+
+__all__ = ["private_curves"]
+
+LEAST_POINTS = 3
+
+
+def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves:
+    """Take curves as they are, without looking at their values.
+
+    Parameters
+    ----------
+    data : FDataGrid, DataFrame, array_like, or anything with ``shape``, ``dtype`` and slices, of shape (n, S)
+        What is not in memory (memory maps, HDF5) is read in slabs, by the kernel.
+    grid : array_like of shape (S,), optional
+    name : str
+
+    Raises
+    ------
+    InputError
+        Not curves on one grid, or a grid that does not fit: all of it public.
+    """
+    if type(data).__module__.split(".")[0] == "skfda":
+        if type(data).__name__ != "FDataGrid":
+            raise InputError(
+                f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
+                "put the curves on a common grid first, each by itself and by a public rule"
+            )
+        curves = as_curves(data, grid, name=name)
+        _check_shape(curves.values, name)
+        return curves
+    values = _table(data)
+    _check_shape(values, name)
+    size = int(values.shape[1])
+    if isinstance(data, pd.DataFrame):
+        # The grid may be in the column labels; a public row stands for the private ones.
+        public = as_curves(pd.DataFrame(np.zeros((1, size)), columns=data.columns), grid, name=name)
+        return replace(public, values=values, index=None)
+    return Curves(values, as_grid(grid, size, f"grid of {name}"))
+
+
+def _table(data: Any) -> Any:
+    if isinstance(data, pd.DataFrame):
+        return data.to_numpy()
+    if all(hasattr(data, attribute) for attribute in ("shape", "dtype", "__getitem__")):
+        return data
+    try:
+        return np.array(data, dtype=object)
+    except ValueError:  # ragged
+        return np.empty(0)
+
+
+def _check_shape(values: Any, name: str) -> None:
+    if len(values.shape) != 2 or values.shape[0] == 0 or values.shape[1] < LEAST_POINTS:
+        raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")

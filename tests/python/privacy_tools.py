@@ -1,0 +1,91 @@
+"""Toy cohorts with nasty rows, every kind of release, and brute force over neighbours."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from fdadp.privacy import Budget, Cohort, TapeNoise
+
+NASTY = np.array(
+    [
+        [0.0, 0.0],
+        [1.0, -1.0],
+        [-3.0, 4.0],
+        [1e-9, 2.0],
+        [1e30, -1e30],
+        [1e200, 1.0],
+        [np.nan, 1.0],
+        [np.inf, -np.inf],
+        [0.3, 0.0],
+        [-5.0, -5.0],
+    ]
+)
+W = np.array([[1.0, 0.5], [0.0, 0.25]])
+
+RELEASES = {
+    "sum": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s"),
+    "sum of rows": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", per_person="sum"),
+    "sum, norm 1": lambda c: c.sum(lambda r: r[0], clip=0.1, share=0.1, name="s", norm=1),
+    "sum, 8 bits": lambda c: c.sum(lambda r: r[0], clip=3.0, share=0.1, name="s", bits=8),
+    "sum_outer": lambda c: c.sum_outer(lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="o"),
+    "sum_outer, weights": lambda c: c.sum_outer(lambda r: (r[0], r[0]), clip=0.7, share=0.1, name="o", weights=W),
+    "log_scale": lambda c: c.log_scale(lambda r: abs(r[0][:, 0]), 0.1, 5.0, share=0.1, name="l", n=9),
+    "histogram": lambda c: c.histogram(
+        lambda r: np.stack([r[0][:, 0] > 0.5, r[0][:, 0] <= 0.5, r[0][:, 1] > 3], 1) * 1.0, share=0.1, name="h"
+    ),
+    "histogram, wild": lambda c: c.histogram(lambda r: r[0], share=0.1, name="h"),
+    "select": lambda c: c.select(lambda r: r[0], share=0.1, name="u"),
+    "derived": lambda c: c.derive(lambda r: r[0] * 2).sum(lambda r: r[0], clip=1.0, share=0.1, name="d"),
+}
+COUNT = {"count": lambda c: c.count(share=0.1)}
+
+MODES = [(pure, adjacency) for pure in (False, True) for adjacency in ("zero-out", "add-remove", "replace")]
+
+
+def run(release, rows, persons=None, *, pure=False, adjacency="zero-out", n=9, chunks=0):
+    """Entry of the tape, with the exact integers, of one release on a toy cohort."""
+    noise = TapeNoise()
+    data = rows if not chunks else [(rows[i : i + chunks],) for i in range(0, max(len(rows), 1), chunks)]
+    budget = Budget(1.0, None if pure else 1e-6)
+    declared = None if adjacency == "add-remove" else n
+    release(Cohort(data, persons=persons, budget=budget, adjacency=adjacency, n=declared, noise=noise))
+    return noise.entries[-1]
+
+
+def distance(one, other):
+    """Between two exact sums, in the norm of the release; integers, so exact but for one root."""
+    moves = [a - b for a, b in zip(one.exact, other.exact, strict=True)]
+    if one.kind == "gaussian":
+        return math.sqrt(sum(m * m for m in moves))
+    return sum(map(abs, moves)) if one.kind == "laplace" else max(map(abs, moves))
+
+
+def toy(grouped):
+    """Nine persons, of one row or of one to three; the tenth row pattern is kept for replacements."""
+    people = [NASTY[[i]] if not grouped else NASTY[[i, (3 * i + 1) % 10, (i + 4) % 10][: 1 + i % 3]] for i in range(9)]
+    return people
+
+
+def assemble(people, grouped):
+    rows = np.concatenate(people) if people else np.empty((0, 2))
+    ids = np.repeat(np.arange(len(people)), [len(p) for p in people]) if grouped else None
+    return rows, ids
+
+
+def worst_ratio(release, *, pure, adjacency, grouped):
+    """Largest change over neighbours, in units of the declared sensitivity."""
+    people = toy(grouped)
+    kw = {"pure": pure, "adjacency": adjacency}
+    if adjacency == "replace":
+        ends = [[*people[:i], new[None], *people[i + 1 :]] for i, new in itertools.product((0, 4), NASTY)]
+        groups = [[run(release, *assemble(p, grouped), **kw) for p in ends if len(p) == 9]]
+        groups = [groups[0][:10], groups[0][10:]]  # the same person replaced: all of a group are neighbours
+        pairs = [pair for g in groups for pair in itertools.combinations(g, 2)]
+    else:
+        whole = run(release, *assemble(people, grouped), **kw)
+        pairs = [(whole, run(release, *assemble(people[:i] + people[i + 1 :], grouped), **kw)) for i in range(9)]
+    assert len({pair[0].sensitivity for pair in pairs}) == 1
+    return max(distance(a, b) for a, b in pairs) / pairs[0][0].sensitivity

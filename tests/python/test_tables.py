@@ -1,0 +1,145 @@
+"""Curves in files: what is understood, and what is refused with which words."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fdadp.errors import FileFormatError
+from fdadp.tables import read_curves, write_curves
+
+
+def put(folder: Path, text: str, name: str = "X.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "index"),
+    [
+        ("0,0.5,1\n1,2,3\n4,5,6\n", [0, 0.5, 1], [0, 1]),
+        (",0,0.5,1\na,1,2,3\nb,4,5,6\n", [0, 0.5, 1], ["a", "b"]),
+        ("place,0,0.5,1\n\na,1,2,3\nb,4,5,6\n\n", [0, 0.5, 1], ["a", "b"]),  # blank lines
+        ("id,0,0.5,1\n7,1,2,3\n8,4,5,6\n", [0, 0.5, 1], ["7", "8"]),  # numbers as labels: only the header says so
+        ("Mon,Tue,Wed\n1,2,3\n4,5,6\n", ["Mon", "Tue", "Wed"], [0, 1]),
+        ("who,Mon,Tue,Wed\na,1,2,3\nb,4,5,6\n", ["Mon", "Tue", "Wed"], ["a", "b"]),
+        ("\ufeff0,0.5,1\r\n1,2,3\r\n4,5,6\r\n", [0, 0.5, 1], [0, 1]),  # from Excel
+        ('place,0,0.5,1\n"St. John, NB",1,2,3\n"x",4,5,6\n', [0, 0.5, 1], ["St. John, NB", "x"]),
+    ],
+)
+def test_csv(tmp_path: Path, text: str, columns: list[object], index: list[object]) -> None:
+    frame = read_curves(put(tmp_path, text))
+    np.testing.assert_array_equal(frame.to_numpy(), [[1, 2, 3], [4, 5, 6]])
+    assert list(frame.columns) == columns and list(frame.index) == index
+    packed = tmp_path / "X.csv.gz"
+    packed.write_bytes(gzip.compress(text.encode("utf-8")))
+    pd.testing.assert_frame_equal(read_curves(packed), frame)
+
+
+def test_csv_without_header_and_missing_values(tmp_path: Path) -> None:
+    frame = read_curves(put(tmp_path, "3,2,1\n1,NA,\n"), header=False)
+    np.testing.assert_array_equal(frame.to_numpy(), [[3, 2, 1], [1, np.nan, np.nan]])
+    assert isinstance(frame.columns, pd.RangeIndex)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "got an empty file"),
+        ("\n\n", "got an empty file"),
+        ("0,0.5,1\n", "got a header row and nothing below it"),
+        ("0,0.5,1\n1,2,3\n4,5\n", "must have 3 fields in every row as in its first, got 2 in line 3"),
+        ("0,0.5,1\n1,2,3\n\n4,5,6,7\n", "got 4 in line 4"),
+        ("0,0.5,1\n1,2,3\n4,five,6\n", r"got 'five' in line 3, column 2 \('0.5'\)"),
+        ("a,0,0.5\nx,1,2\ny,4,1;5\n", r"got '1;5' in line 3, column 3 \('0.5'\)"),
+        ("Mon,Tue\n1,2\n#N/A!,3\n", r"got '#N/A!' in line 3, column 1 \('Mon'\)"),
+        ("0,1,0.5\n1,2,3\n", "increasing grid, or words, in its first row, got 1 followed by 0.5.*--no-header"),
+        ("3,2,1\n1,2,3\n", "--no-header"),
+        ("name\na\nb\n", "labels only"),
+    ],
+)
+def test_bad_csv(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(FileFormatError, match=words):
+        read_curves(put(tmp_path, text))
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"must end in one of .csv, .csv.gz, .parquet, .npz, got '.xlsx'"):
+        read_curves(tmp_path / "X.xlsx")
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        read_curves(tmp_path / "X.csv")
+    for name in ("X.csv.gz", "X.npz", "X.parquet"):
+        with pytest.raises(FileFormatError, match=name):
+            read_curves(put(tmp_path, "0,1\n1,2\n", name))
+    (tmp_path / "Z.csv").write_bytes(b"\xff\xfe\x00\x01")
+    with pytest.raises(FileFormatError, match="text file"):
+        read_curves(tmp_path / "Z.csv")
+    whole = gzip.compress(b"0,1\n" + b"1,2\n" * 1000)
+    (tmp_path / "cut.csv.gz").write_bytes(whole[:-10])
+    with pytest.raises(FileFormatError, match=r"cut.csv.gz"):
+        read_curves(tmp_path / "cut.csv.gz")
+
+
+def test_npz(tmp_path: Path) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    path = tmp_path / "X.npz"
+    np.savez(path, values=values, grid=[0.0, 0.5, 2.0], labels=["a", "b"])
+    frame = read_curves(path)
+    assert list(frame.columns) == [0, 0.5, 2] and list(frame.index) == ["a", "b"]
+    np.testing.assert_array_equal(frame, values)
+    np.savez(path, any_name=values)
+    assert isinstance(read_curves(path).columns, pd.RangeIndex)
+    for arrays, words in (
+        ({"a": values, "b": values}, "got a, b"),
+        ({}, "got none"),
+        ({"values": values[0]}, "shape"),
+        ({"values": np.array([["x", "y"]])}, "numbers"),
+        ({"values": np.empty((0, 3))}, "numbers of shape"),
+        ({"values": values, "grid": [0.0, 1.0]}, "3 entries in 'grid'"),
+        ({"values": values, "labels": ["a"]}, "2 entries in 'labels'"),
+        ({"values": np.array([[{}]], dtype=object)}, "plain arrays"),
+    ):
+        np.savez(path, **arrays)
+        with pytest.raises(FileFormatError, match=words):
+            read_curves(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".npz", ".parquet"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_round_trip_is_exact(tmp_path: Path, suffix: str, labelled: bool) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    index = ["a", "b", "c"] if labelled else None
+    frame = pd.DataFrame(rng.normal(size=(3, 4)) * 1e-7, index=index, columns=pd.Index([0.1, 1 / 3, 2 / 3, 7.0]))
+    path = tmp_path / "new" / f"Y{suffix}"
+    write_curves({path: frame})
+    back = read_curves(path)
+    np.testing.assert_array_equal(back.to_numpy(), frame.to_numpy())
+    np.testing.assert_array_equal(back.columns.to_numpy(dtype=float), frame.columns.to_numpy())
+    assert list(back.index) == (index or [0, 1, 2])
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_parquet_with_labels_in_a_column_and_with_text(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "X.parquet"
+    pd.DataFrame({"who": ["a", "b"], "0.0": [1.0, 2], "0.5": [3, 4]}).to_parquet(path)
+    frame = read_curves(path)
+    assert list(frame.index) == ["a", "b"] and list(frame.columns) == [0, 0.5]
+    pd.DataFrame({"0.0": [1.0, 2], "0.5": ["x", "4"]}).to_parquet(path)
+    with pytest.raises(FileFormatError, match=r"got a column '0.5'"):
+        read_curves(path)
+
+
+def test_nothing_is_half_written(tmp_path: Path) -> None:
+    good = pd.DataFrame(np.eye(2), columns=pd.Index([0.0, 1.0]))
+    bad = pd.DataFrame([["no number", 1.0]])
+    with pytest.raises(ValueError, match="could not convert"):
+        write_curves({tmp_path / "a.csv": good, tmp_path / "b.npz": bad})
+    assert list(tmp_path.iterdir()) == []
