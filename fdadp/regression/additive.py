@@ -29,6 +29,8 @@ from fdadp.tensor import Margin
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
@@ -106,6 +108,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         a predictor curve.
     plan_ : Plan or None
         How a private fit shared out its budget.
+    moments_ : NoisyMoments or None
+        The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
         What was released, under which assumptions.
     privacy_ : Privacy or None
@@ -265,9 +269,16 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         return self.privacy is not None and self.privacy.mechanism != "published"
 
     def _fit_private(
-        self, X: CurveData, Y: CurveData, s: ArrayLike | None, t: ArrayLike | None, groups: ArrayLike | None
+        self,
+        X: CurveData,
+        Y: CurveData,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        noise: Noise | None = None,
     ) -> AdditiveFunctionOnFunction:
-        """Fit from noisy releases; only shapes and grids of the curves are looked at here."""
+        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
         from fdadp.regression.private.curves import private_curves
         from fdadp.regression.private.fit import fit_private
 
@@ -278,7 +289,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if groups is not None and np.shape(groups) != (len(x),):
             raise InputError("groups must have one entry per curve")
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
-        fit_private(self, x, y, groups, self.privacy)
+        fit_private(self, x, y, groups, self.privacy, noise=noise)
         self._remember_kind(y)
         return self
 
@@ -301,6 +312,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self.privacy_: Privacy | None = None
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
+        self.moments_: NoisyMoments | None = None
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
@@ -416,6 +428,32 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
 
     def _remember_kind(self, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
+
+    # --- before a private fit ---
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.regression.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError("privacy must be private end to end to have a plan, as Privacy(epsilon=, delta=, bounds=)")
+        return preview(self.privacy, s, t, n=n)[0]
 
     # --- using the fit ---
 

@@ -10,10 +10,12 @@ import numpy as np
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike
 from fdadp.curves import Curves
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis
-from fdadp.privacy import Budget, Cohort, OpenDPNoise, Privacy, SeededNoise
+from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
+from fdadp.privacy.noise import Noise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
+from fdadp.regression.private.moments_fit import fit_moments, plan_moments
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
 from fdadp.regression.private.rows import Rows
@@ -51,39 +53,39 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     return max(n, LEAST_N), 0.99 - again
 
 
-def _budget(privacy: Privacy) -> tuple[Budget, float]:
-    """Return the budget to draw on, and the share of it that this fit takes: what its (ε, δ) costs by itself."""
-    own = Budget(privacy.epsilon, privacy.delta)
-    if privacy.budget is None:
-        return own, 1.0
-    if not isinstance(privacy.budget, Budget):
-        raise PrivacyError(f"budget must be a Budget, got {type(privacy.budget).__name__}")
-    shared = privacy.budget
-    if shared.delta != own.delta:
-        raise PrivacyError(f"delta must be that of the shared budget, {shared.delta}, got {own.delta}")
-    share = own.total / shared.total
-    if share > 1 + 1e-9:
-        raise PrivacyError(
-            f"epsilon must be at most that of the shared budget, {shared.epsilon:g}, got {own.epsilon:g}; nothing was "
-            "read and nothing was spent"
-        )
-    return shared, min(share, 1.0)
-
-
 def _grid(curves: Curves) -> str:
     return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
 
 
 def fit_private(
-    model: AdditiveFunctionOnFunction, x: Curves, y: Curves, groups: ArrayLike | None, privacy: Privacy
+    model: AdditiveFunctionOnFunction,
+    x: Curves,
+    y: Curves,
+    groups: ArrayLike | None,
+    privacy: Privacy,
+    *,
+    noise: Noise | None = None,
 ) -> None:
-    """Fit a model privately, in place. The first read of the curves comes after all validation."""
+    """Fit a model privately, in place. The first read of the curves comes after all validation.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+    x, y : Curves
+        From :func:`fdadp.regression.private.curves.private_curves`.
+    groups : array_like of shape (n,), optional
+        Person of each row.
+    privacy : Privacy
+    noise : Noise, optional
+        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    """
     prior = PublicPrior() if privacy.prior is None else privacy.prior
     if not isinstance(prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
     assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
-    budget, share = _budget(privacy)
-    noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
+    budget, share = privacy.budget_share()
+    if noise is None:
+        noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     cohort = Cohort(
         (x.values, y.values),
         persons=groups,
@@ -93,7 +95,7 @@ def fit_private(
         noise=noise,
         share=share,
         dataset=privacy.dataset,
-        mechanism="dp-aff",
+        mechanism=privacy.mechanism,
         public={
             "bounds of X": privacy.bounds.x,
             "bounds of Y": privacy.bounds.y,
@@ -105,11 +107,16 @@ def fit_private(
     design = prior.design(x.grid, y.grid)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
-    privacy.check_hopeful(n)
+    privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure)
-    plan = make_plan(n, multiplier, design, pure=cohort.pure).scaled(left)
+    planner = plan_moments if privacy.mechanism == "moments" else make_plan
+    plan = planner(n, multiplier, design, pure=cohort.pure).scaled(left)
+    model.moments_ = None
     with one_blas_thread():
-        fitted = fit_dp_aff(cohort, plan, design, rows)
+        if privacy.mechanism == "moments":
+            fitted, model.moments_ = fit_moments(cohort, plan, design, rows)
+        else:
+            fitted = fit_dp_aff(cohort, plan, design, rows)
         _keep(model, fitted, design, rows, plan)
     model.ledger_ = cohort.ledger
     model.privacy_ = privacy
