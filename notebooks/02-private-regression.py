@@ -382,10 +382,10 @@ pd.DataFrame(results).T.round(3) if dti is not None else None
 
 # %% [markdown]
 # Read from the top. Even *without* privacy the regression does no better than the mean curve: for people it has not
-# seen, the corpus callosum says next to nothing about this other tract. So there is no F to be had here, at any ε.
-# A private fit cannot do better than that either; it shrinks F to almost nothing (`edf`) and gives, in effect, a
-# private mean curve. At ε = 1 with 76 people even the mean curve is blurred visibly, more so with the default prior.
-# The intervals say so: they are much wider than without privacy.
+# seen, the corpus callosum says next to nothing about this other tract. No F is found that would help with new people,
+# so there is nothing that privacy could spoil. A private fit cannot do better than that either; it shrinks F to almost
+# nothing (`edf`) and gives, in effect, a private mean curve. At ε = 1 with 76 people even the mean curve is blurred
+# visibly, more so with the default prior. The intervals say so: they are much wider than without privacy.
 #
 # This is not a weakness of one algorithm. One person in 76 can move a mean by more than a percent of the range, and
 # at ε = 1 just that must be hidden, in many numbers at once. What can be had at n = 95 and ε ≤ 1 is a smooth mean
