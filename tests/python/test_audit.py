@@ -235,7 +235,7 @@ def test_replay_compares_arrays_errors_warnings_and_log():
     good = replay_audit([Neighbours("p", cohort_sum, ROWS, ROWS[1:], 1.0)])
     assert good.passed and 0.999 < good.ratios[0] <= 1 and good.pure_losses[0] <= 1
     small = replay_audit([Neighbours("p", cohort_sum, ROWS, ROWS[1:], 0.5)])  # claims half of what it spends
-    assert "loss/budget 1.99" in str(small)
+    assert "loss/budget 2.0000" in str(small)
     with pytest.raises(InputError, match="at least one pair"):
         replay_audit([])
 
