@@ -25,6 +25,7 @@ _EXPORTS = {
     "simulate_cosine": "fdadp.datasets",
     "rmspe": "fdadp.metrics",
     "coverage": "fdadp.metrics",
+    "plan": "fdadp.planner",
 }
 
 __all__ = ["__version__", *sorted(_EXPORTS)]

@@ -1,4 +1,4 @@
-"""The command line: ``python -m fdadp demo | fit | predict | experiment | audit`` (or ``fdadp ...``).
+"""The command line: ``python -m fdadp demo | fit | predict | experiment | plan | audit`` (or ``fdadp ...``).
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -288,6 +288,37 @@ def audit_command(
                 continue
             out.mkdir(parents=True, exist_ok=True)
             typer.echo(f"figure: {save_figure(figure, out / f'audit-{name}.png')}\n")
+
+
+@app.command(name="plan")
+def plan_command(
+    n: Annotated[int | None, typer.Option(help="Persons; left out, the smallest n that reaches --accuracy.")] = None,
+    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy; 0 for pure ε.")] = 1e-6,
+    accuracy: Annotated[float | None, typer.Option(help="Wanted share of the explainable variance, as 0.9.")] = None,
+    adjacency: Annotated[
+        str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")
+    ] = "zero-out",
+    out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
+) -> None:
+    """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes."""
+    _no_window()
+    with _plain_messages():
+        from fdadp._report import save_figure
+        from fdadp.planner import plan
+        from fdadp.plot._canvas import MissingPlotsError
+
+        forecast = plan(n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
+        typer.echo(str(forecast))
+        if out is None:
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "forecast.txt").write_text(f"{forecast}\n", encoding="utf-8")
+        typer.echo(f"\ntext: {out / 'forecast.txt'}")
+        try:
+            typer.echo(f"figure: {save_figure(forecast.plot(), out / 'forecast.png')}")
+        except MissingPlotsError:
+            typer.echo("no figure: pip install fdadp[plots]", err=True)
 
 
 def _read(path: Path, header: bool) -> pd.DataFrame:

@@ -10,6 +10,16 @@ from fdadp.plot._audit import audit
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, predictions
 from fdadp.plot._experiment import experiment
+from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
 
-__all__ = ["PALETTE", "audit", "eigenfunctions", "experiment", "predictions", "surface"]
+__all__ = [
+    "PALETTE",
+    "audit",
+    "eigenfunctions",
+    "experiment",
+    "forecast",
+    "predictions",
+    "prior",
+    "surface",
+]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
-AVAILABLE = ("dp-aff", "published")
+AVAILABLE = ("dp-aff", "moments", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
 SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
@@ -72,8 +72,10 @@ class Privacy:
         Public ranges of the data. End-to-end mechanisms require them.
     mechanism : {"dp-aff", "moments", "output", "published"}
         ``"dp-aff"``: residual gradients on publicly whitened features, private end to end; (ε, δ) with `delta`, else
-        pure ε. ``"published"``: Laplace noise on the coefficients, with the eigenbasis, mean and smoothing
-        parameters taken from the data without noise; it is **not** differentially private. The others are planned.
+        pure ε. ``"moments"``: one noisy second moment of features and responses, a statistic for any number of
+        models (``moments_``), from which this one is computed; explains less. ``"published"``: Laplace noise on the
+        coefficients, with the eigenbasis, mean and smoothing parameters taken from the data without noise; it is
+        **not** differentially private. ``"output"`` is planned.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -90,6 +92,8 @@ class Privacy:
     budget : Budget, optional
         A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
         as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again; default: their place in memory.
     allow_useless : bool
         Fit even where n ε is so small that the mean curve would do as well.
 
@@ -109,6 +113,7 @@ class Privacy:
     random_state: int | None = None
     prior: Any = None
     budget: Any = None
+    dataset: str | None = None
     allow_useless: bool = False
 
     def __post_init__(self) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
@@ -107,6 +108,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         a predictor curve.
     plan_ : Plan or None
         How a private fit shared out its budget.
+    moments_ : NoisyMoments or None
+        The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
         What was released, under which assumptions.
     privacy_ : Privacy or None
@@ -309,6 +312,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         self.privacy_: Privacy | None = None
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
+        self.moments_: NoisyMoments | None = None
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
@@ -424,6 +428,32 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
 
     def _remember_kind(self, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
+
+    # --- before a private fit ---
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.regression.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError("privacy must be private end to end to have a plan, as Privacy(epsilon=, delta=, bounds=)")
+        return preview(self.privacy, s, t, n=n)[0]
 
     # --- using the fit ---
 

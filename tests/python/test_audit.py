@@ -30,6 +30,12 @@ def test_the_fit_costs_at_most_its_budget_and_shows_nothing_else(seed):
     assert result.finished >= 15 and result.releases > 100
 
 
+def test_moments_cost_at_most_their_budget_and_show_nothing_else():
+    result = replay_audit(replay_pairs(20, mechanism="moments", seed=4), seed=4)
+    assert result.passed, str(result)
+    assert result.finished >= 15 and 0.5 < result.ratios.max() <= 1.0
+
+
 @pytest.mark.long
 def test_a_thousand_tapes():
     result = replay_audit(replay_pairs(1080, seed=11), seed=11)
@@ -80,24 +86,24 @@ def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outs
 
 
 def unnoised_mean(monkeypatch):
-    right = dp_aff._mean_response
+    right = dp_aff.mean_response
 
     def mutant(cohort, plan, design, rows):
         result = right(cohort, plan, design, rows)
         rows.mean = rows.mean + 1e-9 * RAW["y"].mean()
         return result
 
-    monkeypatch.setattr(dp_aff, "_mean_response", mutant)
+    monkeypatch.setattr(dp_aff, "mean_response", mutant)
 
 
 def unreleased_location(monkeypatch):
-    right = dp_aff._locate
+    right = dp_aff.locate
 
     def mutant(cohort, plan, design, rows):
         right(cohort, plan, design, rows)
         rows.location = float(np.mean(np.clip(RAW["x"], -5, 5)))
 
-    monkeypatch.setattr(dp_aff, "_locate", mutant)
+    monkeypatch.setattr(dp_aff, "locate", mutant)
 
 
 def raw_maximum_as_clip(monkeypatch):
@@ -152,13 +158,13 @@ def exact_n(monkeypatch):
 
 def chatty(monkeypatch):
     """A progress line that tells how many usable people there are."""
-    right = dp_aff._locate
+    right = dp_aff.locate
 
     def mutant(*args):
         print(len(RAW["x"]), "curves")
         right(*args)
 
-    monkeypatch.setattr(dp_aff, "_locate", mutant)
+    monkeypatch.setattr(dp_aff, "locate", mutant)
 
 
 def keeps_data(monkeypatch):

@@ -21,7 +21,7 @@ from fdadp.regression.private.plan import Plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Rows
 
-__all__ = ["PrivateFit", "fit_dp_aff"]
+__all__ = ["PrivateFit", "finish", "fit_dp_aff", "locate", "mean_response"]
 
 RESIDUAL_RANGE = 4.0
 """The size of residuals is looked for within this factor of the guess."""
@@ -79,13 +79,31 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     rows : Rows
         What is computed from a person's rows; filled with released values as they come.
     """
-    _locate(cohort, plan, design, rows)
-    mean_variance, energy = _mean_response(cohort, plan, design, rows)
+    locate(cohort, plan, design, rows)
+    mean_variance, energy = mean_response(cohort, plan, design, rows)
     k = plan.n_outputs
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
     rows.begin_regression(plan)
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
-    theta, covariance, second_moment, edf = _regress(cohort, plan, design, rows, prior_energy)
+    regression = _regress(cohort, plan, design, rows, prior_energy)
+    return finish(cohort, plan, design, rows, regression, mean_variance, energy)
+
+
+Regression = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+"""Coefficients (D, K), their posterior covariances (K, D, D), second moment of the features (D, D), edf (K,)."""
+
+
+def finish(
+    cohort: Cohort,
+    plan: Plan,
+    design: WhiteDesign,
+    rows: Rows,
+    regression: Regression,
+    mean_variance: FloatArray,
+    energy: float,
+) -> PrivateFit:
+    """Release what prediction intervals need, about a regression that is done; `cohort` has the derived rows."""
+    theta, covariance, second_moment, edf = regression
     rows.coefficients = theta
     residual, left_over = _residuals(cohort, plan, rows, design, energy)
     rows.set_spread(residual, left_over, mean_variance, covariance)
@@ -112,7 +130,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     )
 
 
-def _locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None:
+def locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None:
     """Location and scale of X: the public range is a hint, not a wall."""
     shares = plan.shares
     if not shares["x rms"]:
@@ -139,7 +157,7 @@ def _locate(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> None
     rows.scale = spread / design.geometric_scale
 
 
-def _mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[FloatArray, float]:
+def mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[FloatArray, float]:
     """Mean of Y, shrunk by its known noise; returns its posterior variance and the squared scale of a response."""
     share = plan.shares["y scale"]
     clip = rows.y_half / 2.5
@@ -158,9 +176,7 @@ def _mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) 
     return variance * gain, (clip / 1.5) ** 2
 
 
-def _regress(
-    cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_energy: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_energy: FloatArray) -> Regression:
     """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
     active = w > 0

@@ -15,6 +15,7 @@ from fdadp.fpca import Eigenbasis
 from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
 from fdadp.privacy.noise import Noise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
+from fdadp.regression.private.moments_fit import fit_moments, plan_moments
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
 from fdadp.regression.private.rows import Rows
@@ -50,6 +51,10 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     weights = np.array([first.sd**-2, second.sd**-2])
     n = float(np.average([first.value, second.value], weights=weights))
     return max(n, LEAST_N), 0.99 - again
+
+
+def _grid(curves: Curves) -> str:
+    return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
 
 
 def fit_private(
@@ -89,17 +94,29 @@ def fit_private(
         n=privacy.n,
         noise=noise,
         share=share,
-        mechanism="dp-aff",
-        public={"bounds of X": privacy.bounds.x, "bounds of Y": privacy.bounds.y, "prior": prior.describe()},
+        dataset=privacy.dataset,
+        mechanism=privacy.mechanism,
+        public={
+            "bounds of X": privacy.bounds.x,
+            "bounds of Y": privacy.bounds.y,
+            "grid of X": _grid(x),
+            "grid of Y": _grid(y),
+            "prior": prior.describe(),
+        },
     )
     design = prior.design(x.grid, y.grid)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure)
-    plan = make_plan(n, multiplier, design, pure=cohort.pure).scaled(left)
+    planner = plan_moments if privacy.mechanism == "moments" else make_plan
+    plan = planner(n, multiplier, design, pure=cohort.pure).scaled(left)
+    model.moments_ = None
     with one_blas_thread():
-        fitted = fit_dp_aff(cohort, plan, design, rows)
+        if privacy.mechanism == "moments":
+            fitted, model.moments_ = fit_moments(cohort, plan, design, rows)
+        else:
+            fitted = fit_dp_aff(cohort, plan, design, rows)
         _keep(model, fitted, design, rows, plan)
     model.ledger_ = cohort.ledger
     model.privacy_ = privacy

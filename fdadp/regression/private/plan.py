@@ -53,6 +53,16 @@ class Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
         return replace(self, shares={name: share * left for name, share in self.shares.items()})
 
+    def __str__(self) -> str:
+        from fdadp.regression.private.preview import plan_text
+
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        from fdadp.regression.private.preview import plan_html
+
+        return plan_html(self)
+
     @property
     def n_features(self) -> int:
         """D, features used, the constant among them."""

@@ -141,6 +141,12 @@ class PublicPrior:
         """Public coordinates on the grids of X and Y."""
         return WhiteDesign(self, np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64))
 
+    def plot(self, **kwargs: Any) -> Any:
+        """Picture of curves, surfaces and responses that the prior holds for likely, see :func:`fdadp.plot.prior`."""
+        from fdadp.plot import prior
+
+        return prior(self, **kwargs)
+
     def describe(self) -> str:
         """One line for the ledger."""
         source = "simulated curves" if self.pilot is None else f"{len(self.pilot)} public pilot curves"

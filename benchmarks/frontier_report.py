@@ -1,0 +1,80 @@
+"""From single fits to the table of the frontier, and what in it is below what was promised."""
+
+from __future__ import annotations
+
+from statistics import mean, stdev
+from typing import Any
+
+ALLOWANCE, NOISY_ALLOWANCE = 0.03, 0.05
+"""How far a mean share may be below the recorded one; the second at n = 300."""
+COVERAGE_ALLOWANCE = 3.0
+"""Percentage points by which coverage may differ from nominal where n ε >= 1000."""
+CHECKED = ("main",)
+
+
+def summarise(fits: list[dict[str, Any]], part: str, expected: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a cell, with its misses."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for one in fits:
+        cells.setdefault(tuple(one[k] for k in ("method", "n", "epsilon", "width", "scenario")), []).append(one)
+    rows = []
+    for (method, n, epsilon, width, scenario), members in cells.items():
+        row: dict[str, Any] = {"method": method, "n": n, "epsilon": epsilon, "width": width, "scenario": scenario}
+        for name in ("share", "rmspe", "coverage_85", "coverage_95", "width_95", "seconds"):
+            row[name] = mean(one[name] for one in members)
+        row["share_sd"] = stdev(one["share"] for one in members) if len(members) > 1 else 0.0
+        row["worst"] = min(one["share"] for one in members)
+        row["expected"] = (
+            expected.get(part, {}).get(f"{n} {epsilon:g} {width} {scenario}") if method == "dp-aff" else None
+        )
+        row["misses"] = find_misses(row) if part in CHECKED and method == "dp-aff" else []
+        rows.append(row)
+    order = {name: i for i, name in enumerate(("ok", "wide", "narrow", "S1", "S2", "S3", "A", "B"))}
+    return sorted(rows, key=lambda r: (r["n"], r["epsilon"], r["method"], order[r["width"]], order[r["scenario"]]))
+
+
+def find_misses(row: dict[str, Any]) -> list[str]:
+    """What is below the promise: share, coverage."""
+    found = []
+    if row["expected"] is not None:
+        least = row["expected"][0] - (
+            NOISY_ALLOWANCE if row["n"] * row["epsilon"] <= 300 and row["n"] <= 300 else ALLOWANCE
+        )
+        if row["share"] < least:
+            found.append(f"share {row['share']:.3f} below {least:.3f}")
+    if row["n"] * row["epsilon"] >= 1000:
+        for level in (85, 95):
+            value = 100 * row[f"coverage_{level}"]
+            if abs(value - level) > COVERAGE_ALLOWANCE:
+                found.append(f"coverage {value:.1f} instead of {level} %")
+    return found
+
+
+def markdown(part: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> str:
+    """Cells as rows, scenarios as columns: share (recorded share), coverage of 85 and 95 % intervals."""
+    scenarios = [name for name in ("S1", "S2", "S3", "A", "B") if any(r["scenario"] == name for r in rows)]
+    several = len({row["method"] for row in rows}) > 1
+    delta = "pure ε" if about["delta"] is None else f"δ = {about['delta']:g}"
+    lines = [
+        f"### {part}: {about['adjacency']}, {delta}, {len(about['seeds'])} cohorts a cell, {about['seconds']} s",
+        "",
+        "Share of the explainable variance (recorded by the prototype), coverage of 85/95 % intervals in percent.",
+        "",
+        "| n, ε | range | " + ("mechanism | " if several else "") + " | ".join(scenarios) + " |",
+        "|---" * (2 + several + len(scenarios)) + "|",
+    ]
+    grouped: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in rows:
+        recorded = f" ({row['expected'][0]:.2f})" if row["expected"] else ""
+        mark = " **miss**" if row["misses"] else ""
+        covered = f"{100 * row['coverage_85']:.0f}/{100 * row['coverage_95']:.0f}"
+        cell = f"{row['share']:.3f}{recorded} {covered}{mark}"
+        grouped.setdefault((row["n"], row["epsilon"], row["width"], row["method"]), {})[row["scenario"]] = cell
+    for (n, epsilon, width, method), cells in grouped.items():
+        head = [f"{n:,}, {epsilon:g}", width, *([method] if several else [])]
+        lines.append("| " + " | ".join([*head, *(cells.get(name, "") for name in scenarios)]) + " |")
+    misses = [(row, text) for row in rows for text in row["misses"]]
+    lines += ["", f"{len(rows)} cells, {len({id(row) for row, _ in misses})} with a miss."]
+    for row, text in misses:
+        lines.append(f"* n = {row['n']:,}, ε = {row['epsilon']:g}, {row['width']}, {row['scenario']}: {text}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,99 @@
+"""Simulated outcomes on a grid of n and noise, kept on disk, and what lies between its points.
+
+For the default prior they come with the package (``table.json``, written by ``tools/planner_table.py``). For another
+one they are simulated when they are asked for, a second or so a cell, and kept in the cache folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from fdadp._version import __version__
+from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
+from fdadp.regression.private.prior import PublicPrior
+
+__all__ = ["ETAS", "SIZES", "TABLE", "Cells"]
+
+SIZES = (100, 316, 1000, 3162, 10_000)
+"""Simulated n. Beyond the last the sampling error is taken to be that of the last: a cautious prediction."""
+ETAS = tuple(10.0 ** np.arange(-4, -0.9, 0.5))
+"""Simulated noise per person. Beyond the ends the outcome is that of the end."""
+TABLE = Path(__file__).with_name("table.json")
+SEEDS = (1, 2)
+"""Populations for a prior of the user's; the shipped table has more."""
+
+
+class Cells:
+    """Outcomes by n and noise, of one prior and kind of noise.
+
+    Parameters
+    ----------
+    prior : PublicPrior
+    pure : bool
+    """
+
+    def __init__(self, prior: PublicPrior, *, pure: bool) -> None:
+        self.prior, self.pure = prior, pure
+        self._path: Path | None = None
+        kind = "pure" if pure else "gaussian"
+        if prior == PublicPrior() and prior.pilot is None:
+            self._known: dict[str, list[float]] = dict(_shipped().get(kind, {}))
+        else:
+            from fdadp.datasets._download import cache_dir
+
+            self._path = cache_dir() / "planner" / f"{_digest(prior)}-{kind}-{__version__}.json"
+            self._known = json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else {}
+
+    def at(self, n: float, eta: float) -> Outcome:
+        """Outcome at n persons with noise `eta` per person, bilinear in the logarithms."""
+        i, u = _position(math.log(n), np.log(SIZES))
+        j, v = _position(math.log(max(eta, 1e-12)), np.log(ETAS))
+        corners = [(i + a, j + b, (u if a else 1 - u) * (v if b else 1 - v)) for a in (0, 1) for b in (0, 1)]
+        corners = [corner for corner in corners if corner[2] > 1e-9]
+        self._ensure({(a, b) for a, b, _ in corners})
+        values = sum(weight * np.array(self._known[_key(a, b)]) for a, b, weight in corners)
+        return Outcome(*np.asarray(values).tolist())
+
+    def _ensure(self, wanted: Iterable[tuple[int, int]]) -> None:
+        missing = [pair for pair in wanted if _key(*pair) not in self._known]
+        for i in sorted({i for i, _ in missing}):
+            columns = sorted({j for a, j in missing if a == i})
+            etas = [ETAS[j] for j in columns]
+            for j, outcome in zip(columns, outcomes(self.prior, SIZES[i], etas, SEEDS, pure=self.pure), strict=True):
+                self._known[_key(i, j)] = list(outcome)
+        if missing and self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(json.dumps(self._known), encoding="utf-8")
+
+
+def _key(i: int, j: int) -> str:
+    """Name of a cell; where its noise is below what is simulated, that of the cell with the least noise."""
+    while j + 1 < len(ETAS) and ETAS[j + 1] * SIZES[i] <= LEAST_MULTIPLIER:
+        j += 1
+    return f"{SIZES[i]} {ETAS[j]:.3g}"
+
+
+def _position(at: float, knots: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[int, float]:
+    at = float(np.clip(at, knots[0], knots[-1]))
+    i = int(np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2))
+    return i, (at - knots[i]) / (knots[i + 1] - knots[i])
+
+
+@functools.cache
+def _shipped() -> dict[str, dict[str, list[float]]]:
+    if not TABLE.exists():
+        return {}
+    return dict(json.loads(TABLE.read_text(encoding="utf-8"))["cells"])
+
+
+def _digest(prior: PublicPrior) -> str:
+    fields = {name: value for name, value in vars(prior).items() if name != "pilot"}
+    pilot = b"" if prior.pilot is None else np.ascontiguousarray(prior.pilot).tobytes()
+    return hashlib.sha256(repr(sorted(fields.items())).encode() + pilot).hexdigest()[:16]

@@ -1,0 +1,240 @@
+"""``fdadp.plan``: predicted accuracy of a private fit as a function of n and ε, and what it takes to reach one."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fdadp.errors import InputError, PrivacyError
+from fdadp.planner.cells import Cells
+from fdadp.planner.population import Outcome
+from fdadp.privacy import Bounds, Privacy
+from fdadp.privacy.budget import Budget
+from fdadp.regression.private.fit import noise_multiplier
+from fdadp.regression.private.plan import Plan
+from fdadp.regression.private.preview import expected_left, preview
+from fdadp.regression.private.prior import PublicPrior
+
+__all__ = ["Forecast", "plan"]
+
+LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
+STANDARD = Bounds(x=(-4.0, 4.0), y=(-8.0, 8.0))
+"""Any bounds would do: the plan does not depend on them."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predicted accuracy of a private fit; ``print`` shows it, :meth:`plot` draws it.
+
+    Attributes
+    ----------
+    n : int
+        Number of persons; the smallest that reaches `accuracy` where none was given.
+    epsilon, delta, adjacency
+        As asked for; the number of persons is private under ``"add-remove"``.
+    share : float
+        Predicted explained share of the explainable variance.
+    rmspe_ratio, width_ratio : float
+        Predicted error, and width of 95 % prediction intervals, relative to the fit without privacy.
+    coverage : float
+        Of nominal 95 % prediction intervals, in the simulation.
+    accuracy : float or None
+        The share that was wanted.
+    smallest_n : int or None
+        Least n that reaches it at this ε, None where none up to a million does.
+    smallest_epsilon : float or None
+        Least ε that reaches it at this n, None where none up to 10 does.
+    by_n, by_epsilon : list of (float, Outcome)
+        The prediction at other n and the same ε; at other ε and the same n.
+    plan : Plan
+        How the budget would be shared out.
+    """
+
+    n: int
+    epsilon: float
+    delta: float | None
+    adjacency: str
+    share: float
+    rmspe_ratio: float
+    width_ratio: float
+    coverage: float
+    accuracy: float | None
+    smallest_n: int | None
+    smallest_epsilon: float | None
+    by_n: list[tuple[float, Outcome]] = field(repr=False)
+    by_epsilon: list[tuple[float, Outcome]] = field(repr=False)
+    plan: Plan = field(repr=False)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the wanted accuracy is predicted to be reached (True where none was asked for)."""
+        return self.accuracy is None or self.share >= self.accuracy
+
+    def _title(self) -> str:
+        kind = "pure" if self.delta is None else f"delta {self.delta:g}"
+        n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
+        return f"Forecast for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [
+            ("explained share of the explainable variance", f"{self.share:.2f}"),
+            ("prediction error relative to no privacy", f"{self.rmspe_ratio:.2f}"),
+            ("width of 95 % intervals relative to no privacy", f"{self.width_ratio:.2f}"),
+        ]
+        if self.accuracy is not None:
+            n = f"none up to {LARGEST_N:,}" if self.smallest_n is None else f"{self.smallest_n:,}"
+            e = f"none up to {LARGEST_EPSILON:g}" if self.smallest_epsilon is None else f"{self.smallest_epsilon:.2g}"
+            facts += [
+                (f"share {self.accuracy:g} reached", "yes" if self.reached else "no"),
+                (f"smallest n for it at epsilon {self.epsilon:g}", n),
+                (f"smallest epsilon for it at n = {self.n:,}", e),
+            ]
+        return facts
+
+    def __str__(self) -> str:
+        lines = [self._title(), "", *(f"  {name:<52}{value:>12}" for name, value in self._facts()), ""]
+        for what, curve in (("n", self.by_n), ("epsilon", self.by_epsilon)):
+            lines.append(f"  {what:<12}" + "".join(f"{at:>9,.4g}" if at < 1000 else f"{at:>9,.0f}" for at, _ in curve))
+            for name in ("share", "rmspe_ratio", "width_ratio"):
+                label = {"share": "share", "rmspe_ratio": "RMSPE ratio", "width_ratio": "width ratio"}[name]
+                lines.append(f"  {label:<12}" + "".join(f"{getattr(o, name):>9.2f}" for _, o in curve))
+            lines.append("")
+        lines += ["From simulation under the public prior, for one population of many: no promise about your data.", ""]
+        return "\n".join(lines) + str(self.plan)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
+        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Picture of the prediction against n and ε, see :func:`fdadp.plot.forecast`."""
+        from fdadp.plot import forecast
+
+        return forecast(self, **kwargs)
+
+
+def plan(
+    n: int | None = None,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    *,
+    accuracy: float | None = None,
+    adjacency: str | None = None,
+    prior: PublicPrior | None = None,
+) -> Forecast:
+    """Predict what a private fit explains, before any data are touched.
+
+    Simulated cohorts are drawn from the public prior (curves, surface, response; the surface explains 60 % of the
+    variance) and fitted with ``mechanism="dp-aff"``. What is predicted is an average over such populations.
+
+    Parameters
+    ----------
+    n : int, optional
+        Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
+    epsilon : float
+    delta : float, optional
+        None means pure ε, as in :class:`fdadp.Privacy`.
+    accuracy : float, optional
+        Wanted share of the explainable variance, in (0, 1): also answers which n, and which ε, would do.
+    adjacency : {"zero-out", "add-remove", "replace"}, optional
+        Default ``"zero-out"``, a declared n.
+    prior : PublicPrior, optional
+        The default prior is answered from a table. Another one is simulated, which takes about a minute the first time.
+
+    Returns
+    -------
+    Forecast
+
+    Raises
+    ------
+    PrivacyError
+        A setting out of range, or a hopeless n ε; the text says which n or ε would do.
+    InputError
+        Neither n nor an accuracy, or an accuracy that no n up to a million reaches.
+
+    Notes
+    -----
+    Predictions depend on n and on the noise per person alone. Above n = 10,000 the sampling error is taken to be that
+    of 10,000 persons, which is cautious. Under "add-remove" the budget for releasing n is taken off; that the released
+    n is not exact is not simulated.
+
+    Examples
+    --------
+    >>> import fdadp
+    >>> forecast = fdadp.plan(n=1000, epsilon=1.0, delta=1e-6)
+    >>> 0.9 < forecast.share < 1
+    True
+    """
+    stated = adjacency or "zero-out"
+    prior = PublicPrior() if prior is None else prior
+    if not isinstance(prior, PublicPrior):
+        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
+    if accuracy is not None and not 0 < accuracy < 1:
+        raise InputError(f"accuracy must be a share between 0 and 1, got {accuracy!r}")
+    if n is None and accuracy is None:
+        raise InputError("n must be given, or an accuracy to find it for")
+    cells = Cells(prior, pure=delta is None)
+
+    def predict(persons: float, eps: float) -> Outcome:
+        return cells.at(persons, _noise(persons, eps, delta, stated))
+
+    least = None
+    if accuracy is not None:
+        Privacy(epsilon, delta)  # refuses settings out of range
+        lowest = (100.0 if stated == "replace" else 50.0) / epsilon
+        least = _smallest(lambda m: predict(m, epsilon).share, accuracy, lowest, LARGEST_N)
+    if n is None:
+        if least is None:
+            raise InputError(
+                f"accuracy {accuracy:g} is not predicted to be reached by any n up to {LARGEST_N:,} at "
+                f"epsilon = {epsilon:g}: {predict(LARGEST_N, epsilon).share:.2f} is"
+            )
+        n = math.ceil(least)
+    declared = None if stated == "add-remove" else n
+    if stated == "add-remove" and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+        raise PrivacyError(f"n must be a positive integer, the number of persons to plan for, got {n!r}")
+    privacy = Privacy(epsilon, delta, bounds=STANDARD, n=declared, adjacency=stated, prior=prior)
+    shares, _ = preview(privacy, n=None if declared else n)
+    enough = None
+    if accuracy is not None:
+        lowest = (100.0 if stated == "replace" else 50.0) / n
+        enough = _smallest(lambda e: predict(n, e).share, accuracy, lowest, LARGEST_EPSILON)
+    floor = 50.0 * (2 if stated == "replace" else 1)
+    sizes = [m for m in (100, 300, 1000, 3000, 10_000, 30_000, 100_000) if m * epsilon >= floor]
+    budgets = [e for e in (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0) if n * e >= floor]
+    here = predict(n, epsilon)
+    return Forecast(
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=stated,
+        **here._asdict(),
+        accuracy=accuracy,
+        smallest_n=None if least is None else math.ceil(least),
+        smallest_epsilon=enough,
+        by_n=[(m, predict(m, epsilon)) for m in sizes],
+        by_epsilon=[(e, predict(n, e)) for e in budgets],
+        plan=shares,
+    )
+
+
+def _noise(n: float, epsilon: float, delta: float | None, adjacency: str) -> float:
+    """Noise per person at what the fit has left of the budget."""
+    pure = delta is None
+    multiplier = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
+    left = expected_left(n, multiplier, pure=pure) if adjacency == "add-remove" else 1.0
+    return multiplier / (left if pure else math.sqrt(left)) / n
+
+
+def _smallest(share: Any, wanted: float, low: float, high: float) -> float | None:
+    """Least argument from which on a share stays at or above what is wanted, by a fine scan of its logarithm."""
+    points = np.geomspace(min(low, high), high, 160)
+    enough = np.array([share(float(p)) >= wanted for p in points])
+    if not enough[-1]:
+        return None
+    below = np.flatnonzero(~enough)
+    return float(points[below[-1] + 1] if below.size else points[0])

@@ -1,0 +1,169 @@
+"""Cohorts drawn from the public prior, and what a private fit of them explains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fdadp._threads import one_blas_thread
+from fdadp._typing import FloatArray
+from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
+from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
+from fdadp.regression.private.plan import make_plan
+from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.regression.private.rows import Rows
+
+__all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
+
+EXPLAINABLE = 0.6
+"""Share of the variance of Y that the simulated surface explains."""
+WHITE = 0.1
+"""Share of the unexplained variance that is white; the rest is smooth error."""
+TEST_CURVES = 500
+LEAST_MULTIPLIER = 0.2
+"""Noise below this (ε in the tens) is simulated as if it were this."""
+DELTA = 1e-9
+"""Only to hand a noise scale to the kernel, whose budgets are in (ε, δ)."""
+
+
+class Outcome(NamedTuple):
+    """Of one simulated fit.
+
+    Attributes
+    ----------
+    share : float
+        Explained share of the explainable variance.
+    rmspe_ratio, width_ratio : float
+        Prediction error, and width of 95 % prediction intervals, relative to the fit without privacy.
+    coverage : float
+        Of 95 % prediction intervals.
+    """
+
+    share: float
+    rmspe_ratio: float
+    width_ratio: float
+    coverage: float
+
+
+class Population:
+    """One law of curves drawn from the prior: correlation length and size of X, surface and mean of Y.
+
+    Parameters
+    ----------
+    design : WhiteDesign
+    rng : Generator
+        A simulation, so its noise is no privacy noise.
+    """
+
+    def __init__(self, design: WhiteDesign, rng: np.random.Generator) -> None:
+        self.design = design
+        prior, s = design.prior, design.unit_s
+        low, high = np.log(prior.x_lengths)
+        kernel = np.exp(-0.5 * ((s[:, None] - s) / np.exp(rng.uniform(low, high))) ** 2)
+        self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
+        self._scale = math.exp(rng.normal(0, 0.25))
+        covariance = design.surface_covariance
+        surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
+        size = np.sqrt(design.response_shares)
+        self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size
+        self._mean = rng.normal(size=size.size) * size
+        signal = self._raw_signal(self.curves(4000, rng))
+        self._centre = signal.mean(axis=0)
+        self._norm = math.sqrt(((signal - self._centre) ** 2).sum(axis=1).mean())
+
+    def curves(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Standardised curves X, shape (n, S)."""
+        pilot = self.design.prior.pilot
+        if pilot is not None:
+            chosen = self.design.prior.curves(self.design.unit_s)[rng.integers(len(pilot), size=n)]
+            return np.asarray(chosen + 0.1 * rng.normal(size=chosen.shape))
+        shapes = rng.normal(size=(n, len(self._root))) @ self._root
+        return np.asarray(self._scale * shapes + rng.normal(0, self.design.prior.x_level, (n, 1)))
+
+    def _raw_signal(self, x: FloatArray) -> FloatArray:
+        rows = self.design.features.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH))
+        return np.asarray((rows - self.design.centre) @ self._surface)
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Draw X (n, S), Y (n, T) and E[Y | X] (n, T); the signal has variance 1."""
+        x = self.curves(n, rng)
+        coefficients = (self._raw_signal(x) - self._centre) / self._norm + self._mean
+        noise = (1 - EXPLAINABLE) / EXPLAINABLE
+        smooth = rng.normal(size=coefficients.shape) * np.sqrt(noise * (1 - WHITE) * self.design.response_shares)
+        functions = self.design.response.T
+        f = coefficients @ functions
+        return x, f + smooth @ functions + math.sqrt(noise * WHITE) * rng.normal(size=f.shape), f
+
+
+def outcomes(prior: PublicPrior, n: int, etas: Sequence[float], seeds: Sequence[int], *, pure: bool) -> list[Outcome]:
+    """Mean outcome over populations for each noise per person, with a declared n.
+
+    Parameters
+    ----------
+    prior : PublicPrior
+    n : int
+    etas : sequence of float
+        Sd of the noise of a sum of sensitivity 1 at the whole budget, divided by n.
+    seeds : sequence of int
+        One population each, the same for every eta.
+    pure : bool
+    """
+    grid = np.linspace(0, 1, 51)
+    design = prior.design(grid, grid)
+    found = np.array([_outcomes(design, n, etas, seed, pure=pure) for seed in seeds])
+    return [Outcome(*map(float, row)) for row in found.mean(axis=0)]
+
+
+def _outcomes(design: WhiteDesign, n: int, etas: Sequence[float], seed: int, *, pure: bool) -> list[Outcome]:
+    from fdadp.regression import AdditiveFunctionOnFunction
+
+    rng = np.random.default_rng([seed, n])
+    population = Population(design, np.random.default_rng(seed))
+    x, y, _ = population.draw(n, rng)
+    new_x, new_y, new_f = population.draw(TEST_CURVES, rng)
+    t, s, w = design.t, design.s, design.t_weights
+    reference = AdditiveFunctionOnFunction(progress=False).fit(x, y, s, t)
+    clipped = np.clip(new_x, *reference.x_range_)  # or it would warn of extrapolation
+    error = math.sqrt((((np.asarray(reference.predict(clipped)) - new_y) ** 2) @ w).mean())
+    low, high = reference.predict_interval(clipped, 0.95)
+    width = float((high - low).mean())
+    explainable = (((new_f - new_f.mean(axis=0)) ** 2) @ w).mean()
+    found = []
+    for eta in etas:
+        rows = Rows(design, (-HALF_WIDTH, HALF_WIDTH), (-8.0, 8.0))
+        fitted = _fit(design, rows, x, y, eta, seed, pure=pure)
+        features = rows.features_of(new_x, len(fitted.coefficients))
+        predicted = rows.prediction(features)  # about the middle of the range of Y, which is 0
+        half = _quantile(fitted) * rows.spread(features)
+        away = predicted - new_y
+        found.append(
+            Outcome(
+                share=max(1 - (((predicted - new_f) ** 2) @ w).mean() / explainable, -1.0),
+                rmspe_ratio=math.sqrt(((away**2) @ w).mean()) / error,
+                width_ratio=2 * float(half.mean()) / width,
+                coverage=float((np.abs(away) <= half).mean()),
+            )
+        )
+    return found
+
+
+def _fit(
+    design: WhiteDesign, rows: Rows, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool
+) -> PrivateFit:
+    multiplier = max(eta * len(x), LEAST_MULTIPLIER)
+    budget = Budget(math.sqrt(2) / multiplier) if pure else Budget(epsilon_from(0.5 / multiplier**2, DELTA), DELTA)
+    cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
+    plan = make_plan(float(len(x)), multiplier, design, pure=pure)
+    with one_blas_thread():
+        return fit_dp_aff(cohort, plan, design, rows)
+
+
+def _quantile(fitted: PrivateFit) -> float:
+    from scipy.stats import norm
+    from scipy.stats import t as student
+
+    scale, inverse = fitted.calibration
+    return scale * float(student.ppf(0.975, 1 / inverse) if inverse else norm.ppf(0.975))

@@ -1,0 +1,95 @@
+"""Pictures of what is known before the data: the forecast of a private fit, and the public prior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp.plot._canvas import GREY, PALETTE, panels
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fdadp.planner import Forecast
+    from fdadp.regression.private.prior import PublicPrior
+
+__all__ = ["forecast", "prior"]
+
+
+def forecast(prediction: Forecast, ax: Any = None) -> Figure:
+    """Predicted explained share, and error and interval width relative to no privacy, against n and ε.
+
+    Parameters
+    ----------
+    prediction : Forecast
+        From :func:`fdadp.plan`.
+    ax : array_like of two Axes, optional
+
+    Returns
+    -------
+    Figure
+    """
+    figure, axes = panels(2, ax, size=(4.4, 3.4), columns=(2,))
+    for axis, curve, at, name in (
+        (axes[0], prediction.by_n, prediction.n, f"number of persons n, at ε = {prediction.epsilon:g}"),
+        (axes[1], prediction.by_epsilon, prediction.epsilon, f"ε, at n = {prediction.n:,}"),
+    ):
+        x = [value for value, _ in curve]
+        axis.plot(x, [o.share for _, o in curve], "o-", color=PALETTE[0], label="explained share")
+        axis.plot(x, [o.rmspe_ratio for _, o in curve], "s--", color=PALETTE[1], label="RMSPE / no privacy")
+        axis.plot(x, [o.width_ratio for _, o in curve], "^:", color=PALETTE[2], label="interval width / no privacy")
+        axis.axhline(1.0, color=GREY, linewidth=0.6)
+        axis.axvline(at, color=GREY, linestyle=":", linewidth=1)
+        if prediction.accuracy is not None:
+            axis.axhline(prediction.accuracy, color=PALETTE[0], linestyle=":", linewidth=1)
+        axis.set_xscale("log")
+        axis.set_ylim(0, 2)
+        axis.set_xlabel(name)
+    axes[0].legend(loc="lower right", frameon=False, fontsize="small")
+    kind = "pure ε" if prediction.delta is None else f"δ = {prediction.delta:g}"
+    figure.suptitle(f"Forecast of a private fit ({kind}, {prediction.adjacency})", fontsize="medium")
+    return figure
+
+
+def prior(public: PublicPrior, ax: Any = None, n_curves: int = 12) -> Figure:
+    """Curves X from a public prior, slices of surfaces F and mean responses that it holds for likely.
+
+    Parameters
+    ----------
+    public : PublicPrior
+    ax : array_like of three Axes, optional
+    n_curves : int
+        Curves drawn in each panel.
+
+    Returns
+    -------
+    Figure
+    """
+    figure, axes = panels(3, ax, size=(3.6, 3.0), columns=(3,))
+    grid = np.linspace(0, 1, 101)
+    rng = np.random.default_rng(public.seed)
+    design = public.design(grid, grid)
+    curves = public.curves(grid)
+    chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
+    basis = design.features.x_basis.design(np.linspace(-4, 4, 101))
+    at_half = design.features.s_basis.design(np.array([0.5]))[0]
+    covariance = design.surface_covariance
+    root = np.linalg.cholesky(covariance + 1e-8 * np.eye(len(covariance)) * np.trace(covariance) / len(covariance))
+    surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, public.n_basis_x, public.n_basis_s)
+    slices = np.einsum("al,klm,m->ka", basis, surfaces, at_half)
+    responses = (rng.normal(size=(n_curves, design.response_shares.size)) * np.sqrt(design.response_shares)) @ (
+        design.response.T
+    )
+    slices = slices - slices.mean(axis=1, keepdims=True)
+    for axis, x, lines, label_x, label_y in (
+        (axes[0], grid, chosen, "s, share of the domain", "X, in standard deviations"),
+        (axes[1], np.linspace(-4, 4, 101), slices, "x, in standard deviations", "F(x, s = 0.5), centred"),
+        (axes[2], grid, responses, "t, share of the domain", "Y, relative"),
+    ):
+        for i, line in enumerate(lines):
+            axis.plot(x, line, color=PALETTE[i % 6], linewidth=0.9, alpha=0.8)
+        axis.set_xlabel(label_x)
+        axis.set_ylabel(label_y)
+    figure.suptitle(f"Public prior: {public.describe()}", fontsize="medium")
+    return figure
