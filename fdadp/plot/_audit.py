@@ -67,9 +67,12 @@ def _scores(axis: Any, n: int, found: BlackBoxAudit) -> None:
         axis.hist(np.clip(scores, bins[0], bins[-1]), bins=bins, color=colour, alpha=0.6, label=text)
     if np.isfinite(found.threshold):
         axis.axvline(found.threshold, 0, 0.68, color="black", linewidth=1.2, label="threshold that tells them apart")
-    claim = min(found.epsilon, max(abs(bins[0]), abs(bins[-1])))
+    reach = max(abs(bins[0]), abs(bins[-1]))
+    edges = 1.15 * found.epsilon if reach < found.epsilon < 5 * reach else 0.0  # both ends of the claim are shown
+    left, right = min(bins[0], -edges), max(bins[-1], edges)
+    claim = min(found.epsilon, max(reach, edges))
     axis.axvspan(-claim, claim, 0, 0.68, color=GREY, alpha=0.18, lw=0, zorder=0, label="within ± the claimed ε")
-    axis.set_xlim(bins[0], bins[-1])
+    axis.set_xlim(left, right)
     axis.set_xlabel("log-likelihood ratio of the output (privacy loss)")
     axis.set_ylabel("outputs")
     axis.set_title(

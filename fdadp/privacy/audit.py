@@ -401,7 +401,7 @@ def one_run_audit(
     epsilon, delta : float
         The claim.
     guesses : int, optional
-        Fixed before looking; default m / 4, at least 2.
+        Fixed before looking; default m / 2, at least 2.
     level : float
 
     Returns
@@ -430,7 +430,7 @@ def one_run_audit(
     m = len(truth)
     if values.shape != truth.shape or np.isnan(values).any():
         raise InputError(f"scores must be {m} numbers, one per canary, got shape {values.shape}")
-    r = max(2, m // 4) if guesses is None else guesses
+    r = max(2, m // 2) if guesses is None else guesses
     if not 2 <= r <= m:
         raise InputError(f"guesses must be from 2 to the number of canaries, {m}, got {r}")
     order = np.argsort(values, kind="stable")

@@ -59,7 +59,9 @@ def observe_fit(data: Data, setting: Privacy, noise: Noise) -> dict[str, Any]:
     }
 
 
-def replay_pairs(tapes: int, *, seed: int = 0, progress: bool = False) -> Iterator[Neighbours]:
+def replay_pairs(
+    tapes: int, *, mechanism: str = "dp-aff", seed: int = 0, progress: bool = False
+) -> Iterator[Neighbours]:
     """Neighbouring data sets: canaries x adjacencies x modes x persons with several rows, sizes and bounds in turn.
 
     The person is really deleted (its rows are gone), blanked out (its rows have no person; every other time where
@@ -71,10 +73,12 @@ def replay_pairs(tapes: int, *, seed: int = 0, progress: bool = False) -> Iterat
     table = list(itertools.islice(cases, len(order)))
     for number in tqdm(range(tapes), desc="replays", disable=not progress):
         kind, mode = table[order[number % len(order)]]
-        yield _pair(number, CANARIES[kind], mode, np.random.default_rng([seed, 1, number]))
+        yield _pair(number, mechanism, CANARIES[kind], mode, np.random.default_rng([seed, 1, number]))
 
 
-def _pair(number: int, kind: str, mode: tuple[float | None, str, bool], rng: np.random.Generator) -> Neighbours:
+def _pair(
+    number: int, mechanism: str, kind: str, mode: tuple[float | None, str, bool], rng: np.random.Generator
+) -> Neighbours:
     delta, adjacency, grouped = mode
     n, epsilon = SIZES[number % len(SIZES)]
     wide_x, wide_y = BOUNDS[int(rng.integers(len(BOUNDS)))]
@@ -112,6 +116,7 @@ def _pair(number: int, kind: str, mode: tuple[float | None, str, bool], rng: np.
         bounds=Bounds(x=(wide_x * X_BOUNDS[0], wide_x * X_BOUNDS[1]), y=(wide_y * Y_BOUNDS[0], wide_y * Y_BOUNDS[1])),
         n=None if adjacency == "add-remove" else n,
         adjacency=adjacency,
+        mechanism=mechanism,
         allow_useless=adjacency != "add-remove" or number % 3 > 0,
     )
     name = f"tape {number + 1}: {kind} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}" + (
