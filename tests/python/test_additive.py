@@ -438,7 +438,7 @@ def test_a_mechanism_that_is_not_there_is_refused_before_reading():
             raise AssertionError("read")
 
     with pytest.raises(PrivacyError, match="nothing was spent"):
-        AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, mechanism="moments")).fit(Unreadable(), Unreadable())
+        AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, mechanism="output")).fit(Unreadable(), Unreadable())
 
 
 # --- bad input ---
