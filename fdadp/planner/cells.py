@@ -52,14 +52,19 @@ class Cells:
             self._known = json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else {}
 
     def at(self, n: float, eta: float) -> Outcome:
-        """Outcome at n persons with noise `eta` per person, bilinear in the logarithms."""
+        """Outcome at n persons with noise `eta` per person.
+
+        Bilinear in the logarithms of n, eta, of what is not explained, and of the ratios: straight lines nearly.
+        """
         i, u = _position(math.log(n), np.log(SIZES))
         j, v = _position(math.log(max(eta, 1e-12)), np.log(ETAS))
         corners = [(i + a, j + b, (u if a else 1 - u) * (v if b else 1 - v)) for a in (0, 1) for b in (0, 1)]
         corners = [corner for corner in corners if corner[2] > 1e-9]
         self._ensure({(a, b) for a, b, _ in corners})
-        values = sum(weight * np.array(self._known[_key(a, b)]) for a, b, weight in corners)
-        return Outcome(*np.asarray(values).tolist())
+        values = np.array([self._known[_key(a, b)] for a, b, _ in corners])
+        weights = np.array([weight for *_, weight in corners])
+        left, error, width = np.exp(weights @ np.log(np.column_stack((1 - values[:, 0], values[:, 1:3]))))
+        return Outcome(float(1 - left), float(error), float(width), float(weights @ values[:, 3]))
 
     def _ensure(self, wanted: Iterable[tuple[int, int]]) -> None:
         missing = [pair for pair in wanted if _key(*pair) not in self._known]
