@@ -89,7 +89,7 @@ def _scores(axis: Any, n: int, found: BlackBoxAudit) -> None:
 
 def _losses(axis: Any, replay: ReplayAudit) -> None:
     beyond = max(1.08, 1.03 * float(replay.ratios.max()))
-    axis.hist(replay.ratios, bins=np.linspace(0, beyond, 40), color=PALETTE[2], alpha=0.8)
+    axis.hist(replay.ratios, bins=np.arange(round(beyond * 40) + 2) / 40, color=PALETTE[2], alpha=0.8)
     axis.axvline(1, color=RED, linewidth=1.4, label="budget")
     axis.set_xlim(0, beyond)
     axis.set_xlabel("exact cost of one person / budget")
