@@ -40,12 +40,14 @@ from fdadp import (
     PublicPrior,
     coverage,
     load_dti2,
+    plan,
     plot,
     rmspe,
     simulate_affr,
 )
 from fdadp.errors import ExtrapolationWarning, FdadpError, NotPrivateWarning
 from fdadp.privacy import Budget
+from fdadp.regression.audit import audit
 
 warnings.simplefilter("ignore", ExtrapolationWarning)  # a few new curves lie a little outside the range of the fit
 
@@ -229,9 +231,12 @@ fits[1.0].ledger_
 # How the budget was shared out was decided before the first curve was read, from public values alone:
 
 # %%
-plan = fits[1.0].plan_
-print(f"{plan.rounds} rounds, {plan.n_features} features x {plan.n_outputs} response functions, {plan.n_pairs} pairs")
-shares = pd.Series(plan.shares) * [plan.rounds if "gradient" in name else 1 for name in plan.shares]
+chosen = fits[1.0].plan_
+print(
+    f"{chosen.rounds} rounds, {chosen.n_features} features x {chosen.n_outputs} response functions, "
+    f"{chosen.n_pairs} pairs"
+)
+shares = pd.Series(chosen.shares) * [chosen.rounds if "gradient" in name else 1 for name in chosen.shares]
 shares.rename("share of the budget, all rounds together").to_frame().round(4)
 
 # %% [markdown]
@@ -309,9 +314,29 @@ table.insert(0, "adjacency", [model.ledger_.details["adjacency"] for model in va
 table.round(3)
 
 # %% [markdown]
-# <!-- plan: what would how many people and which ε give? -->
-# <!-- audit: try to break the promise, ours and the published one -->
+# ## Plan: what would how many people, and which ε, give?
 #
+# Before any data are touched, `fdadp.plan` forecasts a private fit from public values alone: fits to people simulated
+# from the public prior, tabulated once. It is a forecast for people like those of the prior, not a promise about yours.
+
+# %%
+print(plan(n=3000, epsilon=1.0, delta=1e-6, accuracy=0.9))
+
+# %% [markdown]
+# ## Audit: try to break the promise
+#
+# An audit plays the attacker. It draws many outputs with and without one person and asks how surely the two can be told
+# apart; a lower bound on ε above the claim proves the claim false. The published scheme claims a total of 0.6 here. For
+# the private fit there is a sharper test: replay the same released values with and without the person, and compute the
+# exact loss of every release.
+
+# %%
+print(audit("published", draws=4000))
+
+# %%
+print(audit("dp-aff", draws=20, tapes=9))
+
+# %% [markdown]
 # # A real study: 95 people
 #
 # DTI2, from R's package `refund`: diffusion-tensor images of people with multiple sclerosis, several scans of each. X
