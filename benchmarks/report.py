@@ -72,7 +72,7 @@ def about(result: dict[str, Any], cells: dict[tuple[str, int], dict[str, Any]]) 
 
 def fit_cell(r: dict[str, Any] | None) -> str:
     if r is None:
-        return "—"
+        return "not run"
     if "skipped" in r:
         return f"not run ({r['skipped']})"
     ratio = "" if r["method"] == "fdadp" else f" (× {r['ratio']:.2g})" if r["ratio"] < 10 else f" (× {r['ratio']:.0f})"

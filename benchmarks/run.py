@@ -81,7 +81,7 @@ def side_by_side(folder: Path, n: int, repeats: int, options: argparse.Namespace
         if options.no_r or shutil.which("Rscript") is None:
             rows.append({"n": n, "method": "mgcv", "skipped": "no R"})
         elif n > options.mgcv_limit:
-            rows.append({"n": n, "method": "mgcv", "skipped": "too slow and too large"})
+            rows.append({"n": n, "method": "mgcv", "skipped": "too slow, too large"})
         else:
             curves.write_scores(folder, n)
             start("mgcv", Worker.mgcv(folder, n, POINTS))
@@ -96,7 +96,6 @@ def side_by_side(folder: Path, n: int, repeats: int, options: argparse.Namespace
                 done = f"{worker.rounds[-1]:.4g} s" if worker.error is None else worker.error
                 print(f"n = {n}, round {turn + 1}: {name} {done}", file=sys.stderr, flush=True)
         for name, worker in workers.items():
-            # The comparison of fits refits ours, so it comes after the times have been taken.
             rows.append(row_of(worker, workers["fdadp"], n=n, method=name, load=load))
             if name.startswith("mgcv") and worker.error is None:
                 rows[-1]["difference"] = difference(folder, workers["fdadp"], worker)

@@ -32,14 +32,15 @@ class Fdadp:
         self.data = x, y
         self.model = AdditiveFunctionOnFunction(n_components=3, progress=False).fit(x, y)
 
-    def save(self, path):
-        curves.scores_of(self.model, self.model.predict(self.data[0])).tofile(path + ".fitted")
+    def save(self, path, model=None):
+        model = model or self.model
+        curves.scores_of(model, model.predict(self.data[0])).tofile(path + ".fitted")
 
     def at(self, path):
         from sklearn.base import clone
 
-        self.model = clone(self.model).set_params(smoothing=np.fromfile(path + ".sp").reshape(3, 2)).fit(*self.data)
-        self.save(path)
+        smoothing = np.fromfile(path + ".sp").reshape(3, 2)
+        self.save(path, clone(self.model).set_params(smoothing=smoothing).fit(*self.data))
 
 
 class Fdars:

@@ -1,4 +1,4 @@
-"""The command line: ``python -m fdadp demo | fit | predict | experiment | plan`` (or ``fdadp ...``).
+"""The command line: ``python -m fdadp demo | fit | predict | experiment | plan | audit`` (or ``fdadp ...``).
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -242,6 +242,52 @@ def experiment_command(
             typer.echo(f"{what}: {path}")
         if "experiment figure" not in paths:
             typer.echo("no figure: pip install fdadp[plots]", err=True)
+
+
+@app.command(cls=Variadic, name="audit")
+def audit_command(
+    mechanism: Annotated[list[str], typer.Option(help="published, dp-aff or all.")] = ["all"],  # noqa: B006
+    n: Annotated[list[int] | None, typer.Option(help="Persons, one or several. [default: 35 100, dp-aff: 100]")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Claimed in total. [default: 0.6, dp-aff: 1]")] = None,
+    delta: Annotated[float | None, typer.Option(help="[default: 0, dp-aff: 1e-6; 0 is pure epsilon]")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Outputs a side for the lower bound. [default: 20000, dp-aff: 40]")
+    ] = None,
+    tapes: Annotated[int, typer.Option(help="Replays of dp-aff with a person deleted, blanked out or replaced.")] = 60,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("fdadp-audit"),
+    seed: Annotated[int, typer.Option(help="Seed of data and noise.")] = 0,
+) -> None:
+    """Try to break a mechanism's privacy claim, on simulated people, and print the verdict with a figure.
+
+    A verdict of the command, not its exit status, says whether a claim is false.
+    """
+    _no_window()
+    with _plain_messages():
+        from fdadp._report import save_figure
+        from fdadp.plot._canvas import MissingPlotsError
+        from fdadp.regression.audit import MECHANISMS, audit
+
+        for name in MECHANISMS if "all" in mechanism else mechanism:
+            result = audit(
+                name,
+                tuple(n) if n else None,
+                epsilon=epsilon,
+                delta=delta,
+                draws=draws,
+                tapes=tapes,
+                seed=seed,
+                progress=sys.stderr.isatty(),
+            )
+            typer.echo(str(result))
+            try:
+                from fdadp.plot import audit as picture
+
+                figure = picture(result)
+            except MissingPlotsError:
+                typer.echo("no figure: pip install fdadp[plots]", err=True)
+                continue
+            out.mkdir(parents=True, exist_ok=True)
+            typer.echo(f"figure: {save_figure(figure, out / f'audit-{name}.png')}\n")
 
 
 @app.command(name="plan")

@@ -125,24 +125,26 @@ class PenalizedLeastSquares:
             raise InputError(
                 f"n must be above the {self.n_unpenalized} unpenalised coefficients, got {self.n} observations"
             )
-        own = [float(np.diag(self.gram)[d > 0].sum()) / max(float(d.sum()), 1e-300) for d in self.penalties]
+        self._gram_diagonal = self.gram.diagonal().copy()
+        own = [float(self._gram_diagonal[d > 0].sum()) / max(float(d.sum()), 1e-300) for d in self.penalties]
         # Where the penalty weighs as much as the data: the middle of the search.
         self._centre = np.log(np.maximum(np.asarray(own), 1e-300))
 
     # --- one value of the smoothing parameters ---
 
-    def _inverse(self, log_sp: FloatArray) -> tuple[FloatArray, float]:
-        """Return A⁻¹ and log|A|, scaled to unit diagonal first so that extreme λ do no harm."""
-        a = self.gram + np.diag(np.exp(log_sp) @ self.penalties)
-        scale = 1 / np.sqrt(np.maximum(np.diag(a), 1e-300))
-        a *= scale * scale[:, None]
+    def _inverse(self, diagonal: FloatArray) -> tuple[FloatArray, float]:
+        """Return A⁻¹ and log|A| for ``Σ λ_j d_j``, scaled to unit diagonal first so that extreme λ do no harm."""
+        own = self._gram_diagonal + diagonal
+        scale = 1 / np.sqrt(np.maximum(own, 1e-300))
+        a = self.gram * (scale * scale[:, None])
+        a.flat[:: len(a) + 1] = own * scale * scale
         factor, info = lapack.dpotrf(a, lower=1, clean=1)
         if info:
             # Not positive definite within rounding: a direction without data and without penalty.
             factor, _ = lapack.dpotrf(a + 1e-12 * np.eye(len(a)), lower=1, clean=1)
         root = lapack.dtrtri(factor, lower=1)[0] * scale
-        inverse = root.T @ root
-        return inverse, float(2 * np.log(np.diag(factor)).sum() - 2 * np.log(scale).sum())
+        log_det = 2 * np.log(factor.diagonal() / scale).sum()
+        return root.T @ root, float(log_det)
 
     def solve(self, smoothing_parameters: ArrayLike, response: int = 0) -> Solution:
         """Fit a response at given smoothing parameters, one for each penalty.
@@ -156,7 +158,7 @@ class PenalizedLeastSquares:
         if sp.shape != (len(self.penalties),) or not (np.isfinite(sp) & (sp > 0)).all():
             raise InputError(f"smoothing_parameters must be {len(self.penalties)} positive numbers, got {sp.tolist()}")
         log_sp = np.log(sp)
-        inverse, _ = self._inverse(log_sp)
+        inverse, _ = self._inverse(sp @ self.penalties)
         cross, total = self.cross[:, response], float(self.total[response])
         beta = inverse @ cross
         rss = max(total - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 0.0)
@@ -182,28 +184,23 @@ class PenalizedLeastSquares:
         (:meth:`fdadp.tensor.TensorProduct.mgcv_score_offset`).
         """
         weighted = np.exp(log_sp)[:, None] * self.penalties  # λ_j d_j
-        inverse, log_det = self._inverse(log_sp)
+        diagonal = weighted.sum(axis=0)
+        inverse, log_det = self._inverse(diagonal)
         cross, total = self.cross[:, response], float(self.total[response])
         beta = inverse @ cross
         deviance = max(total - float(beta @ cross), 1e-14 * total, 1e-300)
-        diagonal = weighted.sum(axis=0)
-        used = diagonal > 0
-        share = np.divide(weighted, diagonal, out=np.zeros_like(weighted), where=used)
+        share = weighted / np.where(diagonal > 0, diagonal, 1.0)
         dof = self.n - self.n_unpenalized
         value = self._reml_value(deviance, log_det, diagonal)
         pushed = weighted * beta  # L_j β
         d1 = pushed @ beta
-        d2 = np.diag(d1) - 2 * pushed @ inverse @ pushed.T
-        trace = weighted @ np.diag(inverse)
-        gradient = (dof * d1 / deviance + trace - share.sum(axis=1)) / 2
-        hessian = (
-            dof * (d2 / deviance - np.outer(d1, d1) / deviance**2)
-            + np.diag(trace)
-            - weighted @ (inverse * inverse) @ weighted.T
-            - np.diag(share.sum(axis=1))
-            + share @ share.T
-        ) / 2
-        return value, gradient, hessian
+        trace = weighted @ inverse.diagonal() - share.sum(axis=1)
+        gradient = (dof * d1 / deviance + trace) / 2
+        # Second derivatives: of the deviance, of log|A|, of -log|S|.
+        d2 = -2 * pushed @ inverse @ pushed.T - np.outer(d1, d1) / deviance
+        hessian = dof / deviance * d2 - weighted @ (inverse * inverse) @ weighted.T + share @ share.T
+        hessian.flat[:: len(hessian) + 1] += dof / deviance * d1 + trace
+        return value, gradient, hessian / 2
 
     def _reml_value(self, deviance: Any, log_det: float, diagonal: FloatArray) -> Any:
         """REML of one or several responses from their penalised deviances, log|A| and the diagonal of Σ λ_j D_j."""
@@ -214,7 +211,7 @@ class PenalizedLeastSquares:
     def gcv(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """``n RSS / (n - edf)²`` with its gradient and Hessian in log λ."""
         weighted = np.exp(log_sp)[:, None] * self.penalties
-        inverse, _ = self._inverse(log_sp)
+        inverse, _ = self._inverse(weighted.sum(axis=0))
         cross = self.cross[:, response]
         beta = inverse @ cross
         rss = max(float(self.total[response]) - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 1e-300)
@@ -264,10 +261,11 @@ class PenalizedLeastSquares:
         points = np.stack(np.meshgrid(*[axis] * m, indexing="ij"), axis=-1).reshape(-1, m) + self._centre
         values = np.empty((len(points), self.total.size))
         for row, point in enumerate(points):
-            inverse, log_det = self._inverse(point)
+            diagonal = np.exp(point) @ self.penalties
+            inverse, log_det = self._inverse(diagonal)
             fitted = np.einsum("pk,pk->k", self.cross, inverse @ self.cross)
             deviance = np.maximum(self.total - fitted, np.maximum(1e-14 * self.total, 1e-300))
-            values[row] = self._reml_value(deviance, log_det, np.exp(point) @ self.penalties)
+            values[row] = self._reml_value(deviance, log_det, diagonal)
         starts: list[list[FloatArray]] = []
         for k in range(self.total.size):
             kept: list[FloatArray] = []

@@ -1,4 +1,4 @@
-"""Pictures of fits, predictions and experiments. Needs matplotlib: ``pip install fdadp[plots]``.
+"""Pictures of fits, predictions, experiments and audits. Needs matplotlib: ``pip install fdadp[plots]``.
 
 Every function returns the matplotlib ``Figure``. They read the model or the curves they are given: a picture of a fit
 without privacy, or of a person's curve, is not private.
@@ -6,10 +6,20 @@ without privacy, or of a person's curve, is not private.
 
 from __future__ import annotations
 
+from fdadp.plot._audit import audit
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, predictions
 from fdadp.plot._experiment import experiment
 from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
 
-__all__ = ["PALETTE", "eigenfunctions", "experiment", "forecast", "predictions", "prior", "surface"]
+__all__ = [
+    "PALETTE",
+    "audit",
+    "eigenfunctions",
+    "experiment",
+    "forecast",
+    "predictions",
+    "prior",
+    "surface",
+]

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fdadp._typing import FloatArray
 from fdadp.errors import PrivacyError
@@ -102,8 +103,9 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
                 f"{name}: the function must give an array (m, ...) for a block of m rows, "
                 f"but failed on public zero rows: {exc}; nothing was read and nothing was spent"
             ) from exc
-        code = f.__code__ if isinstance(f, types.FunctionType) else None
-        kind = (spec, _closure(f)) if code is not None else None
+        function = f.__func__ if isinstance(f, types.MethodType) else f
+        code = function.__code__ if isinstance(function, types.FunctionType) else None
+        kind = (spec, _closure(function), _owner(f)) if code is not None else None
         if code is None or kind not in _checked.get(code, ()):
             if not _same_everywhere(f, spec, shapes):
                 raise PrivacyError(
@@ -114,6 +116,15 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
             if code is not None:
                 _checked.setdefault(code, set()).add(kind)
     return shapes
+
+
+def _owner(f: Any) -> tuple[Any, ...]:
+    """Kind of the object that a method belongs to, and what code it holds."""
+    if not isinstance(f, types.MethodType):
+        return ()
+    held = getattr(f.__self__, "__dict__", {})
+    contents = ((name, getattr(value, "__code__", type(value))) for name, value in held.items())
+    return (type(f.__self__), *contents)
 
 
 def _closure(f: Any, depth: int = 4) -> tuple[Any, ...]:
@@ -145,7 +156,6 @@ def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...
     public = _probe_rows(spec)
     rng = np.random.default_rng(20240118)
     orders = [np.arange(BLOCK) % N_PROBES, rng.integers(0, N_PROBES, BLOCK), np.arange(N_PROBES)[::-1]]
-    seen: dict[int, bytes] = {}
     places: list[tuple[Any, tuple[FloatArray, ...]]] = []
     for order in orders:
         block = tuple(np.concatenate([a[order], z[len(order) :]]) for a, z in zip(public, zero_rows(spec), strict=True))
@@ -158,14 +168,16 @@ def _same_everywhere(f: RowFunction, spec: Spec, shapes: Sequence[tuple[int, ...
             places.append((np.array([i]), call(f, tuple(a[i : i + 1] for a in public), 1, shapes)))
         except Exception:
             continue
+    seen: dict[int, Any] = {}
     for order, values in places:
-        for at, row in enumerate(order):
-            bits = b"".join(_bits(a[at]) for a in values)
-            if seen.setdefault(int(row), bits) != bits:
-                return False
+        bits = np.hstack([_bits(a[: len(order)]) for a in values])
+        for row, at in zip(*np.unique(order, return_index=True), strict=True):
+            seen.setdefault(int(row), bits[at])
+        if not np.array_equal(np.stack([seen[int(row)] for row in order]), bits):
+            return False
     return True
 
 
-def _bits(a: FloatArray) -> bytes:
+def _bits(a: FloatArray) -> npt.NDArray[np.int64]:
     # All NaN are one: their payload never gets out.
-    return bytes(np.where(np.isnan(a), np.nan, a).tobytes())
+    return np.where(np.isnan(a), np.nan, a).reshape(len(a), -1).view(np.int64)

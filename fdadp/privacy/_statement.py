@@ -30,8 +30,9 @@ def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool) -> str
     """Say what is protected and what is not."""
     promise = f"epsilon = {budget.epsilon:g}" + ("" if budget.delta is None else f", delta = {budget.delta:g}")
     text = (
-        f"Everything computed from the releases below is ({promise})-differentially private: what anyone can learn "
-        f"from it hardly changes when {_NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
+        f"Everything computed from the releases below, and from all else that drew on this budget, is "
+        f"({promise})-differentially private: what anyone can learn from it hardly changes when "
+        f"{_NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
         f"Not covered: {'; '.join(NOT_COVERED)}."
     )
     if not secure:

@@ -107,6 +107,8 @@ class Vault:
     def blocks(self) -> Iterator[Block]:
         """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
         self.__passes[0] += 1
+        if self.__arrays is not None:  # text and other objects are read once
+            self.__arrays = tuple(_as_float(a) if _is_slow(a) else a for a in self.__arrays)
         return self.__blocks()
 
     def __blocks(self) -> Iterator[Block]:
@@ -199,11 +201,17 @@ def _spec(arrays: Rows) -> Spec:
     return tuple(tuple(int(k) for k in a.shape[1:]) for a in arrays)
 
 
+def _is_slow(values: Any) -> bool:
+    return type(values) is np.ndarray and values.dtype.kind not in "biuf"
+
+
 def _as_float(values: Any) -> FloatArray:
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
     if values.dtype.kind in "biuf":
         return np.asarray(values, dtype=np.float64)
+    if values.dtype.kind == "c":  # because of one entry, perhaps: the real ones stay what they are
+        return np.where(values.imag == 0, values.real, np.nan).astype(np.float64)
     out = np.full(values.size, np.nan)
     for i, value in enumerate(values.ravel().tolist()):
         with contextlib.suppress(Exception):

@@ -31,6 +31,7 @@ from fdadp.privacy._rows import L1, L2, LINF
 from fdadp.privacy._statement import UNITS, statement
 from fdadp.privacy._sums import Contributions, count_persons, exact_sum, outer_contributions
 from fdadp.privacy._vault import Vault
+from fdadp.privacy.accounting import epsilon_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.noise import Noise, OpenDPNoise, Sampler
@@ -198,6 +199,7 @@ class Cohort:
             "total": budget.total,
             "reserved by this fit": self.amount,
             "spent by its releases": used,
+            "spent by its releases, as epsilon": used if budget.delta is None else epsilon_from(used, budget.delta),
             "adjacency": self.adjacency,
             "unit": self.unit,
             "n": "private" if self.n is None else f"{self.n}, declared and public",
@@ -215,6 +217,8 @@ class Cohort:
             unnoised=[],
             for_release=self.secure,
             details=details,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
         )
 
     # ------------------------------------------------------------------ releases

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -71,7 +72,7 @@ class Release:
         return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """Everything a data custodian needs to judge a fit.
 
@@ -88,7 +89,9 @@ class Ledger:
     for_release : bool
         False where the noise was seeded (simulation).
     details : dict
-        Adjacency, privacy unit, versions, readings of undefined points.
+        Adjacency, privacy unit, public inputs, versions, readings of undefined points.
+    epsilon, delta : float or None
+        The guarantee, of everything that drew on the budget together; delta None means pure ε.
     """
 
     mechanism: str
@@ -98,16 +101,20 @@ class Ledger:
     unnoised: Sequence[str] = ()
     for_release: bool = False
     details: dict[str, Any] = field(default_factory=dict)
+    epsilon: float | None = None
+    delta: float | None = None
 
     @property
     def headline(self) -> str:
         """First line of every form of the ledger."""
         verdict = "differentially private end to end" if self.private else "NOT differentially private end to end"
+        if self.epsilon is not None:
+            verdict += f", epsilon = {self.epsilon:g}" + ("" if self.delta is None else f", delta = {self.delta:g}")
         return f"{self.mechanism}: {verdict}" + ("" if self.for_release else "; not for release")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return asdict(self) | {"headline": self.headline}
+        return {"headline": self.headline} | asdict(self)
 
     def to_json(self) -> str:
         """JSON text; :meth:`from_json` reads it back."""
@@ -121,41 +128,65 @@ class Ledger:
         data["releases"] = [Release(**r) for r in data["releases"]]
         return cls(**data)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
-        lines = [self.headline, self.statement]
-        lines += [
-            f"  released  {r.name}: {r.size} values + {r.noise}(scale {r.scale:.4g}), "
-            f"sensitivity {r.sensitivity:.4g}{_norm(r)}, {r.cost}{_share(r)}"
-            for r in self.releases
-        ]
-        lines += [f"  no noise  {item}" for item in self.unnoised]
-        lines += [f"  {key}: {value}" for key, value in self.details.items()]
-        return "\n".join(lines)
+        parts = [self.headline, *textwrap.wrap(self.statement, WIDTH)]
+        if self.releases:
+            rows = [COLUMNS, *(_cells(r) for r in self.releases)]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            parts += ["", "Released, with noise:"]
+            for row in rows:
+                cells = (
+                    c.rjust(w) if j in NUMBERS else c.ljust(w) for j, (c, w) in enumerate(zip(row, widths, strict=True))
+                )
+                parts.append("  " + "  ".join(cells).rstrip())
+        if self.unnoised:
+            parts += ["", "Part of the output WITHOUT noise:", *(f"  {item}" for item in self.unnoised)]
+        if self.details:
+            parts += ["", "Assumptions and settings:", *(f"  {k}: {_text(v)}" for k, v in self.details.items())]
+        return "\n".join(parts)
 
     def _repr_html_(self) -> str:
-        colour = "#1a7f37" if self.private and self.for_release else "#b42318"
-        rows = "".join(
-            f"<tr><td>{html.escape(r.name)}</td><td>{r.size}</td><td>{html.escape(r.noise)}</td><td>{r.scale:.4g}</td>"
-            f"<td>{r.sensitivity:.4g}{html.escape(_norm(r))}</td><td>{html.escape(r.cost + _share(r))}</td></tr>"
-            for r in self.releases
-        )
-        unnoised = "".join(f"<li>{html.escape(item)}</li>" for item in self.unnoised)
+        good = self.private and self.for_release
+        colour, ground = ("#1a7f37", "#e9f5ec") if good else ("#b42318", "#fdecea")
+        head = "".join(_cell(c, "th", j) for j, c in enumerate(COLUMNS))
+        rows = "".join(f"<tr>{''.join(_cell(c, 'td', j) for j, c in enumerate(_cells(r)))}</tr>" for r in self.releases)
+        released = f"<p><b>Released, with noise</b></p><table><tr>{head}</tr>{rows}</table>" if self.releases else ""
+        items = "".join(f"<li>{html.escape(item)}</li>" for item in self.unnoised)
+        unnoised = f"<p><b>Part of the output without noise</b></p><ul>{items}</ul>" if items else ""
         details = "".join(
-            f"<tr><th>{html.escape(str(k))}</th><td>{html.escape(str(v))}</td></tr>" for k, v in self.details.items()
+            f"<tr><th style='text-align:left'>{html.escape(str(k))}</th>"
+            f"<td style='text-align:left'>{html.escape(_text(v))}</td></tr>"
+            for k, v in self.details.items()
         )
+        settings = f"<p><b>Assumptions and settings</b></p><table>{details}</table>" if details else ""
         return (
-            f"<div><strong style='color:{colour}'>{html.escape(self.headline)}</strong>"
-            f"<p>{html.escape(self.statement)}</p>"
-            "<table><tr><th>released</th><th>values</th><th>noise</th><th>scale</th><th>sensitivity</th>"
-            f"<th>cost</th></tr>{rows}</table>"
-            f"<p>Part of the output without noise:{'' if unnoised else ' nothing.'}</p><ul>{unnoised}</ul>"
-            f"<table>{details}</table></div>"
+            f"<div style='max-width:70em'><p style='color:{colour};background:{ground};padding:.5em;"
+            f"border-left:4px solid {colour}'><strong>{html.escape(self.headline)}</strong></p>"
+            f"<p>{html.escape(self.statement)}</p>{released}{unnoised}{settings}</div>"
         )
 
 
-def _norm(release: Release) -> str:
-    return f" ({release.norm})" if release.norm else ""
+WIDTH = 110
+COLUMNS = ("release", "values", "clip", "sensitivity", "noise", "noise sd", "cost")
+NUMBERS = (1, 2, 3, 5)
 
 
-def _share(release: Release) -> str:
-    return "" if release.share is None else f", share {release.share:.4g}"
+def _cells(release: Release) -> tuple[str, ...]:
+    """One line of the table of releases."""
+    clip = "none" if release.clip is None else f"{release.clip:.4g} ({release.norm})"
+    spread = f"scale {release.scale:.4g}" if release.sd is None else f"{release.sd:.4g}"
+    share = "" if release.share is None else f", share {release.share:.3g}"
+    kind = release.noise.split(",")[0]  # its source stands once, in the settings
+    return release.name, str(release.size), clip, f"{release.sensitivity:.4g}", kind, spread, release.cost + share
+
+
+def _cell(text: str, tag: str, column: int) -> str:
+    side = "right" if column in NUMBERS else "left"
+    return f"<{tag} style='text-align:{side};padding:1px 8px'>{html.escape(text)}</{tag}>"
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

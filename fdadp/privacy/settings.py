@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from fdadp.privacy.budget import Budget
 
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
 AVAILABLE = ("dp-aff", "moments", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
+SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 
 
@@ -28,7 +32,7 @@ class Bounds:
     Raises
     ------
     PrivacyError
-        A bound is not finite or not increasing.
+        A bound is not finite, they do not increase, or their width is beyond what can be computed with.
     """
 
     x: tuple[float, float] | None = None
@@ -45,6 +49,11 @@ class Bounds:
                 raise PrivacyError(f"bounds {name} must be a pair (low, high) of numbers, got {pair!r}") from exc
             if not (math.isfinite(low) and math.isfinite(high) and low < high):
                 raise PrivacyError(f"bounds {name} must be finite with low < high, got ({low:g}, {high:g})")
+            if not (SMALLEST_WIDTH <= high - low <= 1 / SMALLEST_WIDTH and high - low > 1e-9 * max(-low, high)):
+                raise PrivacyError(
+                    f"bounds {name} must have a width that can be computed with: from {SMALLEST_WIDTH:g} to "
+                    f"{1 / SMALLEST_WIDTH:g}, and above 1e-9 of the values, got ({low!r}, {high!r})"
+                )
             object.__setattr__(self, name, (low, high))
 
 
@@ -81,8 +90,10 @@ class Privacy:
         What is believed in public about curves and surface; see :class:`fdadp.PublicPrior`. A wrong one costs
         accuracy, not privacy.
     budget : Budget, optional
-        A budget shared with other fits of the same people; it refuses the fit that would overspend. Default: one of
-        its own.
+        A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
+        as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again; default: their place in memory.
     allow_useless : bool
         Fit even where n ε is so small that the mean curve would do as well.
 
@@ -102,6 +113,7 @@ class Privacy:
     random_state: int | None = None
     prior: Any = None
     budget: Any = None
+    dataset: str | None = None
     allow_useless: bool = False
 
     def __post_init__(self) -> None:
@@ -149,23 +161,56 @@ class Privacy:
                 f"got {self.n}"
             )
         if self.n is not None:
-            if self.delta is not None and self.delta * self.n >= 1:
-                raise PrivacyError(f"delta must be below 1/n = {1 / self.n:g}, got {self.delta:g}")
-            self.check_hopeful(self.n)
+            self.check_n(self.n)
+        self.budget_share()
 
     @property
     def stated_adjacency(self) -> str:
         """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
         return self.adjacency or ("add-remove" if self.n is None else "zero-out")
 
-    def check_hopeful(self, n: float) -> None:
-        """Refuse a fit that would be no better than the mean curve; `n` is declared or released.
+    def budget_share(self) -> tuple[Budget, float]:
+        """Return the budget to spend from, a new one unless shared, and the share of it that ε and δ amount to.
 
         Raises
         ------
         PrivacyError
-            n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
+            `budget` is no Budget, has another δ, or is smaller than this fit's ε.
         """
+        from fdadp.privacy.budget import Budget
+
+        own = Budget(self.epsilon, self.delta)
+        if self.budget is None:
+            return own, 1.0
+        if not isinstance(self.budget, Budget):
+            raise PrivacyError(f"budget must be a Budget, got {type(self.budget).__name__}")
+        if self.budget.delta != own.delta:
+            raise PrivacyError(
+                f"delta must be that of the shared budget, {self.budget.delta}, got {self.delta}: what is counted in "
+                "rho and in pure epsilon cannot be added up"
+            )
+        share = own.total / self.budget.total
+        if share > 1 + 1e-9:
+            raise PrivacyError(
+                f"epsilon must be at most that of the shared budget, {self.budget.epsilon:g}, got {self.epsilon:g}"
+            )
+        return self.budget, min(share, 1.0)
+
+    def check_n(self, n: float) -> None:
+        """Refuse a δ that does not suit n, and a fit that would be no better than the mean curve.
+
+        Parameters
+        ----------
+        n : float
+            Declared or released.
+
+        Raises
+        ------
+        PrivacyError
+            δ of 1/n or more; n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
+        """
+        if self.delta is not None and self.delta * n >= 1:
+            raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {self.delta:g}")
         least = 100.0 if self.stated_adjacency == "replace" else 50.0
         if n * self.epsilon < least and not self.allow_useless:
             raise PrivacyError(

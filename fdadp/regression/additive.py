@@ -29,6 +29,7 @@ from fdadp.tensor import Margin
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.privacy.noise import Noise
     from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.private.plan import Plan
 
@@ -268,9 +269,16 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         return self.privacy is not None and self.privacy.mechanism != "published"
 
     def _fit_private(
-        self, X: CurveData, Y: CurveData, s: ArrayLike | None, t: ArrayLike | None, groups: ArrayLike | None
+        self,
+        X: CurveData,
+        Y: CurveData,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        noise: Noise | None = None,
     ) -> AdditiveFunctionOnFunction:
-        """Fit from noisy releases; only shapes and grids of the curves are looked at here."""
+        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
         from fdadp.regression.private.curves import private_curves
         from fdadp.regression.private.fit import fit_private
 
@@ -281,7 +289,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if groups is not None and np.shape(groups) != (len(x),):
             raise InputError("groups must have one entry per curve")
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
-        fit_private(self, x, y, groups, self.privacy)
+        fit_private(self, x, y, groups, self.privacy, noise=noise)
         self._remember_kind(y)
         return self
 

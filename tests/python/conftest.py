@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On a busy machine examples may be slow to make; no test depends on time.
+settings.register_profile("fdadp", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fdadp")
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import trapezoid
 from skfda import FDataGrid
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
@@ -52,7 +53,7 @@ def test_attributes_have_the_shapes_of_the_contract(model):
     assert isinstance(model.noise_variance_, float)
     assert model.privacy_ is None
     assert model.ledger_ is None
-    products = np.trapezoid(model.eigenfunctions_[:, None] * model.eigenfunctions_[None], model.t_, axis=2)
+    products = trapezoid(model.eigenfunctions_[:, None] * model.eigenfunctions_[None], model.t_, axis=2)
     np.testing.assert_allclose(products, np.eye(3), atol=1e-10)
 
 

@@ -21,6 +21,7 @@ def run(monkeypatch):
     return importlib.import_module("run")
 
 
+@pytest.mark.long  # starts Pythons: 13 s at a load of 3, 19 to 40 s at 9
 def test_fits_from_memory_and_from_chunks(run, tmp_path, capsys):
     arguments = ["--sizes", "50", "--chunk-sizes", "12000", "--repeats", "1", "--peers", "--no-r", "--out"]
     result = run.main([*arguments, str(tmp_path)])

@@ -242,3 +242,12 @@ def test_as_a_module_and_without_traceback(tmp_path: Path) -> None:
     assert shown.returncode == 0 and all(name in shown.stdout for name in ("demo", "fit", "predict", "experiment"))
     failed = python("fit", "X.csv", "Y.csv")
     assert failed.returncode == 2 and failed.stderr == "Error: no such file: X.csv\n"
+
+
+def test_audit_prints_the_verdict_and_draws_it(tmp_path: Path) -> None:
+    result = run("audit", "--mechanism", "published", "--n", 35, "--draws", 2000, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("published: VIOLATION") and "claimed epsilon 0.6" in result.stdout
+    assert (tmp_path / "audit-published.png").stat().st_size > 10_000
+    assert "mechanism must be one of" in refused("audit", "--mechanism", "magic", "--out", tmp_path)
+    assert "draws" in refused("audit", "--mechanism", "published", "--draws", 3, "--out", tmp_path)

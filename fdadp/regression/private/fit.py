@@ -12,7 +12,8 @@ from fdadp._typing import ArrayLike
 from fdadp.curves import Curves
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis
-from fdadp.privacy import Budget, Cohort, OpenDPNoise, Privacy, SeededNoise
+from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
+from fdadp.privacy.noise import Noise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
 from fdadp.regression.private.moments_fit import fit_moments, plan_moments
 from fdadp.regression.private.plan import Plan, make_plan
@@ -52,16 +53,39 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     return max(n, LEAST_N), 0.99 - again
 
 
+def _grid(curves: Curves) -> str:
+    return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+
+
 def fit_private(
-    model: AdditiveFunctionOnFunction, x: Curves, y: Curves, groups: ArrayLike | None, privacy: Privacy
+    model: AdditiveFunctionOnFunction,
+    x: Curves,
+    y: Curves,
+    groups: ArrayLike | None,
+    privacy: Privacy,
+    *,
+    noise: Noise | None = None,
 ) -> None:
-    """Fit a model privately, in place. The first read of the curves comes after all validation."""
+    """Fit a model privately, in place. The first read of the curves comes after all validation.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+    x, y : Curves
+        From :func:`fdadp.regression.private.curves.private_curves`.
+    groups : array_like of shape (n,), optional
+        Person of each row.
+    privacy : Privacy
+    noise : Noise, optional
+        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    """
     prior = PublicPrior() if privacy.prior is None else privacy.prior
     if not isinstance(prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
     assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
-    budget = Budget(privacy.epsilon, privacy.delta) if privacy.budget is None else privacy.budget
-    noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
+    budget, share = privacy.budget_share()
+    if noise is None:
+        noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     cohort = Cohort(
         (x.values, y.values),
         persons=groups,
@@ -69,13 +93,21 @@ def fit_private(
         adjacency=privacy.stated_adjacency,
         n=privacy.n,
         noise=noise,
+        share=share,
+        dataset=privacy.dataset,
         mechanism=privacy.mechanism,
-        public={"bounds of X": privacy.bounds.x, "bounds of Y": privacy.bounds.y, "prior": prior.describe()},
+        public={
+            "bounds of X": privacy.bounds.x,
+            "bounds of Y": privacy.bounds.y,
+            "grid of X": _grid(x),
+            "grid of Y": _grid(y),
+            "prior": prior.describe(),
+        },
     )
     design = prior.design(x.grid, y.grid)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
-    privacy.check_hopeful(n)
+    privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure)
     planner = plan_moments if privacy.mechanism == "moments" else make_plan
     plan = planner(n, multiplier, design, pure=cohort.pure).scaled(left)

@@ -69,7 +69,7 @@ def preview(
     people = privacy.n if n is None else n
     if people is None or not 1 <= people < math.inf:
         raise InputError(f"n must be a number of persons to plan for, as none is declared, got {n!r}")
-    privacy.check_hopeful(people)
+    privacy.check_n(people)
     prior = PublicPrior() if privacy.prior is None else privacy.prior
     grids = [np.linspace(0, 1, g) if isinstance(g, int) else as_grid(g, np.size(g), k) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
