@@ -35,6 +35,9 @@ SMOOTH, ROUGH = ("S1", "S2", "S3"), ("A", "B")
 LEVELS = (0.85, 0.95)
 
 
+METHODS = ("dp-aff", "moments", "gradient descent", "functional mechanism", "AdaSSP", "output", "published")
+
+
 class Part(NamedTuple):
     """A table: cells, scenarios, ranges, methods and settings other than a declared n at δ = 1e-6."""
 
@@ -52,6 +55,7 @@ PARTS = {
     "pure": Part(FEWER, SMOOTH + ROUGH, ("ok",), pure=True),
     "add-remove": Part(FEWER, SMOOTH + ROUGH, ("ok",), adjacency="add-remove"),
     "replace": Part(FEWER, SMOOTH + ROUGH, ("ok",), adjacency="replace"),
+    "beside": Part(FEWER, SMOOTH, ("ok",), methods=METHODS, seeds=5),
     "large": Part(((100_000, 0.1), (100_000, 1.0)), SMOOTH, ("ok",), seeds=2),
 }
 
@@ -142,6 +146,7 @@ def noise_seed(task: Task) -> int:
 
 def fit(task: Task) -> dict[str, Any]:
     """Share of the explainable variance, errors and intervals of one fit on 2,000 fresh curves."""
+    import baselines
     import numpy as np
     from cohorts import GRID, WEIGHTS, bounds, cohort
 
@@ -150,22 +155,29 @@ def fit(task: Task) -> dict[str, Any]:
 
     part = PARTS[task.part]
     train, test = cohort(task.scenario, task.n, task.seed)
-    privacy = Privacy(
-        task.epsilon,
-        None if part.pure else DELTA,
-        bounds=bounds(task.scenario, task.width),
-        n=None if part.adjacency == "add-remove" else task.n,
-        adjacency=part.adjacency,
-        mechanism=task.method,
-        random_state=noise_seed(task),
-    )
+    delta = None if part.pure else DELTA
+    public = bounds(task.scenario, task.width)
+    limits = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
         start = time.perf_counter()
-        model = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(train.X, train.Y, GRID, GRID)
+        if task.method in baselines.METHODS:
+            predict = baselines.fit(task.method, train.X, train.Y, public, task.epsilon, delta, noise_seed(task))
+            predicted = predict(test.X)
+        else:
+            privacy = Privacy(
+                task.epsilon,
+                None if task.method == "published" else delta,
+                bounds=public,
+                n=None if part.adjacency == "add-remove" or task.method == "published" else task.n,
+                adjacency=None if task.method == "published" else part.adjacency,
+                mechanism=task.method,
+                random_state=noise_seed(task),
+            )
+            model = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(train.X, train.Y, GRID, GRID)
+            predicted = model.predict(test.X)
+            limits = [model.predict_interval(test.X, level) for level in LEVELS]
         seconds = time.perf_counter() - start
-        predicted = model.predict(test.X)
-        limits = [model.predict_interval(test.X, level) for level in LEVELS]
     loss = (((predicted - test.f) ** 2) @ WEIGHTS).mean()
     explainable = (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean()
     inside = [float((np.abs(test.Y - (low + high) / 2) <= (high - low) / 2).mean()) for low, high in limits]
@@ -173,9 +185,9 @@ def fit(task: Task) -> dict[str, Any]:
         **task._asdict(),
         "share": float(1 - loss / explainable),
         "rmspe": float(np.sqrt((((predicted - test.Y) ** 2) @ WEIGHTS).mean())),
-        "coverage_85": inside[0],
-        "coverage_95": inside[1],
-        "width_95": float((limits[1][1] - limits[1][0]).mean()),
+        "coverage_85": inside[0] if limits else None,
+        "coverage_95": inside[1] if limits else None,
+        "width_95": float((limits[1][1] - limits[1][0]).mean()) if limits else None,
         "seconds": seconds,
     }
 

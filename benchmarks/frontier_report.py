@@ -21,7 +21,8 @@ def summarise(fits: list[dict[str, Any]], part: str, expected: dict[str, Any]) -
     for (method, n, epsilon, width, scenario), members in cells.items():
         row: dict[str, Any] = {"method": method, "n": n, "epsilon": epsilon, "width": width, "scenario": scenario}
         for name in ("share", "rmspe", "coverage_85", "coverage_95", "width_95", "seconds"):
-            row[name] = mean(one[name] for one in members)
+            known = [one[name] for one in members if one[name] is not None]
+            row[name] = mean(known) if known else None
         row["share_sd"] = stdev(one["share"] for one in members) if len(members) > 1 else 0.0
         row["worst"] = min(one["share"] for one in members)
         row["expected"] = (
@@ -67,8 +68,9 @@ def markdown(part: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> st
     for row in rows:
         recorded = f" ({row['expected'][0]:.2f})" if row["expected"] else ""
         mark = " **miss**" if row["misses"] else ""
-        covered = f"{100 * row['coverage_85']:.0f}/{100 * row['coverage_95']:.0f}"
-        cell = f"{row['share']:.3f}{recorded} {covered}{mark}"
+        covered = "" if row["width_95"] is None else f" {100 * row['coverage_85']:.0f}/{100 * row['coverage_95']:.0f}"
+        share = f"{row['share']:.3f}" if row["share"] > -10 else f"{row['share']:.0f}"
+        cell = f"{share}{recorded}{covered}{mark}"
         grouped.setdefault((row["n"], row["epsilon"], row["width"], row["method"]), {})[row["scenario"]] = cell
     for (n, epsilon, width, method), cells in grouped.items():
         head = [f"{n:,}, {epsilon:g}", width, *([method] if several else [])]

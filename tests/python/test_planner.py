@@ -15,6 +15,7 @@ from fdadp.cli import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
+from fdadp.privacy import Budget
 from fdadp.regression.private.preview import plan_rows
 
 BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
@@ -37,6 +38,13 @@ def test_the_previewed_plan_is_that_of_the_fit(delta):
     assert before.shares == pytest.approx(after.shares, rel=1e-6)
     np.testing.assert_allclose(before.weights, after.weights, rtol=1e-6)
     assert str(before) == str(after)
+
+
+def test_a_share_of_a_common_budget_is_planned_as_the_fit_takes_it():
+    X, Y, _ = curves(1, 300)
+    privacy = Privacy(1.0, 1e-6, bounds=BOUNDS, n=300, random_state=1, budget=Budget(3.0, 1e-6))
+    model = AdditiveFunctionOnFunction(privacy=privacy)
+    assert str(model.plan()) == str(model.fit(X, Y).plan_)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])

@@ -73,7 +73,7 @@ def preview(
     prior = PublicPrior() if privacy.prior is None else privacy.prior
     grids = [np.linspace(0, 1, g) if isinstance(g, int) else as_grid(g, np.size(g), k) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
-    amount = Budget(privacy.epsilon, privacy.delta).total if privacy.budget is None else privacy.budget.total
+    amount = Budget(privacy.epsilon, privacy.delta).total  # also where the budget is shared: what this fit costs
     noise = (math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)) * (
         2 if privacy.stated_adjacency == "replace" else 1
     )
