@@ -17,14 +17,11 @@ import numpy as np
 from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.regression.private.bayes import Measurement, calibrate, combine, posterior, secant_update
-from fdadp.regression.private.plan import Plan
+from fdadp.regression.private.plan import RESIDUAL_RANGE, Plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Rows
 
 __all__ = ["PrivateFit", "finish", "fit_dp_aff", "locate", "mean_response"]
-
-RESIDUAL_RANGE = 4.0
-"""The size of residuals is looked for within this factor of the guess."""
 
 
 @dataclass(frozen=True)

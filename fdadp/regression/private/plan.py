@@ -12,6 +12,9 @@ from fdadp.regression.private.prior import WhiteDesign
 
 __all__ = ["Plan", "make_plan", "water_fill"]
 
+RESIDUAL_RANGE = 4.0
+"""The size of residuals is looked for within this factor of the guess."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -153,7 +156,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     clarity = float(np.clip(-math.log10(max(difficulty, 1e-9)), 0, 3)) / 3
     clear = float(np.clip((clarity - 0.4) / 0.6, 0, 1))
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
-    shares["residual scale"] = share(math.log(4.0), 0.08, 0.03, math.inf)
+    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), 0.08, 0.03, math.inf)
     shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
     shares["calibration"] = 0.06 if pure else max(0.01, min(0.06, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
