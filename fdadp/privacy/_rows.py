@@ -21,6 +21,7 @@ __all__ = [
     "add_persons",
     "add_rows",
     "finish_persons",
+    "quantise_rows",
     "rowwise_matmul",
     "rowwise_norm",
     "weighted_outer",
@@ -88,6 +89,18 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
         if quantise(values[i], clip, limit, norm, q):
             for j in range(q.size):
                 total[j] += np.int64(q[j])
+
+
+@njit(cache=True, nogil=True)
+def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # type: ignore[no-untyped-def]
+    """Lattice values of pairs (f_i, r_i), each within limit · weight in L2; a pair of which one is unusable is zero."""
+    for i in range(m):
+        bound = limit * weights[i]
+        if not (
+            bound > 0 and quantise(f[i], clip_f, bound, 2, out_f[i]) and quantise(r[i], clip_r, bound, 2, out_r[i])
+        ):
+            out_f[i] = 0.0
+            out_r[i] = 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -11,7 +11,8 @@ privacy map at this sensitivity was checked before the first row was read.
 happens, and what happens does not depend on private values: rows that cannot be evaluated contribute zero. (One
 exception: a source of chunks that fails while it is read, for then no sum with a bounded sensitivity is left.)
 
-Objective perturbation for the learners (``perturbed_minimum``) will have its place here.
+One release is no sum: ``perturbed_minimum`` solves a regularised problem on the rows, for the mechanisms that perturb
+a minimiser or its objective. What it relies on instead is proved in ``_minima``.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ from fdadp._typing import FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import RowFunction, Rows, evaluate, probe, silence
+from fdadp.privacy._minima import GRADIENT_ERROR, gaussian_multiplier, least_squares, logistic
 from fdadp.privacy._rows import L1, L2, LINF
 from fdadp.privacy._statement import UNITS, statement
 from fdadp.privacy._sums import Contributions, count_persons, exact_sum, outer_contributions
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.accounting import epsilon_from
+from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.noise import Noise, OpenDPNoise, Sampler
@@ -192,7 +194,7 @@ class Cohort:
     def ledger(self) -> Ledger:
         """What was released, under which assumptions, and what it protects; depends on no private value."""
         budget = self.budget
-        used = math.fsum(r.rho or r.epsilon or 0.0 for r in self.__releases)
+        used = math.fsum(self.amount if r.delta else r.rho or r.epsilon or 0.0 for r in self.__releases)
         details = {
             "budget": f"epsilon {budget.epsilon:g}" + ("" if budget.delta is None else f", delta {budget.delta:g}"),
             "accounting": budget.measure,
@@ -440,6 +442,195 @@ class Cohort:
         noisy, _ = self.__release("select", k, 1.0, share, name, LINF, 24, contributions, "mean")
         return int(noisy[0])
 
+    def perturbed_minimum(
+        self,
+        f: RowFunction,
+        *,
+        loss: str,
+        perturb: str = "output",
+        ridge: float,
+        share: float,
+        name: str,
+        clip: float = 1.0,
+        target_clip: float | None = None,
+        radius: float | None = None,
+    ) -> Noisy:
+        """Release a minimiser of ``Σ over persons of loss + (ridge/2) |θ|²`` with noise on it, or in its objective.
+
+        Parameters
+        ----------
+        f : callable
+            Row-local; gives the pair (features (m, D), targets (m, K)). Columns of the targets are K problems on the
+            same features. All coordinates are regularised: a constant feature is a column like any other.
+        loss : {"squared", "logistic"}
+            ``½ |θ'f - r|²`` with |f| <= clip, |r| <= target_clip, over |θ|_F <= radius; or
+            ``Σ_k log(1 + exp(-t_k z'w_k))`` with |z| <= 1 and the signs of the targets as labels (0: left out).
+        perturb : {"output", "objective"}
+            Noise on the minimiser (any loss), or a random linear term in the objective (logistic only). The latter is
+            accounted for in (ε, δ) by itself, so with a δ it takes a whole budget, and every row must be a person.
+        ridge : float
+            Λ above 0: public, of the **sum** of losses.
+        share, name
+            As in :meth:`sum`.
+        clip, target_clip, radius : float
+            Public or released; ``target_clip`` and ``radius`` for the squared loss only.
+
+        Returns
+        -------
+        Noisy
+            ``value`` (D, K). ``sd``: of the noise on each entry; with "objective" of each entry of the linear term.
+
+        Raises
+        ------
+        PrivacyError
+            From public validation: nothing was read or spent.
+
+        Notes
+        -----
+        *Output.* Sensitivity in L2: clip (radius · clip + target_clip)/Λ (squared), √K/Λ (logistic), twice that
+        where a person is replaced; times √(DK) in L1. Rounding of the solution and of its lattice is added to it.
+
+        *Objective.* ε, δ are 99 % for the linear term b (see :func:`fdadp.privacy._minima.gaussian_multiplier`; pure:
+        |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
+        computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
+        from it by at most a public bound. Replace: two steps of adding or removing for (ε, δ), |b| doubled for pure ε.
+        """
+        shapes = self.__probe(f, name, 2)
+        D, K = (math.prod(shape) for shape in shapes)
+        if loss not in ("squared", "logistic") or perturb not in ("output", "objective"):
+            raise PrivacyError(
+                f"{name}: loss must be 'squared' or 'logistic' and perturb 'output' or 'objective', got {loss!r}, "
+                f"{perturb!r}"
+            )
+        squared = loss == "squared"
+        if squared and perturb == "objective":
+            raise PrivacyError(f"{name}: perturb must be 'output' with the squared loss, got 'objective'")
+        wanted = {"ridge": ridge, "clip": clip} | ({"target_clip": target_clip, "radius": radius} if squared else {})
+        for key, number in wanted.items():
+            if not isinstance(number, (int, float, np.number)) or not 1e-100 < number < 1e100:
+                raise PrivacyError(f"{name}: {key} must be a finite number above 0, got {number!r}")
+        if not squared and (clip != 1 or target_clip is not None or radius is not None):
+            raise PrivacyError(f"{name}: the logistic loss takes features in the unit ball: clip 1, no other bounds")
+        if squared and ridge > 1e9 * clip**2:
+            raise PrivacyError(f"{name}: ridge must be at most 1e9 clip^2, got {ridge:g}")
+        if perturb == "objective":
+            return self.__objective(f, shapes, float(ridge), share, name)
+        both = 2.0 if self.adjacency == "replace" else 1.0
+        if squared:
+            assert target_clip is not None and radius is not None
+            bound = clip * (radius * clip + target_clip) / ridge
+
+            def solve() -> FloatArray:
+                return least_squares(
+                    self.__vault, f, shapes, clip=clip, target_clip=target_clip, ridge=ridge, radius=radius
+                )
+        else:
+            bound = math.sqrt(K) / ridge
+
+            def solve() -> FloatArray:
+                return logistic(self.__vault, f, shapes, ridge=ridge, linear=np.zeros((D, K)))
+
+        # 0.1 % more than a person's influence for rounding in the solution (_minima), and a lattice step for its own.
+        slack = both * 1.001 + (0 if squared else 2 * GRADIENT_ERROR)
+        value, sampler, step = self.__noisy_point(solve, D * K, bound, slack, share, name)
+        self.__record(sampler, step, share, name, clip=float(clip))
+        return Noisy(value.reshape(D, K), sampler.sd * step)
+
+    def __noisy_point(
+        self, solve: Callable[[], FloatArray], size: int, unit: float, slack: float, share: float, name: str
+    ) -> tuple[FloatArray, Sampler, float]:
+        """Noise on a point that neighbouring data move by at most unit · slack in L2; charges the share."""
+        amount = self.__account.check(share)
+        step = unit * 2.0**-24
+        sensitivity = math.ceil(slack * 2.0**24) + math.ceil(math.sqrt(size))
+        kind = "gaussian"
+        if self.pure:
+            kind, sensitivity = "laplace", math.ceil(sensitivity * math.sqrt(size))
+        sampler = self.__noise.prepare(kind, size, float(sensitivity), amount)
+        self.__account.spend(share)
+        noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
+        return noisy * step, sampler, step
+
+    def __objective(
+        self, f: RowFunction, shapes: list[tuple[int, ...]], ridge: float, share: float, name: str
+    ) -> Noisy:
+        """Objective perturbation of K logistic problems; see :meth:`perturbed_minimum`."""
+        D, K = (math.prod(shape) for shape in shapes)
+        if self.__vault.grouped:
+            raise PrivacyError(
+                f"{name}: perturb must be 'output' where a person may have several rows: the proof for 'objective' "
+                "needs one row a person"
+            )
+        amount = self.__account.check(share)
+        delta = self.budget.delta
+        replace = self.adjacency == "replace"
+        if delta is None:
+            epsilon = 0.99 * amount / K - math.log1p(1 / (4 * ridge))
+            if epsilon <= 0:
+                raise PrivacyError(
+                    f"{name}: ridge must be above {1 / (4 * math.expm1(0.99 * amount / K)):.3g} at this share of "
+                    f"epsilon, got {ridge:g}"
+                )
+            kind, cost, extra = "spherical", epsilon, 0.01 * amount
+        else:
+            if self.__account.used or not math.isclose(self.amount, self.budget.total) or not math.isclose(share, 1):
+                raise PrivacyError(
+                    f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: objective "
+                    "perturbation is accounted for in (epsilon, delta) by itself"
+                )
+            whole = self.budget.epsilon
+            of_term, of_delta = 0.99 * whole, 0.99 * delta
+            if replace:  # two neighbouring steps
+                of_term, of_delta = of_term / 2, of_delta / (1 + math.exp(of_term / 2))
+            multiplier = gaussian_multiplier(of_term, of_delta, ridge, K)
+            kind, cost, extra = "gaussian", multiplier**2 / 2, rho_from(0.01 * whole, 0.01 * delta)
+        both = 2.0 if replace and self.pure else 1.0
+        lattice = 2.0**-40
+        linear = [self.__noise.prepare(kind, D, both / lattice, cost) for _ in range(K)]
+        # The point computed is at most this far from the exact minimiser for the real b, in each problem.
+        away = (GRADIENT_ERROR + lattice * math.sqrt(D)) / ridge
+        step = away * 2.0**-12
+        size = D * K
+        sensitivity = math.ceil(2 * math.sqrt(K) * 2.0**12) + math.ceil(math.sqrt(size))
+        point = self.__noise.prepare(
+            "laplace" if self.pure else "gaussian",
+            size,
+            float(math.ceil(sensitivity * math.sqrt(size)) if self.pure else sensitivity),
+            extra,
+        )
+        self.__account.spend(share)
+        b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
+        w = logistic(self.__vault, f, shapes, ridge=ridge, linear=b)
+        noisy = point(_to_lattice(w, step)) * step
+        self.__record(linear[0], lattice, share, name, clip=1.0, objective=True)
+        return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
+
+    def __record(
+        self, sampler: Sampler, step: float, share: float, name: str, *, clip: float, objective: bool = False
+    ) -> None:
+        whole = objective and not self.pure
+        spent = self.__account.amount * share if objective else sampler.spent
+        kind = _NOISE_NAMES[sampler.kind] + (" in the objective" if objective else " on the minimiser")
+        self.__releases.append(
+            Release(
+                name=name,
+                size=sampler.size,
+                noise=f"{kind}, {self.__noise.description}",
+                scale=sampler.scale * step,
+                sensitivity=sampler.sensitivity * step,
+                epsilon=self.budget.epsilon if whole else spent if self.pure else None,
+                rho=None if self.pure or whole else spent,
+                share=float(share),
+                sd=sampler.sd * step,
+                clip=clip,
+                norm="L1" if sampler.kind == "laplace" else "L2",
+                adjacency=self.adjacency,
+                unit=self.unit,
+                secure=self.secure,
+                delta=self.budget.delta if whole else None,
+            )
+        )
+
     def derive(self, f: RowFunction, *, name: str = "derived rows") -> Cohort:
         """Give a cohort whose rows are f(row), of the same persons, on the same account and ledger.
 
@@ -578,11 +769,18 @@ class Cohort:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
 
 
+def _to_lattice(point: FloatArray, step: float) -> IntArray:
+    """Nearest multiples of a step, as integers; what is out of reach of int64 is cut off, which moves nothing apart."""
+    with silence():
+        return np.rint(np.clip(np.nan_to_num(point.ravel() / step), -(2.0**61), 2.0**61)).astype(np.int64)
+
+
 _NOISE_NAMES = {
     "gaussian": "Gaussian",
     "laplace": "Laplace",
     "gumbel": "Gumbel (largest)",
     "exponential": "exponential (permute-and-flip)",
+    "spherical": "spherical Laplace",
 }
 
 

@@ -46,6 +46,8 @@ class Release:
         Whether the noise may be used for a release.
     lattice_bits : int or None
         Contributions were truncated to multiples of clip · 2^-bits.
+    delta : float or None
+        The δ of a release that is accounted for in (ε, δ) by itself: it takes a whole budget.
     """
 
     name: str
@@ -63,12 +65,15 @@ class Release:
     unit: str = ""
     secure: bool = False
     lattice_bits: int | None = None
+    delta: float | None = None
 
     @property
     def cost(self) -> str:
         """The privacy cost in words."""
         if self.rho is not None:
             return f"rho {self.rho:.4g}"
+        if self.delta is not None:
+            return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
         return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
 
 

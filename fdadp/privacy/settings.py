@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
-AVAILABLE = ("dp-aff", "moments", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
 SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
@@ -73,9 +72,10 @@ class Privacy:
     mechanism : {"dp-aff", "moments", "output", "published"}
         ``"dp-aff"``: residual gradients on publicly whitened features, private end to end; (ε, δ) with `delta`, else
         pure ε. ``"moments"``: one noisy second moment of features and responses, a statistic for any number of
-        models (``moments_``), from which this one is computed; explains less. ``"published"``: Laplace noise on the
+        models (``moments_``), from which this one is computed; explains less. ``"output"``: the ridge solution with
+        noise on its coefficients for the worst case; simple, and seldom of use. ``"published"``: Laplace noise on the
         coefficients, with the eigenbasis, mean and smoothing parameters taken from the data without noise; it is
-        **not** differentially private. ``"output"`` is planned.
+        **not** differentially private.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -139,14 +139,8 @@ class Privacy:
         Raises
         ------
         PrivacyError
-            A mechanism that is not available yet, missing bounds, an adjacency that does not fit a declared n, δ of
-            1/n or more, or a hopeless n ε.
+            Missing bounds, an adjacency that does not fit a declared n, δ of 1/n or more, or a hopeless n ε.
         """
-        if self.mechanism not in AVAILABLE:
-            raise PrivacyError(
-                f"mechanism must be one of {', '.join(AVAILABLE)} in this version, got {self.mechanism!r}, "
-                "which is planned and not built yet; no data were read and nothing was spent"
-            )
         if self.mechanism == "published":
             return
         for name in ("x", "y"):

@@ -109,7 +109,6 @@ BAD_SETTINGS = {
     "hopeless, replace": ({"epsilon": 1.2, "adjacency": "replace"}, "at least 100"),
     "no n": ({"n": None, "adjacency": "zero-out"}, "n must be declared"),
     "n with add-remove": ({"adjacency": "add-remove"}, "n must be left out"),
-    "other mechanism": ({"mechanism": "output"}, "not built yet"),
     "prior": ({"prior": "mine"}, "prior must be a PublicPrior"),
 }
 

@@ -15,8 +15,10 @@ from fdadp.fpca import Eigenbasis
 from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
 from fdadp.privacy.noise import Noise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
-from fdadp.regression.private.moments_fit import fit_moments, plan_moments
-from fdadp.regression.private.plan import Plan, make_plan
+from fdadp.regression.private.moments_fit import fit_moments
+from fdadp.regression.private.output_fit import fit_output
+from fdadp.regression.private.plan import Plan
+from fdadp.regression.private.preview import PLANNERS
 from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
 from fdadp.regression.private.rows import Rows
 from fdadp.tensor import Margin
@@ -109,14 +111,14 @@ def fit_private(
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure)
-    planner = plan_moments if privacy.mechanism == "moments" else make_plan
-    plan = planner(n, multiplier, design, pure=cohort.pure).scaled(left)
+    plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
     model.moments_ = None
     with one_blas_thread():
         if privacy.mechanism == "moments":
             fitted, model.moments_ = fit_moments(cohort, plan, design, rows)
         else:
-            fitted = fit_dp_aff(cohort, plan, design, rows)
+            fit = fit_output if privacy.mechanism == "output" else fit_dp_aff
+            fitted = fit(cohort, plan, design, rows)
         _keep(model, fitted, design, rows, plan)
     model.ledger_ = cohort.ledger
     model.privacy_ = privacy

@@ -40,6 +40,8 @@ class Plan:
         Norm beyond which a person's features are down-weighted, the constant left out.
     clarity : float
         From 0 (all noise) to 1 (little).
+    ridge : float or None
+        Ridge penalty over n, of ``mechanism="output"``.
     """
 
     n: float
@@ -51,6 +53,7 @@ class Plan:
     clip_factor: float
     feature_clip: float
     clarity: float
+    ridge: float | None = None
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""

@@ -14,10 +14,14 @@ from fdadp.errors import InputError
 from fdadp.privacy import Privacy
 from fdadp.privacy.budget import Budget
 from fdadp.regression.private.moments_fit import plan_moments
+from fdadp.regression.private.output_fit import plan_output
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import PublicPrior
 
-__all__ = ["Row", "expected_left", "plan_html", "plan_rows", "plan_text", "preview"]
+__all__ = ["PLANNERS", "Row", "expected_left", "plan_html", "plan_rows", "plan_text", "preview"]
+
+PLANNERS = {"dp-aff": make_plan, "moments": plan_moments, "output": plan_output}
+"""How the budget of each mechanism is shared out."""
 
 ORDER = (
     ("x rms", "root mean square of X"),
@@ -28,6 +32,7 @@ ORDER = (
     ("gradient scale", "scale of gradient"),
     ("gradient", "gradient"),
     ("moments", "second moment"),
+    ("output", "coefficients"),
     ("residual scale", "scale of residuals"),
     ("residual", "covariance of residuals"),
     ("calibration", "calibration of intervals"),
@@ -79,7 +84,7 @@ def preview(
     )
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
-    planner = plan_moments if privacy.mechanism == "moments" else make_plan
+    planner = PLANNERS[privacy.mechanism]
     return planner(float(people), multiplier, prior.design(*grids), pure=pure).scaled(left), left
 
 

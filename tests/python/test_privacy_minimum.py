@@ -1,0 +1,317 @@
+"""Perturbed minimisers: solved exactly, moved by a person as little as is claimed, noisy enough for their ε and δ."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import trapezoid
+from scipy.special import expit
+from scipy.stats import gamma, kstest, norm
+from sklearn.linear_model import LogisticRegression
+
+from fdadp.errors import PrivacyError
+from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
+from fdadp.privacy._minima import GRADIENT_ERROR, _hockey_stick, gaussian_multiplier, least_squares, logistic
+from fdadp.privacy._vault import Vault
+
+
+def pair(rows):
+    return rows
+
+
+def shapes(z, t):
+    return [z.shape[1:], t.shape[1:]]
+
+
+def ridge_solution(z, t, persons=None, **kwargs):
+    return least_squares(Vault((z, t), persons), pair, shapes(z, t), **kwargs)
+
+
+def some_rows(rng, n=30, D=3, K=2):
+    z, t = rng.standard_normal((n, D)), rng.standard_normal((n, K))
+    z[0], z[1, 0], t[2], t[3, 0], z[4] = 1e30, np.nan, -1e30, np.inf, 0.0
+    return z, t
+
+
+# ------------------------------------------------------------------ least squares
+
+
+def test_ridge_solution_is_that_of_the_normal_equations():
+    rng = np.random.default_rng(0)
+    z, t = rng.uniform(-1, 1, (2000, 4)) / 2, rng.uniform(-1, 1, (2000, 3)) / 2
+    got = ridge_solution(z, t, clip=1.0, target_clip=1.0, ridge=5.0, radius=100.0)
+    np.testing.assert_allclose(got, np.linalg.solve(z.T @ z + 5 * np.eye(4), z.T @ t), atol=1e-5)
+
+
+def test_in_the_ball_it_satisfies_the_optimality_conditions():
+    rng = np.random.default_rng(1)
+    z, t = rng.uniform(-0.5, 0.5, (500, 4)), rng.uniform(-0.5, 0.5, (500, 3))
+    free = ridge_solution(z, t, clip=1.0, target_clip=1.0, ridge=5.0, radius=100.0)
+    radius = 0.5 * np.linalg.norm(free)
+    got = ridge_solution(z, t, clip=1.0, target_clip=1.0, ridge=5.0, radius=radius)
+    assert np.linalg.norm(got) == pytest.approx(radius, rel=1e-9)
+    gradient = z.T @ (z @ got - t) + 5 * got
+    multiplier = -(gradient * got).sum() / radius**2
+    assert multiplier > 0
+    np.testing.assert_allclose(gradient, -multiplier * got, atol=1e-3)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.01, 0.3, 5.0]),
+    st.sampled_from([0.05, 1.0, 50.0]),
+    st.sampled_from([1, 4]),
+)
+def test_a_person_moves_the_ridge_solution_by_less_than_claimed(seed, ridge, radius, rows_each):
+    rng = np.random.default_rng(seed)
+    z, t = some_rows(rng)
+    z[5:] *= rng.uniform(0.1, 10)
+    clip, target_clip = 1.3, 0.7
+    persons = np.arange(30) // rows_each if rows_each > 1 else None
+    options = {"clip": clip, "target_clip": target_clip, "ridge": ridge, "radius": radius}
+    full = ridge_solution(z, t, persons, **options)
+    bound = clip * (radius * clip + target_clip) / ridge
+    for person in range(0, 30 // rows_each, 3):
+        keep = np.arange(30) // rows_each != person
+        without = ridge_solution(z[keep], t[keep], None if persons is None else persons[keep], **options)
+        assert np.linalg.norm(full - without) <= bound * 1.0005
+        assert np.linalg.norm(without) <= radius * (1 + 1e-9)
+
+
+def test_the_bound_is_not_much_too_large():
+    """One person alone against none: a good part of the claimed influence is really had."""
+    z, t = np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]])
+    moved = abs(ridge_solution(z, t, clip=1.0, target_clip=1.0, ridge=100.0, radius=0.1).item())
+    assert moved > 0.8 * (0.1 + 1) / 100
+
+
+def test_order_and_chunks_change_nothing():
+    rng = np.random.default_rng(2)
+    z, t = some_rows(rng, n=1500)
+    order = rng.permutation(1500)
+    options = {"clip": 1.0, "target_clip": 1.0, "ridge": 1.0, "radius": 1.0}
+    one = ridge_solution(z, t, **options)
+    np.testing.assert_array_equal(one, ridge_solution(z[order], t[order], **options))
+    chunks = [(z[a : a + 170], t[a : a + 170]) for a in range(0, 1500, 170)]
+    np.testing.assert_array_equal(one, least_squares(Vault(chunks), pair, shapes(z, t), **options))
+
+
+# ------------------------------------------------------------------ logistic
+
+
+def labels(rng, z):
+    return np.where(rng.random((len(z), 1)) < expit(3 * z[:, :1]), 1.0, -1.0)
+
+
+def minimiser(z, t, ridge, linear=None, persons=None):
+    linear = np.zeros((z.shape[1], t.shape[1])) if linear is None else linear
+    return logistic(Vault((z, t), persons), pair, shapes(z, t), ridge=ridge, linear=linear)
+
+
+def test_logistic_minimiser_is_that_of_scikit_learn():
+    rng = np.random.default_rng(3)
+    z = rng.uniform(-0.5, 0.5, (1200, 3))
+    t = labels(rng, z)
+    reference = LogisticRegression(C=1 / 0.7, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(z, t[:, 0])
+    np.testing.assert_allclose(minimiser(z, t, 0.7)[:, 0], reference.coef_[0], atol=1e-5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.3, 10.0]), st.sampled_from([0.0, 1.0, 1e4]))
+def test_logistic_gets_to_a_zero_gradient_and_a_person_moves_it_little(seed, ridge, size):
+    rng = np.random.default_rng(seed)
+    z, _ = some_rows(rng, D=4)
+    t = rng.choice([-1.0, 0.0, 1.0], (30, 2))
+    linear = size * rng.standard_normal((4, 2))
+    w = minimiser(z, t, ridge, linear)
+    with np.errstate(all="ignore"):
+        usable = np.isfinite((z**2).sum(axis=1))
+    unit = (
+        np.where(usable[:, None], z, 0)
+        / np.maximum(1, np.linalg.norm(np.where(usable[:, None], z, 0), axis=1))[:, None]
+    )
+    gradient = unit.T @ (-t * expit(-t * (unit @ w))) + ridge * w + linear
+    assert np.linalg.norm(gradient, axis=0).max() <= GRADIENT_ERROR + 1e-11 * (size + 30)
+    for i in range(0, 30, 5):
+        without = minimiser(np.delete(z, i, axis=0), np.delete(t, i, axis=0), ridge, linear)
+        assert (np.linalg.norm(w - without, axis=0) <= (1 + 2 * GRADIENT_ERROR) / ridge).all()
+
+
+def test_rows_of_one_person_share_its_weight():
+    rng = np.random.default_rng(4)
+    z = rng.uniform(-0.5, 0.5, (40, 2))
+    t = labels(rng, z)
+    np.testing.assert_allclose(
+        minimiser(np.repeat(z, 3, axis=0), np.repeat(t, 3, axis=0), 0.5, persons=np.repeat(np.arange(40), 3)),
+        minimiser(z, t, 0.5),
+        atol=1e-6,
+    )
+
+
+# ------------------------------------------------------------------ objective perturbation
+
+
+def exact_delta(epsilon, mu, ridge, z, t, new):
+    """δ(ε), both directions, of one more person: in one dimension the density follows by a change of variables."""
+
+    def density(w, z, t):
+        margins = z[:, None] * w
+        slope = (-t[:, None] * z[:, None] * expit(-t[:, None] * margins)).sum(axis=0) + ridge * w
+        curvature = (z[:, None] ** 2 * expit(margins) * expit(-margins)).sum(axis=0) + ridge
+        return norm.pdf(slope, scale=1 / mu) * curvature
+
+    reach = (12 / mu + len(z) + 1) / ridge
+    w = np.linspace(-reach, reach, 40_001)
+    one, two = density(w, z, t), density(w, np.append(z, new), np.append(t, 1.0))
+    assert trapezoid(one, w) == pytest.approx(1, rel=1e-6)
+    return max(trapezoid(np.maximum(p - math.exp(epsilon) * q, 0.0), w) for p, q in ((one, two), (two, one)))
+
+
+@pytest.mark.parametrize("ridge", [0.3, 1.0, 20.0])
+@pytest.mark.parametrize("others", [0, 3, 40])
+@pytest.mark.parametrize("new", [1.0, -1.0, 0.5])
+def test_exact_delta_of_objective_perturbation_in_one_dimension(ridge, others, new):
+    mu = gaussian_multiplier(1.2, 1e-3, ridge)
+    rng = np.random.default_rng(others)
+    z, t = rng.uniform(-1, 1, others), rng.choice([-1.0, 1.0], others)
+    assert exact_delta(1.2, mu, ridge, z, t, new) <= 1e-3 * 1.001
+
+
+def test_that_delta_is_nearly_reached_by_a_person_who_contradicts_all_others():
+    mu = gaussian_multiplier(0.5, 1e-3, 2.0)
+    found = exact_delta(0.5, mu, 2.0, np.ones(200), -np.ones(200), 1.0)
+    assert 1e-4 < found <= 1e-3
+    # And with a tenth less noise it would be too much: so the test above can fail.
+    assert exact_delta(0.5, 2 * mu, 2.0, np.ones(200), -np.ones(200), 1.0) > 1e-3
+
+
+@pytest.mark.parametrize("ridge", [0.5, 4.0])
+def test_exact_epsilon_of_pure_objective_perturbation_in_one_dimension(ridge):
+    epsilon = 1.0
+    rate = epsilon - math.log1p(1 / (4 * ridge))
+    w = np.linspace(-30, 30, 20_001)
+
+    def log_density(z):
+        slope = sum(-x * expit(-x * w) for x in z) + ridge * w
+        return -rate * abs(slope) + np.log(sum(x * x * expit(x * w) * expit(-x * w) for x in z) + ridge)
+
+    for z in ([], [0.3, -0.9], [1.0] * 10):
+        ratio = log_density(z) - log_density([*z, 1.0])
+        assert np.abs(ratio).max() <= epsilon * (1 + 1e-9)
+
+
+def test_several_problems_cost_what_their_joint_loss_says():
+    mu, ridge, problems = 0.4, 2.0, 4
+    jacobian = math.log1p(1 / (4 * ridge))
+    rng = np.random.default_rng(5)
+    loss = problems * (mu**2 / 2 + jacobian) + mu * np.maximum(rng.standard_normal((2_000_000, problems)), 0).sum(
+        axis=1
+    )
+    for epsilon in (1.0, 2.0):
+        sampled = np.maximum(-np.expm1(epsilon - loss), 0)
+        exact = _hockey_stick(epsilon, mu, jacobian, problems)
+        assert abs(exact - sampled.mean()) < 5 * sampled.std() / math.sqrt(len(loss)) + 2e-3 * exact
+    one = [_hockey_stick(epsilon, mu, jacobian, 1) for epsilon in (0.1, 0.25, 1.0)]
+    loss = mu**2 / 2 + jacobian + mu * np.maximum(rng.standard_normal(4_000_000), 0)
+    for epsilon, exact in zip((0.1, 0.25, 1.0), one, strict=True):
+        sampled = np.maximum(-np.expm1(epsilon - loss), 0)
+        assert abs(exact - sampled.mean()) < 5 * sampled.std() / 2000
+
+
+def test_spherical_noise_has_a_gamma_length_and_no_direction():
+    sampler = OpenDPNoise().prepare("spherical", 3, 2.0**40, 0.5)
+    draws = np.array([sampler(np.zeros(3, dtype=np.int64)) for _ in range(1500)]) / sampler.scale
+    length = np.linalg.norm(draws, axis=1)
+    assert kstest(length, gamma(3).cdf).pvalue > 1e-4
+    assert kstest(draws[:, 0] / length, lambda x: (x + 1) / 2).pvalue > 1e-4  # uniform in three dimensions
+    assert draws.std() == pytest.approx(sampler.sd / sampler.scale, rel=0.1)
+
+
+# ------------------------------------------------------------------ in the cohort
+
+
+def cohort(budget, n=400, persons=None, noise=None, adjacency=None):
+    rng = np.random.default_rng(6)
+    z = rng.uniform(-0.5, 0.5, (n, 3))
+    declared = None if adjacency == "add-remove" else n
+    noise = SeededNoise(0) if noise is None else noise
+    return Cohort((z, labels(rng, z)), persons=persons, budget=budget, n=declared, noise=noise, adjacency=adjacency)
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+@pytest.mark.parametrize("perturb", ["output", "objective"])
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
+def test_the_whole_budget_and_no_more_is_in_the_ledger(delta, perturb, adjacency):
+    budget = Budget(2.0, delta)
+    c = cohort(budget, noise=OpenDPNoise(), adjacency=adjacency)
+    value, sd = c.perturbed_minimum(pair, loss="logistic", perturb=perturb, ridge=10.0, share=1.0, name="w")
+    assert value.shape == (3, 1) and sd > 0
+    (release,) = c.releases
+    assert release.secure and c.ledger.for_release
+    if perturb == "objective":
+        assert (release.epsilon, release.delta) == (pytest.approx(2.0), delta)
+    else:
+        assert 0.999 * budget.total < (release.rho or release.epsilon) <= budget.total
+    assert budget.left == pytest.approx(0, abs=1e-9)
+    with pytest.raises(PrivacyError, match="share"):
+        c.sum(lambda rows: rows[0], clip=1.0, share=0.01, name="more")
+
+
+@pytest.mark.parametrize("perturb", ["output", "objective"])
+def test_noise_is_that_of_the_claim(perturb):
+    """The spread of many releases about the exact minimiser is the one that theory gives."""
+    draws = np.array(
+        [
+            cohort(Budget(1.0, 1e-6), noise=SeededNoise(i))
+            .perturbed_minimum(pair, loss="logistic", perturb=perturb, ridge=1e4, share=1.0, name="w")
+            .value[:, 0]
+            for i in range(150)
+        ]
+    )
+    c = cohort(Budget(1.0, 1e-6))
+    sd = c.perturbed_minimum(pair, loss="logistic", perturb=perturb, ridge=1e4, share=1.0, name="w").sd
+    wanted = sd if perturb == "output" else sd / 1e4  # a linear term moves the minimiser by b/Λ where Λ is large
+    assert draws.std(axis=0).mean() == pytest.approx(wanted, rel=0.15)
+
+
+GOOD = {"loss": "squared", "ridge": 1.0, "target_clip": 1.0, "radius": 1.0, "share": 1.0, "name": "w"}
+LOGISTIC = {"loss": "logistic", "ridge": 1.0, "share": 1.0, "name": "w"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (GOOD | {"loss": "hinge"}, "loss must be"),
+        (GOOD | {"perturb": "objective"}, "perturb must be 'output' with the squared loss"),
+        (GOOD | {"ridge": 0.0}, "ridge must be a finite number above 0"),
+        (GOOD | {"radius": None}, "radius must be"),
+        (GOOD | {"target_clip": math.nan}, "target_clip must be"),
+        (GOOD | {"ridge": 1e10}, "at most 1e9"),
+        (GOOD | {"share": 0.0}, "share must be"),
+        (LOGISTIC | {"clip": 2.0}, "unit ball"),
+        (LOGISTIC | {"perturb": "objective", "share": 0.5}, "share must be 1"),
+        (LOGISTIC | {"perturb": "objective", "ridge": 0.1}, "ridge must be at least"),
+    ],
+)
+def test_bad_arguments_spend_nothing(arguments, text):
+    budget = Budget(1.0, 1e-6)
+    c = cohort(budget)
+    with pytest.raises(PrivacyError, match=text):
+        c.perturbed_minimum(pair, **arguments)
+    assert (budget.spent, c.reads) == (0, 0)
+
+
+def test_objective_perturbation_wants_one_row_a_person_and_a_ridge_for_its_epsilon():
+    budget = Budget(1.0)
+    with pytest.raises(PrivacyError, match="one row a person"):
+        cohort(budget, persons=np.arange(400) // 2).perturbed_minimum(
+            pair, loss="logistic", perturb="objective", ridge=1.0, share=1.0, name="w"
+        )
+    with pytest.raises(PrivacyError, match="ridge must be above"):
+        cohort(budget).perturbed_minimum(pair, loss="logistic", perturb="objective", ridge=0.1, share=1.0, name="w")
+    assert budget.spent == 0

@@ -1,0 +1,95 @@
+"""``mechanism="output"``: spends what it says, moves by less than claimed, is correct and, as said, seldom useful."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp.privacy import Budget, Cohort, TapeNoise
+from fdadp.regression.private.fit import noise_multiplier
+from fdadp.regression.private.output_fit import _feature_clip, fit_output, plan_output
+from fdadp.regression.private.rows import Rows
+
+BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
+GRID = np.linspace(0, 1, 21)
+
+
+def curves(n, seed=0):
+    simulated = simulate_affr(1, n, seed, n_points=21)
+    return simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0], simulated.mean_function
+
+
+def fitted(n, X, Y, mechanism="output", delta=1e-6, **kwargs):
+    privacy = Privacy(1.0, delta, bounds=BOUNDS, n=n, mechanism=mechanism, random_state=1, **kwargs)
+    return AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, GRID, GRID)
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
+def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacency):
+    X, Y, _ = curves(400)
+    model = fitted(None if adjacency == "add-remove" else 400, X, Y, delta=delta, adjacency=adjacency)
+    releases = model.ledger_.releases
+    spent = sum(r.epsilon if delta is None else r.rho for r in releases)
+    total = Budget(1.0, delta).total
+    assert total * 0.98 < spent <= total
+    assert all(r.scale > 0 and r.clip > 0 for r in releases)
+    assert "coefficients" in [r.name for r in releases]
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_brute_force_sensitivity_with_nasty_people(pure):
+    """Leave out each person in turn; with the tape forced, nothing released moves by more than was declared."""
+    X, Y, _ = curves(40)
+    X[0], X[1, 3], X[2], Y[3], Y[4, 2], Y[5] = np.nan, np.inf, 1e30, -1e30, np.nan, 1e30
+    design = PublicPrior().design(GRID, GRID)
+
+    def run(keep, tape=None):
+        noise = TapeNoise() if tape is None else TapeNoise(tape=tape.entries)
+        budget = Budget(2.0, None if pure else 1e-3)
+        cohort = Cohort((X[keep], Y[keep]), budget=budget, n=40, noise=noise)
+        plan = plan_output(40.0, noise_multiplier(cohort.amount, "zero-out", pure=pure), design, pure=pure)
+        fit = fit_output(cohort, plan, design, Rows(design, BOUNDS.x, BOUNDS.y))
+        return noise, fit
+
+    first, fit = run(np.arange(40))
+    for person in range(12):
+        again, same = run(np.delete(np.arange(40), person), first)
+        np.testing.assert_array_equal(same.coefficients, fit.coefficients)
+        for one, two in zip(first.entries, again.entries, strict=True):
+            moves = [float(a) - float(b) for a, b in zip(one.exact, two.exact, strict=True)]
+            moved = np.abs(moves).sum() if pure else np.sqrt(np.square(moves).sum())
+            assert moved <= one.sensitivity * (1 + 1e-12)
+
+
+def test_features_have_the_norm_that_the_sensitivity_counts_on():
+    design = PublicPrior().design(GRID, GRID)
+    rows = Rows(design, BOUNDS.x, BOUNDS.y)
+    plan = plan_output(5000.0, 4.0, design, pure=False)
+    rows.begin_regression(plan)
+    X, Y, _ = curves(200)
+    norms = np.linalg.norm(rows.weighted_features(rows.derived((3 * X, Y))), axis=1)
+    assert norms.max() <= _feature_clip(plan.n_features) * (1 + 1e-12)
+    assert norms.max() > 0.99 * _feature_clip(plan.n_features)
+
+
+def test_it_learns_but_less_than_dp_aff_and_its_intervals_say_so():
+    n = 6000
+    X, Y, f = curves(n + 1000)
+    truth = f[n:]
+    explained = {}
+    for mechanism in ("output", "dp-aff"):
+        model = fitted(n, X[:n], Y[:n], mechanism)
+        loss = ((model.predict(X[n:]) - truth) ** 2).mean()
+        explained[mechanism] = 1 - loss / ((truth - truth.mean(axis=0)) ** 2).mean()
+        low, high = model.predict_interval(X[n:], 0.95)
+        assert 0.92 < ((Y[n:] >= low) & (high >= Y[n:])).mean() < 0.98
+    assert 0.6 < explained["output"] < explained["dp-aff"] - 0.1
+
+
+def test_the_plan_shows_the_release():
+    privacy = Privacy(1.0, 1e-6, bounds=BOUNDS, n=6000, mechanism="output")
+    plan = AdditiveFunctionOnFunction(privacy=privacy).plan()
+    assert "coefficients" in str(plan)
+    assert plan.ridge > 0
