@@ -85,14 +85,14 @@ def test_only_the_kernel_reads_private_rows(delta, adjacency):
 def test_reading_beside_the_kernel_shows(monkeypatch):
     from fdadp.regression.private import fit as module
 
-    right = module.make_plan
+    right = module.PLANNERS["dp-aff"]
     x = Guarded(X)
 
     def peeking(n, *args, **kwargs):
         float(np.asarray(x).max())
         return right(n, *args, **kwargs)
 
-    monkeypatch.setattr(module, "make_plan", peeking)
+    monkeypatch.setitem(module.PLANNERS, "dp-aff", peeking)
     with pytest.raises(AssertionError, match="reads private rows"):
         fit(setting(), x, Guarded(Y))
 
