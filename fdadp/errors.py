@@ -15,6 +15,7 @@ __all__ = [
     "MissingDataError",
     "NotPrivateWarning",
     "PrivacyError",
+    "PublicParameterMissing",
 ]
 
 
@@ -36,6 +37,10 @@ class FileFormatError(FdadpError, ValueError):
 
 class PrivacyError(FdadpError, ValueError):
     """A privacy setting is missing, inconsistent or not available; raised before any data are read."""
+
+
+class PublicParameterMissing(PrivacyError):
+    """A private learner was not told something that must be public: classes, bounds, a norm, bins."""
 
 
 class FdadpWarning(UserWarning):

@@ -270,7 +270,7 @@ def test_noise_is_that_of_the_claim(perturb):
             cohort(Budget(1.0, 1e-6), noise=SeededNoise(i))
             .perturbed_minimum(pair, loss="logistic", perturb=perturb, ridge=1e4, share=1.0, name="w")
             .value[:, 0]
-            for i in range(150)
+            for i in range(100)
         ]
     )
     c = cohort(Budget(1.0, 1e-6))

@@ -1,0 +1,214 @@
+"""What all private learners share: public parameters, the cohort, the ledger, checks of the data they predict for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.privacy import Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
+from fdadp.privacy._codes import Codes
+from fdadp.privacy.noise import Noise
+
+__all__ = ["PrivateLearner", "Rows", "as_table", "ball", "box", "class_labels", "public"]
+
+Rows = tuple[Any, ...]
+"""A block of private rows, as a function handed to the kernel gets it: (X,) or (X, y)."""
+
+
+class PrivateLearner(BaseEstimator):  # type: ignore[misc]
+    """Base of the learners: keyword parameters, of which the first seven are those of every one.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float, optional
+        In (0, 1), below 1/n. None: pure ε.
+    n : int, optional
+        Declared public number of persons; makes the adjacency ``"zero-out"``.
+    adjacency : {"zero-out", "add-remove", "replace"}, optional
+        Default: ``"zero-out"`` where n is declared, else ``"add-remove"``.
+    budget : Budget, optional
+        Shared with other fits of the same data; this fit takes as much of it as ε says.
+    dataset : str, optional
+        Public name of the data, by which a shared budget knows them again.
+    random_state : int, optional
+        Noise that can be repeated, for simulations: the ledger then says "not for release".
+
+    Attributes
+    ----------
+    ledger_ : Ledger
+        What was released, with which noise, under which assumptions.
+    privacy_spent_ : dict
+        ``epsilon``, ``delta``, ``adjacency`` and ``unit`` of the guarantee; ``spent``: what the releases used, as ε.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Nothing else about the training rows is kept: no labels, scores, counts or numbers of rows without noise. Each fit
+    spends again.
+    """
+
+    epsilon: float
+    delta: float | None
+    n: int | None
+    adjacency: str | None
+    budget: Any
+    dataset: str | None
+    random_state: int | None
+    ledger_: Ledger
+    privacy_spent_: dict[str, Any]
+    n_features_in_: int
+
+    def _settings(self) -> Privacy:
+        settings = Privacy(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n=self.n,
+            adjacency=self.adjacency,
+            random_state=self.random_state,
+            budget=self.budget,
+            dataset=self.dataset,
+        )
+        if settings.n is not None and settings.delta is not None and settings.delta * settings.n >= 1:
+            raise InputError(f"delta must be below 1/n = {1 / settings.n:g}, got {settings.delta:g}")
+        return settings
+
+    def _open(
+        self,
+        X: Any,
+        y: Any = None,
+        groups: ArrayLike | None = None,
+        *,
+        classes: Sequence[Hashable] | None = None,
+        public: Mapping[str, Any] | None = None,
+        noise: Noise | None = None,
+    ) -> Cohort:
+        """Put the data behind a cohort that has reserved this fit's budget; only their shapes are looked at.
+
+        Rows are (X,) or (X, y), y as codes of `classes` where they are given; all float64, what is no number NaN.
+        """
+        settings = self._settings()
+        table = as_table(X)
+        arrays: tuple[Any, ...] = (table,)
+        if y is not None:
+            target: Any = Codes(y, classes) if classes is not None else as_target(y)
+            if target.shape[0] != table.shape[0]:
+                raise InputError(f"y must have one entry for each of {table.shape[0]} rows of X, got {target.shape[0]}")
+            arrays = (table, target)
+        names = [str(c) for c in X.columns] if hasattr(X, "columns") else None
+        self.n_features_in_ = int(table.shape[1])
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        budget, share = settings.budget_share()
+        if noise is None:
+            noise = OpenDPNoise() if settings.random_state is None else SeededNoise(settings.random_state)
+        return Cohort(
+            arrays,
+            persons=groups,
+            budget=budget,
+            adjacency=settings.stated_adjacency,
+            n=settings.n,
+            noise=noise,
+            share=share,
+            dataset=settings.dataset,
+            mechanism=type(self).__name__,
+            public=public,
+        )
+
+    def _close(self, cohort: Cohort) -> None:
+        """Write down what was spent."""
+        ledger = cohort.ledger
+        pure = cohort.pure
+        used = math.fsum((r.epsilon if pure else r.rho) or 0.0 for r in cohort.releases)
+        whole = any(r.delta is not None for r in cohort.releases)
+        self.ledger_ = ledger
+        self.privacy_spent_ = {
+            "epsilon": float(self.epsilon),
+            "delta": self.delta,
+            "adjacency": cohort.adjacency,
+            "unit": cohort.unit,
+            "spent": float(self.epsilon) if whole else used if self.delta is None else epsilon_from(used, self.delta),
+        }
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""
+        check_is_fitted(self, "ledger_")
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), dtype=np.float64)
+
+
+def public(name: str, value: Any, what: str) -> Any:
+    """Return a public parameter, or say that it is missing."""
+    if value is None:
+        raise PublicParameterMissing(
+            f"{name} must be given: {what}. It is public, and taking it from the data would not be private"
+        )
+    return value
+
+
+def class_labels(classes: Any) -> list[Hashable]:
+    """Public labels of a classifier, at least two."""
+    labels = list(public("classes", classes, "all labels there are"))
+    if len(labels) < 2:
+        raise InputError(f"classes must be at least two, got {labels!r}")
+    return labels
+
+
+def as_table(X: Any) -> Any:
+    """(n, d) table as it is; only its shape is looked at."""
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if not (hasattr(X, "shape") and hasattr(X, "dtype")):
+        try:
+            X = np.array(X, dtype=object)
+        except ValueError:
+            X = np.empty(0)
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise InputError(f"X must be two-dimensional (rows, features) and not empty, got shape {tuple(X.shape)}")
+    return X
+
+
+def as_target(y: Any) -> Any:
+    """(n,) or (n, q) numbers as they are."""
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    if not (hasattr(y, "shape") and hasattr(y, "dtype")):
+        y = np.array(y, dtype=object)
+    if len(y.shape) not in (1, 2):
+        raise InputError(f"y must be of shape (n,) or (n, q), got shape {tuple(y.shape)}")
+    return y
+
+
+def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
+    """Public bounds (low, high), each a number or d of them, as two vectors."""
+    public(name, bounds, f"a pair (low, high), each a number or {d} numbers")
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)).copy() for b in bounds)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be a pair (low, high), each a number or {d} numbers, got {bounds!r}") from exc
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise InputError(f"{name} must be finite with low < high, got {bounds!r}")
+    return low, high
+
+
+def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
+    """Public radius and centre (d,) of the ball that rows are clipped to."""
+    public("data_norm", data_norm, "the largest L2 norm of a row about `center`, to which rows are clipped")
+    if isinstance(data_norm, bool) or not isinstance(data_norm, (int, float, np.number)) or not 0 < data_norm < 1e100:
+        raise InputError(f"data_norm must be a finite number above 0, got {data_norm!r}")
+    try:
+        middle = np.broadcast_to(np.asarray(center, dtype=np.float64), (d,)).copy()
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"center must be a number or {d} numbers, got {center!r}") from exc
+    if not np.isfinite(middle).all():
+        raise InputError(f"center must be finite, got {center!r}")
+    return float(data_norm), middle
