@@ -10,7 +10,10 @@ import importlib
 from typing import Any
 
 _EXPORTS = {
+    "Categorical": "fdadp.learners.encoding",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
+    "Numeric": "fdadp.learners.encoding",
+    "PublicEncoder": "fdadp.learners.encoding",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -62,8 +62,8 @@ class DPGaussianNB(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 2000)
-    >>> X = rng.normal(y[:, None], 0.5, (2000, 3))
-    >>> model = DPGaussianNB(epsilon=1.0, classes=[0, 1], bounds=(-3, 4), random_state=0).fit(X, y)
+    >>> X = rng.normal(2.0 * y[:, None], 1.0, (2000, 3))
+    >>> model = DPGaussianNB(epsilon=1.0, classes=[0, 1], bounds=(-4, 6), random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """
@@ -125,7 +125,8 @@ class DPGaussianNB(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
             block = np.concatenate((np.ones((len(x), 1)), z, z * z - 0.5), axis=1)
             here = code[:, None] == np.arange(K)
             # A value or label that is not usable makes the row NaN, which the kernel leaves out.
-            return np.where(here[:, :, None], block[:, None], 0.0).reshape(len(x), -1) + 0.0 * code[:, None]
+            blocks = np.where(here[:, :, None], block[:, None], 0.0) + 0.0 * code[:, None, None]
+            return np.asarray(blocks.reshape(len(x), K * (1 + 2 * d)))
 
         clip = 1 + 1.5 * d if cohort.pure else math.sqrt(1 + 1.25 * d)
         total, _ = cohort.sum(moments, clip=clip, share=1.0, name="counts, sums and sums of squares of the classes")

@@ -9,8 +9,9 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._vault import as_float
 
-__all__ = ["Codes"]
+__all__ = ["Codes", "Columns"]
 
 
 class Codes:
@@ -56,8 +57,12 @@ class Codes:
         self.dtype = np.dtype(np.float64)
 
     def __getitem__(self, rows: Any) -> FloatArray:
+        return self.of(self._labels[rows])
+
+    def of(self, labels: Any) -> FloatArray:
+        """Codes of some labels (m,)."""
         out = []
-        for label in np.asarray(self._labels[rows]).tolist():
+        for label in np.asarray(labels).tolist():
             try:
                 out.append(float(self._index.get(label, np.nan)))
             except Exception:  # unhashable, or it raises on purpose: none of the categories
@@ -66,3 +71,56 @@ class Codes:
 
     def __repr__(self) -> str:
         return "<private labels>"
+
+
+class Columns:
+    """A table with columns of numbers and of labels, as float64 in slices: labels as :class:`Codes` give them.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, p) or data frame
+        Private; looked at only when a slice is taken, each entry by itself.
+    categories : sequence of (sequence or None)
+        For each column that is wanted the public labels, or None for a column of numbers: what is no number is NaN.
+    at : sequence of int, optional
+        Which columns of X are wanted; default: the first ones.
+
+    Examples
+    --------
+    >>> Columns([["a", 2.5], ["c", "?"]], [["a", "b"], None])[:]
+    array([[0. , 2.5],
+           [nan, nan]])
+    """
+
+    __slots__ = ("_columns", "_table", "dtype", "shape")
+
+    def __init__(
+        self, X: Any, categories: Sequence[Sequence[Hashable] | None], at: Sequence[int] | None = None
+    ) -> None:
+        places = list(range(len(categories))) if at is None else list(at)
+        self._table: Any = None
+        if hasattr(X, "iloc"):  # a frame: each column has its own kind
+            parts = [X.iloc[:, j].to_numpy() for j in places]
+            n = len(X)
+        else:
+            X = X.to_numpy() if hasattr(X, "to_numpy") else X
+            self._table = X if hasattr(X, "shape") and hasattr(X, "dtype") else np.array(X, dtype=object)
+            parts = list(places)
+            n = int(self._table.shape[0])
+        self._columns = [
+            (part, None if labels is None else Codes(np.empty(0, dtype=object), labels))
+            for part, labels in zip(parts, categories, strict=True)
+        ]
+        self.shape = (n, len(places))
+        self.dtype = np.dtype(np.float64)
+
+    def __getitem__(self, rows: Any) -> FloatArray:
+        block = None if self._table is None else np.asanyarray(self._table[rows])
+        out = []
+        for part, codes in self._columns:
+            values = part[rows] if block is None else block[:, part]
+            out.append(as_float(values) if codes is None else codes.of(values))
+        return np.stack(out, axis=1)
+
+    def __repr__(self) -> str:
+        return "<private columns>"

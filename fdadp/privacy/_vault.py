@@ -16,7 +16,7 @@ from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate, zero_rows
 
-__all__ = ["Block", "Vault"]
+__all__ = ["Block", "Vault", "as_float"]
 
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
@@ -108,7 +108,7 @@ class Vault:
         """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
         self.__passes[0] += 1
         if self.__arrays is not None:  # text and other objects are read once
-            self.__arrays = tuple(_as_float(a) if _is_slow(a) else a for a in self.__arrays)
+            self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)
         return self.__blocks()
 
     def __blocks(self) -> Iterator[Block]:
@@ -124,7 +124,7 @@ class Vault:
                 m = min(BLOCK, n - start)
                 rows = zero_rows(self.__spec)
                 for block, a in zip(rows, chunk, strict=True):
-                    block[:m] = _as_float(a[start : start + m])
+                    block[:m] = as_float(a[start : start + m])
                 yield rows, m, self.__persons(at + start, m)
             at += n
 
@@ -205,7 +205,8 @@ def _is_slow(values: Any) -> bool:
     return type(values) is np.ndarray and values.dtype.kind not in "biuf"
 
 
-def _as_float(values: Any) -> FloatArray:
+def as_float(values: Any) -> FloatArray:
+    """Numbers as float64, entry by entry: what is none is NaN."""
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
     if values.dtype.kind in "biuf":
