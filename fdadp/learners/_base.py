@@ -7,7 +7,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray
@@ -97,6 +99,8 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         """
         settings = self._settings()
         table = as_table(X)
+        if y is None and get_tags(self).target_tags.required:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         arrays: tuple[Any, ...] = (table,)
         if y is not None:
             target: Any = Codes(y, classes) if classes is not None else as_target(y)
@@ -165,6 +169,8 @@ def class_labels(classes: Any) -> list[Hashable]:
 
 def as_table(X: Any) -> Any:
     """(n, d) table as it is; only its shape is looked at."""
+    if issparse(X):
+        raise InputError("X must be a dense table: sparse input is not supported, use X.toarray()")
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if not (hasattr(X, "shape") and hasattr(X, "dtype")):
@@ -172,8 +178,16 @@ def as_table(X: Any) -> Any:
             X = np.array(X, dtype=object)
         except ValueError:
             X = np.empty(0)
-    if len(X.shape) != 2 or 0 in X.shape:
-        raise InputError(f"X must be two-dimensional (rows, features) and not empty, got shape {tuple(X.shape)}")
+    if len(X.shape) != 2:
+        raise InputError(
+            f"X must be two-dimensional (rows, features), got shape {tuple(X.shape)}. Reshape your data: "
+            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
+        )
+    for axis, what in enumerate(("sample(s)", "feature(s)")):
+        if X.shape[axis] == 0:
+            raise InputError(
+                f"X must not be empty: 0 {what} (shape={tuple(X.shape)}) while a minimum of 1 is required."
+            )
     return X
 
 

@@ -160,4 +160,5 @@ class DPGaussianNB(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Most probable class, shape (m,)."""
-        return np.asarray(self.classes_[self._joint_log_likelihood(X).argmax(axis=1)])
+        best = self._joint_log_likelihood(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])

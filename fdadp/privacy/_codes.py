@@ -37,7 +37,7 @@ class Codes:
     array([ 1.,  0., nan])
     """
 
-    __slots__ = ("_index", "_labels", "dtype", "shape")
+    __slots__ = ("_index", "dtype", "shape", "source")
 
     def __init__(self, labels: Any, categories: Sequence[Hashable]) -> None:
         listed = np.asarray(categories, dtype=object).ravel().tolist()
@@ -46,18 +46,21 @@ class Codes:
             raise PrivacyError(f"classes or categories must be distinct values, got {listed!r}")
         if hasattr(labels, "to_numpy"):
             labels = labels.to_numpy()
+        if hasattr(labels, "__array__") and not hasattr(labels, "shape"):
+            labels = np.asarray(labels)
         if not hasattr(labels, "shape"):
             labels = np.array([*labels, None], dtype=object)[:-1]  # never a common type for all of them
         if len(labels.shape) == 2 and labels.shape[1] == 1:
             labels = labels.reshape(-1)
         if len(labels.shape) != 1:
             raise PrivacyError(f"labels must be one-dimensional, one a row, got shape {tuple(labels.shape)}")
-        self._labels = labels
+        self.source = labels
+        """The column itself, by which a budget knows the data again."""
         self.shape = (int(labels.shape[0]),)
         self.dtype = np.dtype(np.float64)
 
     def __getitem__(self, rows: Any) -> FloatArray:
-        return self.of(self._labels[rows])
+        return self.of(self.source[rows])
 
     def of(self, labels: Any) -> FloatArray:
         """Codes of some labels (m,)."""
@@ -92,13 +95,14 @@ class Columns:
            [nan, nan]])
     """
 
-    __slots__ = ("_columns", "_table", "dtype", "shape")
+    __slots__ = ("_columns", "_table", "dtype", "shape", "source")
 
     def __init__(
         self, X: Any, categories: Sequence[Sequence[Hashable] | None], at: Sequence[int] | None = None
     ) -> None:
         places = list(range(len(categories))) if at is None else list(at)
         self._table: Any = None
+        self.source = X
         if hasattr(X, "iloc"):  # a frame: each column has its own kind
             parts = [X.iloc[:, j].to_numpy() for j in places]
             n = len(X)
@@ -106,6 +110,7 @@ class Columns:
             X = X.to_numpy() if hasattr(X, "to_numpy") else X
             self._table = X if hasattr(X, "shape") and hasattr(X, "dtype") else np.array(X, dtype=object)
             parts = list(places)
+            self.source = self._table
             n = int(self._table.shape[0])
         self._columns = [
             (part, None if labels is None else Codes(np.empty(0, dtype=object), labels))

@@ -101,7 +101,8 @@ class Vault:
         """Where the data lie in memory, without reading them: what tells two data sets apart for a Budget."""
         if self.__arrays is None:
             return ("chunks", id(self.__chunks))
-        where = [getattr(a, "__array_interface__", {"data": (id(a),)})["data"][0] for a in self.__arrays]
+        sources = [getattr(a, "source", a) for a in self.__arrays]  # labels are a view of somebody's column
+        where = [getattr(a, "__array_interface__", {"data": (id(a),)})["data"][0] for a in sources]
         return ("arrays", *where)
 
     def blocks(self) -> Iterator[Block]:

@@ -1,0 +1,92 @@
+"""The private learners that tests/python/test_learners_common.py runs through what all of them must keep.
+
+A new learner adds one ``Learner`` to :data:`LEARNERS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fdadp import learners
+
+N_PERSONS, N_FEATURES = 120, 3
+
+
+def toy(kind: str, seed: int = 0, n: int = N_PERSONS) -> tuple[Any, Any]:
+    """X (n, 3) mostly in [-1, 1], a few rows beyond, and the y that this kind of learner wants: labels 0 and 1 with
+    the sign of a linear function, that function with noise, or None."""
+    rng = np.random.default_rng(seed)
+    X = np.clip(rng.normal(0, 0.5, (n, N_FEATURES)), -1.2, 1.2)
+    signal = X @ [1.0, -0.5, 0.25] + 0.1 * rng.standard_normal(n)
+    return X, {"classifier": (signal > 0).astype(int), "regressor": signal / 2}.get(kind)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One learner, with public parameters that suit ``toy``.
+
+    Attributes
+    ----------
+    cls : class
+    kind : {"classifier", "regressor", "clusterer", "transformer"}
+    public : dict
+        Public parameters, beyond those of every learner.
+    required : tuple of str
+        Public parameters without which nothing may be read; each is left out in turn.
+    pure, gaussian : bool
+        Whether it runs with pure ε, and with a δ.
+    adjacencies : tuple of str
+    grouped : bool
+        Whether persons may have several rows.
+    sums : bool
+        Whether all that it releases are sums and selections on a tape (not so: perturbed minimisers, Bingham).
+    whole : bool
+        Whether the releases use the whole reservation (not so, if a part is kept for what was not needed).
+    failing : dict
+        Checks of scikit-learn that cannot hold for this learner, each with the reason, beyond those in ``COMMON``.
+    name : str
+        For the test's id; default the name of the class.
+    """
+
+    cls: type
+    kind: str
+    public: dict[str, Any]
+    required: tuple[str, ...]
+    pure: bool = True
+    gaussian: bool = True
+    adjacencies: tuple[str, ...] = ("zero-out", "add-remove", "replace")
+    grouped: bool = True
+    sums: bool = True
+    whole: bool = True
+    failing: dict[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    def __str__(self) -> str:
+        return self.name or self.cls.__name__
+
+    def make(self, *, pure: bool | None = None, adjacency: str = "add-remove", n: int = N_PERSONS, **more: Any) -> Any:
+        """An estimator; pure ε where it can be, unless said otherwise."""
+        pure = self.pure if pure is None else pure
+        settings = {
+            "epsilon": 2.0,
+            "delta": None if pure else 1e-6,
+            "adjacency": adjacency,
+            "n": None if adjacency == "add-remove" else n,
+            "random_state": 0,
+        }
+        return self.cls(**{**settings, **self.public, **more})
+
+    @property
+    def modes(self) -> list[tuple[bool, str]]:
+        """(pure, adjacency) that it supports."""
+        return [(pure, a) for pure, has in ((True, self.pure), (False, self.gaussian)) if has for a in self.adjacencies]
+
+
+CLASSES = {"classes": [0, 1]}
+
+LEARNERS = [
+    Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
+]
