@@ -95,8 +95,8 @@ def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
     d = len(statistic.features)
     assert np.linalg.eigvalsh(statistic.features).max() < 5
     assert np.abs(statistic.features - np.eye(d)).mean() < 0.3  # white, as the prior meant them to be
-    theta, _, edf = posterior(
-        statistic.cross[:, 0], np.full(d, statistic.cross_sd**2), np.eye(d), 1e-4, np.full(d, 1 / d)
+    (theta, _, edf), _ = posterior(
+        statistic.cross[:, 0], np.full(d, statistic.cross_sd**2), np.eye(d), 1e-4, np.full(d, 1 / d), 1.0
     )
     assert 1 < edf <= d
     assert np.isfinite(theta).all()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
+from scipy.special import logsumexp
 from scipy.stats import norm
 from scipy.stats import t as student
 
 from fdadp._typing import FloatArray
 
-__all__ = ["CALIBRATION_EDGES", "Measurement", "calibrate", "combine", "posterior", "secant_update"]
+__all__ = ["CALIBRATION_EDGES", "Measurement", "calibrate", "combine", "posterior", "posteriors", "secant_update"]
 
 CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
 """Left edges of the bins of |residual| / sd; the last bin is open."""
@@ -19,33 +20,100 @@ Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
 
 
+SPECTRA = (0.5, 0.8)
+"""Powers of the prior shares of features, between which the measurements decide: how fast signals fall off."""
+
+Posterior = tuple[FloatArray, FloatArray, float]
+"""Mean (d,), covariance (d, d) and effective degrees of freedom: how many directions the measurement determines."""
+
+
 def posterior(
-    y: FloatArray, v: FloatArray, a: FloatArray, noise: float, shares: FloatArray
-) -> tuple[FloatArray, FloatArray, float]:
+    y: FloatArray, v: FloatArray, a: FloatArray, noise: float, shares: FloatArray, energy: float
+) -> tuple[Posterior, float]:
     """Posterior of θ from ``y = A θ + N(0, diag(v) + noise A)``, ``θ ~ N(0, τ² diag(shares))``.
 
-    τ² maximises the marginal likelihood on a grid that contains 0, so pure noise gives θ = 0.
+    τ² is averaged over, under ``log τ² ~ N(log energy, 0.8²)``: where noise hides the signal its likelihood has no
+    sharp maximum, and often one at 0.
+
+    Parameters
+    ----------
+    energy : float
+        Public or released guess of τ².
 
     Returns
     -------
-    mean : ndarray of shape (d,)
-    covariance : ndarray of shape (d, d)
-    edf : float
-        Effective degrees of freedom: how many directions the measurement determines.
+    Posterior
+    evidence : float
+        Logarithm of the marginal likelihood, up to a constant that does not depend on shares.
     """
     error = np.diag(v) + a * noise
     prior = a * shares
     signal = prior @ a
     values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
-    values = np.maximum(values, 0)
-    energy = (axes.T @ y) ** 2
-    top = max(energy.max() / max(values.max(), 1e-300), 1e-12)
-    grid = np.concatenate(([0.0], top * 10.0 ** np.linspace(-5, 2, 36)))
-    spread = 1 + grid[:, None] * values
-    tau2 = grid[int(np.argmin(np.log(spread).sum(axis=1) + (energy / spread).sum(axis=1)))]
-    gain = (axes * (tau2 / (1 + tau2 * values))) @ axes.T
-    edf = float((tau2 * values / (1 + tau2 * values)).sum())
-    return prior.T @ (gain @ y), tau2 * np.diag(shares) - tau2 * prior.T @ gain @ prior, edf
+    values, seen = np.maximum(values, 0), axes.T @ y
+    steps = np.linspace(-3, 3, 31)
+    tau2 = energy * np.exp(0.8 * steps)[:, None]
+    spread = 1 + tau2 * values
+    log_density = -0.5 * (np.log(spread) + seen**2 / spread).sum(axis=1) - 0.5 * steps**2
+    evidence = float(logsumexp(log_density))
+    density = np.exp(log_density - evidence)
+    back = prior.T @ axes
+    gains = tau2 / spread
+    gain = density @ gains
+    # Covariance: the mean of those given τ², and that of the means, which differ.
+    away = back @ ((gains - gain) * seen * np.sqrt(density)[:, None]).T
+    covariance = np.diag(density @ tau2 * shares) - (back * (density @ (tau2 * gains))) @ back.T + away @ away.T
+    return (back @ (gain * seen), covariance, float(gain @ values)), evidence
+
+
+def posteriors(
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    active: npt.NDArray[np.bool_],
+    feature_shares: FloatArray,
+    energy: FloatArray,
+    n: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior of all outputs; each has its own size of signal, all share the fall-off of the spectrum.
+
+    Parameters
+    ----------
+    y, v : ndarray of shape (D, K)
+        Measurement of ``A Θ`` and the variances of its noise.
+    a : ndarray of shape (D, D)
+    active : bool ndarray of shape (D, K)
+        Pairs of feature and output that are measured at all.
+    feature_shares : ndarray of shape (D - 1,)
+        Prior shares of the features but the first, the constant, which counts as the largest.
+    energy : ndarray of shape (K,)
+        Expected energy of each output.
+    n : float
+        Number of persons, for the sampling error.
+
+    Returns
+    -------
+    mean : ndarray of shape (D, K)
+    covariance : ndarray of shape (K, D, D)
+    edf : ndarray of shape (K,)
+    """
+    d, k = y.shape
+    m = len(SPECTRA)
+    means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
+    for i, power in enumerate(SPECTRA):
+        shares = feature_shares**power
+        shares = np.concatenate(([shares.max()], shares))
+        for j in range(k):
+            on = active[:, j]
+            at = np.ix_(on, on)
+            part, log = posterior(y[on, j], v[on, j], a[at], 0.6 * energy[j] / n, shares[on] / shares.sum(), energy[j])
+            means[i, on, j], covariances[i, j][at], edf[i, j] = part
+            evidence[i] += log
+    weight = np.exp(evidence - logsumexp(evidence))
+    mean = np.tensordot(weight, means, 1)
+    away = means - mean
+    between = np.einsum("i,idk,iek->kde", weight, away, away)
+    return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
 
 
 def combine(

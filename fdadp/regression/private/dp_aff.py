@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.regression.private.bayes import Measurement, calibrate, combine, posterior, secant_update
+from fdadp.regression.private.bayes import Measurement, calibrate, combine, posteriors, secant_update
 from fdadp.regression.private.plan import RESIDUAL_RANGE, Plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Rows
@@ -177,8 +177,6 @@ def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_
     """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
     active = w > 0
-    shares = design.feature_shares[: d - 1] ** 0.6
-    shares = np.concatenate(([shares.max()], shares)) / shares.sum()
     weighted = w * np.sqrt(prior_energy)
     guess = 0.64 * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
@@ -188,7 +186,7 @@ def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_
     best: tuple[float, int] | None = None
     for t in range(plan.rounds):
         rows.coefficients = theta
-        clip = 0.8 * guess
+        clip = (0.8 if plan.pure else 0.62) * guess
         if plan.shares["gradient scale"]:
             norm, _ = cohort.log_scale(
                 rows.gradient_norm,
@@ -221,14 +219,9 @@ def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_
         a = secant_update(start, uncertainty, measurements, active) if t else start
         a = a + (damping - 1) * np.eye(d)
         target, noise = combine(measurements, measurements[base][1], a, uncertainty)
-        theta, covariance = np.zeros((d, k)), np.zeros((k, d, d))
-        for j in range(k):
-            on = active[:, j]
-            at = np.ix_(on, on)
-            sampling = 0.6 * prior_energy[j] / plan.n
-            theta[on, j], covariance[j][at], edf[j] = posterior(
-                target[on, j], noise[on, j], a[at], sampling, shares[on]
-            )
+        theta, covariance, edf = posteriors(
+            target, noise, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
+        )
     return theta, covariance, a, edf
 
 

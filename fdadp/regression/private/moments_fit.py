@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.regression.private.bayes import posterior
+from fdadp.regression.private.bayes import posteriors
 from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import WhiteDesign
@@ -120,16 +120,13 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     clip = plan.clip_factor * scale
     total, sd = cohort.sum(products.triangle, clip=clip, share=0.97 * share, name="second moment")
     statistic = _unfold(total / plan.n, sd / plan.n, d, k, ratio, plan)
-    theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
-    feature_shares = design.feature_shares[: d - 1]
-    feature_shares = np.concatenate(([feature_shares.max()], feature_shares)) / feature_shares.sum()
     a = _steady(statistic)
-    for j in range(k):
-        # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
-        variance = statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy[j]
-        theta[:, j], covariance[j], edf[j] = posterior(
-            statistic.cross[:, j], np.full(d, variance), a, 0.6 * prior_energy[j] / plan.n, feature_shares
-        )
+    # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
+    variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
+    active = np.ones((d, k), dtype=bool)
+    theta, covariance, edf = posteriors(
+        statistic.cross, variance, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
+    )
     fit = finish(cohort, plan, design, rows, (theta, covariance, a, edf), mean_variance, energy)
     return fit, statistic
 
