@@ -137,7 +137,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     shares["x location"] = share(1.5, 0.1, 0.01, 0.5) if shares["x rms"] else 0.0
     shares["x scale"] = share(0.5 * math.log(24), 0.1, 0.01, 0.1001) if shares["x rms"] else 0.0
     shares["y scale"] = share(0.5 * math.log(16), 0.1, 0.05, 0.5)
-    root = design.feature_shares**0.45
+    root = np.sqrt(design.feature_shares)
     feature_scale = np.concatenate(([root[0]], root)) / root.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
@@ -147,7 +147,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
             pairs = 0.5 * pairs + 0.5 * (filled > 0).sum()
     else:
         rounds = 8
-        filled = water_fill(5 * eta**2 / 0.8, feature_scale, output_shares)
+        filled = water_fill(4.5 * eta**2 / 0.8, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
     filled = filled[:d, :k]
@@ -161,7 +161,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
     shares["residual scale"] = share(math.log(RESIDUAL_RANGE), 0.08, 0.03, math.inf)
     shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
-    shares["calibration"] = 0.06 if pure else max(0.01, min(0.06, (eta / 0.0165) ** 2))
+    shares["calibration"] = 0.03 if pure else max(0.01, min(0.06, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
     mean_cost, slope_cost = math.sqrt(0.2 * m * 3), math.sqrt(d * pairs * 1.5)
     wanted = max(0.01, (math.sqrt(m) * 2 * eta / 0.03) ** 2)
