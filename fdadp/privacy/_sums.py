@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from fdadp._typing import FloatArray, IntArray
 from fdadp.privacy._local import BLOCK, Rows, silence
-from fdadp.privacy._rows import add_persons, add_rows, finish_persons, weighted_outer
+from fdadp.privacy._rows import add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
 from fdadp.privacy._vault import Vault
 
-__all__ = ["count_persons", "exact_sum", "outer_contributions"]
+__all__ = ["Products", "count_persons", "exact_sum"]
 
-Contributions = Callable[[Rows, int], FloatArray]
+
+class Products(NamedTuple):
+    """Contributions ``weights * outer(left_i, right_i)``, of which the active entries count, as their factors."""
+
+    left: FloatArray
+    right: FloatArray
+    weights: FloatArray
+    active: IntArray
+
+    def rows(self, m: int) -> FloatArray:
+        """The first m contributions as rows, among (BLOCK, d)."""
+        out = np.zeros((BLOCK, self.active.size))
+        outer_rows(*self, m, out)
+        return out
+
+
+Contributions = Callable[[Rows, int], FloatArray | Products]
 """From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
 
 
@@ -29,7 +46,11 @@ def exact_sum(
     with silence():
         if not vault.grouped:
             for rows, m, _ in vault.blocks():
-                add_rows(contributions(rows, m), m, clip, limit, norm, total)
+                values = contributions(rows, m)
+                if isinstance(values, Products):
+                    add_outer_rows(*values, m, clip, limit, norm, total)
+                else:
+                    add_rows(values, m, clip, limit, norm, total)
             return total
         left = vault.row_counts
         slot_of = np.full(len(left), -1, dtype=np.int64)
@@ -45,6 +66,7 @@ def exact_sum(
                 sums = np.concatenate([sums, np.zeros((len(new), size))])
                 usable = np.concatenate([usable, np.zeros(len(new), dtype=np.int64)])
             values = contributions(rows, m)
+            values = values.rows(m) if isinstance(values, Products) else values
             n_free = add_persons(
                 values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
             )
@@ -59,9 +81,3 @@ def count_persons(vault: Vault, bits: int) -> IntArray:
         persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)
 
-
-def outer_contributions(f: FloatArray, r: FloatArray, m: int, weights: FloatArray, active: IntArray) -> FloatArray:
-    """Active entries of ``weights * outer(f_i, r_i)`` for each row of a block."""
-    out = np.zeros((BLOCK, len(active)))
-    weighted_outer(f, r, weights, m, active, out)
-    return out
