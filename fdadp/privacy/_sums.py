@@ -80,4 +80,3 @@ def count_persons(vault: Vault, bits: int) -> IntArray:
     for _, m, _ in vault.blocks():
         persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)
-

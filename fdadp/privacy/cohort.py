@@ -59,8 +59,9 @@ class Cohort:
     data : array, tuple of arrays, or re-iterable of such tuples
         Rows along the first axis. Functions see them as float64; what is no number is NaN. Chunks must be iterable
         several times. The shape of a row is public.
-    persons : sequence, optional
-        Id of the person of each row; without it every row is a person. A row without an id is never used.
+    persons : sequence or callable, optional
+        Id of the person of each row; without it every row is a person. A row without an id is never used. With chunks
+        also a function that returns an iterator over the ids of each chunk, called at the first read.
     budget : Budget
         What may be spent, perhaps shared with other cohorts of the same data.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
