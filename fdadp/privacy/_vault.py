@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from fdadp._threads import map_stream
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate, zero_rows
@@ -131,7 +132,10 @@ class Vault:
         return ("arrays", *where)
 
     def blocks(self) -> Iterator[Block]:
-        """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
+        """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros.
+
+        The blocks are those of the source; :meth:`view` makes of them what this vault holds.
+        """
         self.__passes[0] += 1
         if self.__arrays is not None:  # text and other objects are read once
             self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)
@@ -139,9 +143,7 @@ class Vault:
 
     def __blocks(self) -> Iterator[Block]:
         if self.__function is not None:
-            parent, f, shapes = self.__function
-            for rows, m, codes in parent.__blocks():
-                yield evaluate(f, rows, m, shapes), m, codes
+            yield from self.__function[0].__blocks()
             return
         self.__read_persons()
         at = 0
@@ -150,8 +152,17 @@ class Vault:
             for start in range(0, n, BLOCK):
                 m = min(BLOCK, n - start)
                 rows = tuple(as_float(a[start : start + m]) for a in chunk)  # copied before a function sees them
+                if self.__chunks is not None:  # and now: a source may use the memory of a chunk for the next one
+                    rows = tuple(map(np.array, rows))
                 yield rows if m == BLOCK else _padded(rows, self.__spec), m, self.__persons(at + start, m)
             at += n
+
+    def view(self, rows: Rows, m: int) -> Rows:
+        """From a block of source rows to this vault's, by the functions that it was derived with."""
+        if self.__function is None:
+            return rows
+        parent, f, shapes = self.__function
+        return evaluate(f, parent.view(rows, m), m, shapes)
 
     def __persons(self, start: int, m: int) -> IntArray:
         if not self.grouped:
@@ -192,17 +203,21 @@ class Vault:
         if self.__arrays is None or not all(map(_in_memory, self.__arrays)):
             new.__function = (self, f, shapes)
             return new
-        n = len(self.__arrays[0])
-        arrays = tuple(np.empty((n, *shape)) for shape in shapes)
+        arrays = tuple(np.empty((len(self.__arrays[0]), *shape)) for shape in shapes)
         at = 0
-        for rows, m, _ in self.blocks():
-            for out, values in zip(arrays, evaluate(f, rows, m, shapes), strict=True):
+
+        def computed(block: Block) -> tuple[Rows, int]:
+            with np.errstate(all="ignore"):  # which a thread does not inherit
+                return evaluate(f, block[0], block[1], shapes), block[1]
+
+        for rows, m in map_stream(computed, self.blocks()):
+            for out, values in zip(arrays, rows, strict=True):
                 out[at : at + m] = values[:m]
             at += m
         new.__arrays = arrays
         if self.__order is not None:
             new.__codes = self.__codes[self.__order]
-            new.__order = np.arange(n)
+            new.__order = np.arange(at)
         return new
 
     def __repr__(self) -> str:

@@ -57,8 +57,8 @@ class Cohort:
     Parameters
     ----------
     data : array, tuple of arrays, or re-iterable of such tuples
-        Rows along the first axis. Functions see them as float64; what is no number is NaN. Chunks must be iterable
-        several times. The shape of a row is public.
+        Rows along the first axis. Functions see them as float64, in blocks, on several threads at once; what is no
+        number is NaN. Chunks must be iterable several times. The shape of a row is public.
     persons : sequence or callable, optional
         Id of the person of each row; without it every row is a person. A row without an id is never used. With chunks
         also a function that returns an iterator over the ids of each chunk, called at the first read.

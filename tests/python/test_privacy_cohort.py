@@ -16,6 +16,7 @@ from privacy_tools import COUNT, MODES, NASTY, RELEASES, assemble, run, toy, wor
 from scipy import stats
 
 import fdadp.privacy.cohort as kernel
+from fdadp._threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
 from fdadp.privacy._rows import log, log_positions
@@ -156,6 +157,35 @@ def test_a_person_changes_the_sum_by_its_own_integers_exactly(kind, grouped):
         apart = np.argsort(np.concatenate([np.arange(len(p)) for p in people]), kind="stable")
         np.testing.assert_array_equal(run(release, rows[apart], ids[apart]).exact, whole)
         np.testing.assert_array_equal(run(release, rows[apart], ids[apart], chunks=50).exact, whole)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_number_of_threads_does_not_matter(monkeypatch, grouped):
+    rng = np.random.default_rng(4)
+    rows, B = rng.normal(size=(5000, 5)), rng.normal(size=(5, 7))
+    ids = rng.integers(0, 1800, 5000) if grouped else None
+    found = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        for chunks in (0, 700):
+            release = lambda c: c.derive(lambda r: rowwise_matmul(r[0], B)).sum_outer(  # noqa: E731
+                lambda r: (r[0], r[0]), clip=20.0, share=0.1, name="o"
+            )
+            found.append(run(release, rows, ids, chunks=chunks).exact)
+    assert len(set(found)) == 1
+
+
+def test_map_stream_keeps_order_and_holds_few_items():
+    taken = []
+
+    def items():
+        for i in range(100):
+            taken.append(i)
+            yield i
+
+    results = map_stream(lambda i: i * i, items())
+    assert next(results) == 0 and len(taken) < 100
+    assert list(results) == [i * i for i in range(1, 100)]
 
 
 def test_features_by_rowwise_matmul_are_row_local():
