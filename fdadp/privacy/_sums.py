@@ -65,7 +65,7 @@ def exact_sum(
 
     with silence():
         if not vault.grouped:
-            for part in map_stream(added, vault.blocks()):
+            for part in map_stream(added, vault.source_blocks()):
                 total += part  # integers: exact, in whatever order they were computed
             return total
         left = vault.row_counts
@@ -74,7 +74,7 @@ def exact_sum(
         n_free = BLOCK
         sums = np.zeros((BLOCK, size))
         usable = np.zeros(BLOCK, dtype=np.int64)
-        for values, m, codes in map_stream(gathered, vault.blocks()):
+        for values, m, codes in map_stream(gathered, vault.source_blocks()):
             if n_free < m:  # persons stay open while their rows are spread over chunks
                 new = np.arange(len(sums), 2 * len(sums) + BLOCK, dtype=np.int64)
                 free = np.concatenate([free[:n_free], new, np.zeros(len(sums) - n_free, dtype=np.int64)])
@@ -91,6 +91,6 @@ def exact_sum(
 def count_persons(vault: Vault, bits: int) -> IntArray:
     """Return 2^bits for every person, usable or not."""
     persons = len(vault.row_counts) if vault.grouped else 0
-    for _, m, _ in vault.blocks():
+    for _, m, _ in vault.source_blocks():
         persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)

@@ -132,10 +132,11 @@ class Vault:
         return ("arrays", *where)
 
     def blocks(self) -> Iterator[Block]:
-        """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros.
+        """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
+        return ((self.view(rows, m), m, codes) for rows, m, codes in self.source_blocks())
 
-        The blocks are those of the source; :meth:`view` makes of them what this vault holds.
-        """
+    def source_blocks(self) -> Iterator[Block]:
+        """Do the same with rows as their source has them: :meth:`view`, on any thread, makes of them what is here."""
         self.__passes[0] += 1
         if self.__arrays is not None:  # text and other objects are read once
             self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)

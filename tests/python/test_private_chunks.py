@@ -50,7 +50,9 @@ def same(one, other):
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
 
 
-@pytest.mark.parametrize("settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"n": None}, {"delta": None}, {"mechanism": "moments"}, {"mechanism": "output"}]
+)
 @pytest.mark.parametrize("sizes", [(), (1, 511, 512), (0, 100, 0, 7, 600)], ids=str)
 def test_chunks_give_the_fit_in_memory_bit_for_bit(curves, settings, sizes):
     pieces = cut(curves, sizes)

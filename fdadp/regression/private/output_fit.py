@@ -15,13 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.regression.private.bayes import posterior
 from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import WhiteDesign
-from fdadp.regression.private.rows import Block, Rows
+from fdadp.regression.private.rows import Rows
 
 __all__ = ["fit_output", "plan_output"]
 
@@ -81,11 +80,8 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
 
-    def pair(block: Block) -> tuple[FloatArray, FloatArray]:
-        return rows.weighted_features(block), rows.weighted_residuals(block)
-
     solution, sd = cohort.perturbed_minimum(
-        pair,
+        rows.weighted,
         loss="squared",
         perturb="output",
         ridge=plan.n * plan.ridge,
