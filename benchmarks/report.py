@@ -8,6 +8,7 @@ from typing import Any
 
 LABELS = {
     "fdadp": "**fdadp**: additive model, 3 components, REML, with FPCA of Y",
+    "private": "fdadp, private end to end: DP-AFF, ε = 1, OpenDP's noise, calibrated intervals",
     "mgcv": "`mgcv::gam`, the same 3 components, REML",
     "mgcv-blas": "`mgcv::gam`, the same, with OpenBLAS",
     "fdars": "fdars, *linear* model on principal components",
@@ -29,7 +30,7 @@ def markdown(result: dict[str, Any], recorded: dict[str, Any]) -> str:
                 marks = [f"{seconds[str(n)]:.3g} s" if str(n) in seconds else "not run" for n in sizes]
                 lines.append(row([f"`{name.split(',')[0]}`,{name.split(',')[1]}", *marks]))
         parts.append("\n".join(lines))
-    if "mgcv" in methods:
+    if any("difference" in r for r in result["fits"]):
         parts.append(agreement(result))
     if result["chunks"]:
         lines = [header(["fdadp from chunks on disk (`fit_chunks`)", *(f"n = {r['n']:,}" for r in result["chunks"])])]

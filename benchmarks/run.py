@@ -77,7 +77,8 @@ def side_by_side(folder: Path, n: int, repeats: int, options: argparse.Namespace
             stack.callback(worker.close)
             workers[name] = worker
 
-        start("fdadp", Worker.python("fdadp", folder, n))
+        for name in ("fdadp", "private"):
+            start(name, Worker.python(name, folder, n))
         if options.no_r or shutil.which("Rscript") is None:
             rows.append({"n": n, "method": "mgcv", "skipped": "no R"})
         elif n > options.mgcv_limit:

@@ -43,6 +43,19 @@ class Fdadp:
         self.save(path, clone(self.model).set_params(smoothing=smoothing).fit(*self.data))
 
 
+class Private:
+    """The same curves fitted privately (DP-AFF, ε = 1, declared n, noise fit for release), intervals included."""
+
+    package = "fdadp"
+
+    def fit(self, x, y):
+        from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+
+        bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+        privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=len(x))
+        AdditiveFunctionOnFunction(privacy=privacy).fit(x, y)
+
+
 class Fdars:
     """Linear model on principal components of X and of Y, unpenalised."""
 
@@ -110,7 +123,7 @@ class FdadpChunks:
         AdditiveFunctionOnFunction(n_components=3, progress=False).fit_chunks(source)
 
 
-METHODS = {"fdadp": Fdadp, "fdars": Fdars, "fdatools": Fdatools, "scikit-fda": ScikitFda}
+METHODS = {"fdadp": Fdadp, "private": Private, "fdars": Fdars, "fdatools": Fdatools, "scikit-fda": ScikitFda}
 
 
 def main(name: str, folder: Path, n: int) -> None:

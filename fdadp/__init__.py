@@ -16,6 +16,8 @@ _EXPORTS = {
     "Moments": "fdadp.moments",
     "Bounds": "fdadp.privacy",
     "Privacy": "fdadp.privacy",
+    "PrivateFPCA": "fdadp.summaries",
+    "PrivateMean": "fdadp.summaries",
     "PublicPrior": "fdadp.regression.private.prior",
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",

@@ -6,19 +6,21 @@ Handing p×p problems to several BLAS threads costs more than it saves, most of 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_blocks", "one_blas_thread"]
+__all__ = ["map_blocks", "map_stream", "one_blas_thread"]
 
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -46,3 +48,19 @@ def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
         return
     with ThreadPoolExecutor(n_threads) as pool:
         yield from pool.map(function, blocks)
+
+
+def map_stream(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """Apply a function to items as they come, on all threads; results in order, and only a few items at a time held."""
+    n_threads = numba.config.NUMBA_NUM_THREADS
+    if n_threads < 2:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        under_way: deque[Future[T]] = deque()
+        for item in items:
+            under_way.append(pool.submit(function, item))
+            if len(under_way) > 2 * n_threads:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()

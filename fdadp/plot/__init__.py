@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fdadp.plot._audit import audit
 from fdadp.plot._canvas import PALETTE
-from fdadp.plot._curves import eigenfunctions, predictions
+from fdadp.plot._curves import eigenfunctions, mean, predictions
 from fdadp.plot._experiment import experiment
 from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
@@ -19,6 +19,7 @@ __all__ = [
     "eigenfunctions",
     "experiment",
     "forecast",
+    "mean",
     "predictions",
     "prior",
     "surface",

@@ -15,7 +15,7 @@ from fdadp.plot._canvas import GREY, PALETTE, label, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["eigenfunctions", "predictions"]
+__all__ = ["eigenfunctions", "mean", "predictions"]
 
 PREDICTED, BAND = PALETTE[0], "#0072B233"
 
@@ -159,6 +159,35 @@ def eigenfunctions(
             figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False)
         else:
             axes[0].legend(handles, names, fontsize="small")
+    return figure
+
+
+def mean(model: Any, *, level: float = 0.95, labels: Mapping[str, str] | None = None, ax: Any = None) -> Figure:
+    """Private mean curve with its simultaneous band.
+
+    Parameters
+    ----------
+    model : PrivateMean
+        Fitted.
+    level : float
+        Of the band, in (0, 1).
+    labels : mapping, optional
+        Texts with units under the keys ``"t"`` and ``"Y"``.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Figure
+    """
+    lower, upper = (as_curves(c, default=model.grid_).values[0] for c in model.band(level))
+    texts = {key: label(labels, key, key, ("t", "Y")) for key in ("t", "Y")}
+    figure, axes = panels(1, ax, size=(5.0, 3.4))
+    text = f"{100 * level:g} % simultaneous band, privacy noise included"
+    axes[0].fill_between(model.grid_, lower, upper, color=BAND, linewidth=0, label=text)
+    axes[0].plot(model.grid_, model.mean_, color=PREDICTED, linewidth=1.8, label="private mean")
+    axes[0].legend(fontsize="small")
+    _label(figure, axes, texts, own=ax is None)
     return figure
 
 

@@ -18,77 +18,127 @@ __all__ = [
     "L1",
     "L2",
     "LINF",
+    "add_outer_rows",
     "add_persons",
     "add_rows",
     "finish_persons",
+    "log_positions",
+    "outer_rows",
     "quantise_rows",
     "rowwise_matmul",
     "rowwise_norm",
-    "weighted_outer",
 ]
 
 LINF, L1, L2 = 0, 1, 2
 
+NARROW = 12
+"""Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
 ATTEMPTS = 4
 SHRINK = 1 - 2.0**-20
 """Float clipping may overshoot the integer bound by a hair: then the row is shrunk by this and truncated again."""
+
+
+PART = 1024
+"""Squares of integers up to 2^26 added in int64 between two looks at the bound: at most 2^62."""
+
+
+@njit(cache=True, nogil=True)
+def _length(v, norm):  # type: ignore[no-untyped-def]
+    """Norm of a vector; NaN or infinite if an entry is. Four sums, for an addition waits for the one before it."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    fours = v.size - v.size % 4
+    if norm == LINF:
+        for j in range(v.size):
+            if a == a and not abs(v[j]) <= a:  # a NaN is taken over and then stays
+                a = abs(v[j])
+        return a
+    if norm == L1:
+        for j in range(0, fours, 4):
+            a += abs(v[j])
+            b += abs(v[j + 1])
+            c += abs(v[j + 2])
+            d += abs(v[j + 3])
+        for j in range(fours, v.size):
+            a += abs(v[j])
+        return (a + b) + (c + d)
+    for j in range(0, fours, 4):
+        a += v[j] * v[j]
+        b += v[j + 1] * v[j + 1]
+        c += v[j + 2] * v[j + 2]
+        d += v[j + 3] * v[j + 3]
+    for j in range(fours, v.size):
+        a += v[j] * v[j]
+    return math.sqrt((a + b) + (c + d))
+
+
+@njit(cache=True, nogil=True)
+def _truncate(v, factor, limit, norm, q):  # type: ignore[no-untyped-def]
+    """Truncate ``v * factor`` toward zero to integers in q; return whether ``|q|_norm <= limit``, exactly."""
+    bound = np.int64(limit * limit) if norm == L2 else np.int64(limit)
+    total = np.int64(0)
+    for start in range(0, v.size, PART):
+        inside = True
+        for j in range(start, min(start + PART, v.size)):
+            entry = v[j] * factor
+            small = abs(entry) < limit + 1  # only such an entry, which is no NaN, reaches the cast
+            inside &= small
+            whole = np.int64(entry if small else 0.0)
+            q[j] = whole
+            total += whole * whole if norm == L2 else abs(whole) if norm == L1 else np.int64(0)
+        if not inside or total > bound:
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
 def quantise(v, clip, limit, norm, q):  # type: ignore[no-untyped-def]
     """Clip one contribution, truncate it toward zero onto the lattice clip/limit; return whether anything is left.
 
-    On return ``q`` holds integers (as floats) with ``|q|_norm <= limit`` **always**: the bound is checked on the
-    integers themselves, and what does not meet it after four attempts becomes zero. For L2 the check is exact: squares
-    are at most 2^(2 bits) <= 2^52, their sum is compared after every addition, so it never leaves the exact range of
-    floats. A vector with a non-finite entry or norm is zero: it never reaches a cast to int64, where it would wrap.
+    On return the int64 vector ``q`` has ``|q|_norm <= limit`` **always**: the bound is checked on the integers
+    themselves, exactly, and what does not meet it after four attempts becomes zero. A vector with a non-finite entry or
+    norm is zero: it never reaches a cast to int64, where it would wrap.
     """
-    size = v.size
-    total = 0.0
-    for j in range(size):
-        if norm == 2:
-            total += v[j] * v[j]
-        elif norm == 1:
-            total += abs(v[j])
-        elif total == total and not abs(v[j]) <= total:  # a NaN is taken over and then stays
-            total = abs(v[j])
-    length = math.sqrt(total) if norm == 2 else total
-    usable = math.isfinite(length)
-    if usable:
+    length = _length(v, norm)
+    if math.isfinite(length):
         factor = limit / max(length, clip)
-        bound = limit * limit if norm == 2 else limit
         for _ in range(ATTEMPTS):
-            sum_ = 0.0
-            inside = True
-            for j in range(size):
-                entry = float(np.trunc(v[j] * factor))
-                q[j] = entry
-                if not abs(entry) <= limit:
-                    inside = False
-                    break
-                if norm == 2:
-                    sum_ += entry * entry
-                elif norm == 1:
-                    sum_ += abs(entry)
-                if sum_ > bound:
-                    inside = False
-                    break
-            if inside:
+            if _truncate(v, factor, limit, norm, q):
                 return True
             factor *= SHRINK
-    for j in range(size):
-        q[j] = 0.0
+    q[:] = 0
     return False
 
 
 @njit(cache=True, nogil=True)
 def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Add the integers of the first m rows, one person each, to ``total`` (int64)."""
-    q = np.empty(values.shape[1])
+    q = np.empty(values.shape[1], dtype=np.int64)
     for i in range(m):
         if quantise(values[i], clip, limit, norm, q):
             for j in range(q.size):
-                total[j] += np.int64(q[j])
+                total[j] += q[j]
+
+
+@njit(cache=True, nogil=True)
+def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+    """Do so for the products ``weights * outer(f_i, r_i)``, of which only one at a time is ever there.
+
+    An inactive pair (weight 0) is 0 in every row, hence left out; a non-finite factor there makes the row unusable.
+    """
+    v = np.empty(weights.size)
+    q = np.empty(weights.size, dtype=np.int64)
+    for i in range(m):
+        _outer(f[i], r[i], weights, v)
+        if quantise(v, clip, limit, norm, q):
+            for a in range(active.size):
+                total[a] += q[active[a]]
+
+
+@njit(cache=True, nogil=True)
+def _outer(f, r, weights, v):  # type: ignore[no-untyped-def]
+    for j in range(f.size):
+        for k in range(r.size):
+            v[j * r.size + k] = weights[j, k] * f[j] * r[k]
 
 
 @njit(cache=True, nogil=True)
@@ -113,7 +163,7 @@ def _close(person, slot_of, sums, usable, mean, clip, limit, norm, q, total):  #
             v[j] /= usable[slot]
     if usable[slot] > 0 and quantise(v, clip, limit, norm, q):
         for j in range(v.size):
-            total[j] += np.int64(q[j])
+            total[j] += q[j]
     v[:] = 0.0
     usable[slot] = 0
     slot_of[person] = -1
@@ -126,7 +176,7 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, usable, mea
     ``free[:n_free]`` are unused slots of ``sums``, enough for m more persons; the new n_free is returned.
     A row with a non-finite entry is not usable and is left out of its person's mean.
     """
-    q = np.empty(values.shape[1])
+    q = np.empty(values.shape[1], dtype=np.int64)
     for i in range(m):
         person = codes[i]
         if person < 0 or left[person] <= 0:
@@ -154,42 +204,111 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, usable, mea
 @njit(cache=True, nogil=True)
 def finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Close the persons whose rows were announced but did not all come."""
-    q = np.empty(sums.shape[1])
+    q = np.empty(sums.shape[1], dtype=np.int64)
     for person in range(slot_of.size):
         if slot_of[person] >= 0:
             _close(person, slot_of, sums, usable, mean, clip, limit, norm, q, total)
 
 
 @njit(cache=True, nogil=True)
-def weighted_outer(f, r, weights, m, index, out):  # type: ignore[no-untyped-def]
-    """Active entries of ``weights * outer(f_i, r_i)`` for the first m rows.
-
-    An inactive pair (weight 0) is left out, but a non-finite factor there still makes the row non-finite.
-    """
-    K = r.shape[1]
+def outer_rows(f, r, weights, active, m, out):  # type: ignore[no-untyped-def]
+    """Write the active entries of the first m products to rows of their own, all NaN where one would be unusable."""
+    v = np.empty(weights.size)
     for i in range(m):
+        _outer(f[i], r[i], weights, v)
         check = 0.0
-        for j in range(f.shape[1]):
-            check += 0.0 * f[i, j]
-        for k in range(K):
-            check += 0.0 * r[i, k]
-        for a in range(index.size):
-            j = index[a] // K
-            k = index[a] % K
-            out[i, a] = weights[j, k] * f[i, j] * r[i, k] + check
+        for j in range(v.size):
+            check += 0.0 * v[j]
+        for a in range(active.size):
+            out[i, a] = v[active[a]] + check
+
+
+@njit(cache=True, nogil=True)
+def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
+    """Place of each size on a log scale, from -1 at lo to 1 at hi; NaN for what is no size."""
+    for i in range(x.size):
+        if not 0 <= x[i] < math.inf:
+            out[i] = math.nan
+        elif x[i] <= lo:
+            out[i] = -1.0
+        elif x[i] >= hi:
+            out[i] = 1.0
+        else:
+            out[i] = min(max(log(x[i] / centre) / half, -1.0), 1.0)
+
+
+@njit(cache=True, nogil=True)
+def log(x):  # type: ignore[no-untyped-def]
+    """Natural logarithm of a finite x > 0, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_log.c``).
+
+    Of exact and correctly rounded operations alone: compilers may replace libm's logarithm by a vectorised one for
+    most rows of a block and not for the last ones, with other bits.
+    """
+    f, k = math.frexp(x)
+    if f < 0.7071067811865476:
+        f *= 2.0
+        k -= 1
+    f -= 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
+    odd = 1.818357216161805012e-01 + w * 1.479819860511658591e-01
+    odd = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * odd))
+    half = 0.5 * f * f
+    low = s * (half + (even + odd)) + k * 1.90821492927058770002e-10
+    return k * 6.93147180369123816490e-01 - ((half - low) - f)
 
 
 @njit(cache=True, nogil=True)
 def _matmul(a, b, out):  # type: ignore[no-untyped-def]
+    """Each entry of out as the sum over j in its order, four rows side by side: b is read once for all four."""
     # On one thread: a block is done in half a millisecond, less than waking threads takes on a busy machine.
-    row = np.empty(b.shape[1])
-    for i in range(a.shape[0]):
-        row[:] = 0.0
+    fours = len(a) - len(a) % 4
+    rows = np.empty((4, b.shape[1]))
+    for i in range(0, fours, 4):
+        rows[:] = 0.0
         for j in range(a.shape[1]):
-            factor = a[i, j]
+            f0, f1, f2, f3 = a[i, j], a[i + 1, j], a[i + 2, j], a[i + 3, j]
             for k in range(b.shape[1]):
-                row[k] += factor * b[j, k]
-        out[i] = row
+                factor = b[j, k]
+                rows[0, k] += f0 * factor
+                rows[1, k] += f1 * factor
+                rows[2, k] += f2 * factor
+                rows[3, k] += f3 * factor
+        out[i : i + 4] = rows
+    for i in range(fours, len(a)):
+        out[i] = 0.0
+        for j in range(a.shape[1]):
+            for k in range(b.shape[1]):
+                out[i, k] += a[i, j] * b[j, k]
+
+
+@njit(cache=True, nogil=True)
+def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
+    """Do the same, bit for bit, for few columns: eight sums stay in registers."""
+    eights = b.shape[1] - b.shape[1] % 8
+    for k in range(0, eights, 8):
+        for i in range(len(a)):
+            s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            for j in range(a.shape[1]):
+                factor = a[i, j]
+                s0 += factor * b[j, k]
+                s1 += factor * b[j, k + 1]
+                s2 += factor * b[j, k + 2]
+                s3 += factor * b[j, k + 3]
+                s4 += factor * b[j, k + 4]
+                s5 += factor * b[j, k + 5]
+                s6 += factor * b[j, k + 6]
+                s7 += factor * b[j, k + 7]
+            out[i, k], out[i, k + 1], out[i, k + 2], out[i, k + 3] = s0, s1, s2, s3
+            out[i, k + 4], out[i, k + 5], out[i, k + 6], out[i, k + 7] = s4, s5, s6, s7
+    for k in range(eights, b.shape[1]):
+        for i in range(len(a)):
+            total = 0.0
+            for j in range(a.shape[1]):
+                total += a[i, j] * b[j, k]
+            out[i, k] = total
 
 
 @njit(cache=True, nogil=True)
@@ -219,7 +338,8 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
     a = np.ascontiguousarray(a, dtype=np.float64)
     b = np.ascontiguousarray(b, dtype=np.float64)
     out = np.empty((a.shape[0], b.shape[1]))
-    _matmul(a, b, out)
+    kernel = _matmul_narrow if b.shape[1] <= NARROW else _matmul
+    kernel(a, b, out)
     return out
 
 

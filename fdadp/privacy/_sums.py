@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from fdadp._threads import map_stream
 from fdadp._typing import FloatArray, IntArray
 from fdadp.privacy._local import BLOCK, Rows, silence
-from fdadp.privacy._rows import add_persons, add_rows, finish_persons, weighted_outer
-from fdadp.privacy._vault import Vault
+from fdadp.privacy._rows import add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
+from fdadp.privacy._vault import Block, Vault
 
-__all__ = ["count_persons", "exact_sum", "outer_contributions"]
+__all__ = ["Products", "count_persons", "exact_sum"]
 
-Contributions = Callable[[Rows, int], FloatArray]
+
+class Products(NamedTuple):
+    """Contributions ``weights * outer(left_i, right_i)``, of which the active entries count, as their factors."""
+
+    left: FloatArray
+    right: FloatArray
+    weights: FloatArray
+    active: IntArray
+
+    def rows(self, m: int) -> FloatArray:
+        """The first m contributions as rows, among (BLOCK, d)."""
+        out = np.zeros((BLOCK, self.active.size))
+        outer_rows(*self, m, out)
+        return out
+
+
+Contributions = Callable[[Rows, int], FloatArray | Products]
 """From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
 
 
@@ -26,10 +44,29 @@ def exact_sum(
     """
     total = np.zeros(size, dtype=np.int64)
     limit = float(2**bits)
+
+    def evaluated(block: Block) -> FloatArray | Products:
+        rows, m, _ = block
+        with np.errstate(all="ignore"):  # which a thread does not inherit
+            return contributions(vault.view(rows, m), m)
+
+    def added(block: Block) -> IntArray:
+        part = np.zeros(size, dtype=np.int64)
+        values, m = evaluated(block), block[1]
+        if isinstance(values, Products):
+            add_outer_rows(*values, m, clip, limit, norm, part)
+        else:
+            add_rows(values, m, clip, limit, norm, part)
+        return part
+
+    def gathered(block: Block) -> tuple[FloatArray, int, IntArray]:
+        values = evaluated(block)
+        return values.rows(block[1]) if isinstance(values, Products) else values, *block[1:]
+
     with silence():
         if not vault.grouped:
-            for rows, m, _ in vault.blocks():
-                add_rows(contributions(rows, m), m, clip, limit, norm, total)
+            for part in map_stream(added, vault.source_blocks()):
+                total += part  # integers: exact, in whatever order they were computed
             return total
         left = vault.row_counts
         slot_of = np.full(len(left), -1, dtype=np.int64)
@@ -37,14 +74,13 @@ def exact_sum(
         n_free = BLOCK
         sums = np.zeros((BLOCK, size))
         usable = np.zeros(BLOCK, dtype=np.int64)
-        for rows, m, codes in vault.blocks():
+        for values, m, codes in map_stream(gathered, vault.source_blocks()):
             if n_free < m:  # persons stay open while their rows are spread over chunks
                 new = np.arange(len(sums), 2 * len(sums) + BLOCK, dtype=np.int64)
                 free = np.concatenate([free[:n_free], new, np.zeros(len(sums) - n_free, dtype=np.int64)])
                 n_free += len(new)
                 sums = np.concatenate([sums, np.zeros((len(new), size))])
                 usable = np.concatenate([usable, np.zeros(len(new), dtype=np.int64)])
-            values = contributions(rows, m)
             n_free = add_persons(
                 values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
             )
@@ -55,13 +91,6 @@ def exact_sum(
 def count_persons(vault: Vault, bits: int) -> IntArray:
     """Return 2^bits for every person, usable or not."""
     persons = len(vault.row_counts) if vault.grouped else 0
-    for _, m, _ in vault.blocks():
+    for _, m, _ in vault.source_blocks():
         persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)
-
-
-def outer_contributions(f: FloatArray, r: FloatArray, m: int, weights: FloatArray, active: IntArray) -> FloatArray:
-    """Active entries of ``weights * outer(f_i, r_i)`` for each row of a block."""
-    out = np.zeros((BLOCK, len(active)))
-    weighted_outer(f, r, weights, m, active, out)
-    return out

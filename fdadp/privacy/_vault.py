@@ -7,11 +7,12 @@ by looking at the values (integers become floats where one is missing) must not 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from fdadp._threads import map_stream
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate, zero_rows
@@ -21,6 +22,7 @@ __all__ = ["Block", "Vault", "as_float"]
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
 
+T = TypeVar("T")
 _NO_CODES: IntArray = np.empty(0, dtype=np.int64)
 _SLAB = 64 * BLOCK
 """Rows of an array on disk, or of a lazy one, that are loaded at once."""
@@ -33,11 +35,21 @@ class Vault:
     ----------
     data : array, tuple of arrays of equal length, or re-iterable of such tuples (chunks)
         Arrays that are not NumPy's (memory maps, Dask, HDF5: anything with shape, dtype and slices) are read in slabs.
-    persons : sequence of ids, one a row, optional
-        A row whose id is missing belongs to nobody and is never used.
+    persons : sequence of ids, one a row, or function that returns such sequences one after the other, optional
+        A row whose id is missing belongs to nobody and is never used. A function is called at the first read.
     """
 
-    __slots__ = ("__arrays", "__chunks", "__codes", "__function", "__order", "__passes", "__row_counts", "__spec")
+    __slots__ = (
+        "__arrays",
+        "__chunks",
+        "__codes",
+        "__function",
+        "__late_persons",
+        "__order",
+        "__passes",
+        "__row_counts",
+        "__spec",
+    )
 
     def __init__(self, data: Any, persons: Any = None) -> None:
         self.__arrays: Rows | None = None
@@ -47,6 +59,7 @@ class Vault:
         self.__passes = [0]
         self.__codes: IntArray = _NO_CODES
         self.__row_counts: IntArray | None = None
+        self.__late_persons: Any = persons if callable(persons) else None
         if hasattr(data, "shape"):
             data = (data,)
         if isinstance(data, tuple | list):  # data frames and series
@@ -67,7 +80,7 @@ class Vault:
             if first is None:
                 raise PrivacyError("data must have at least one chunk (it may be empty), which says what a row is")
             self.__spec = _spec(_as_chunk(first))
-        if persons is not None:
+        if persons is not None and not callable(persons):
             self.__codes, self.__row_counts = _factorise(persons)
             if self.__arrays is not None:
                 if len(self.__codes) != self.__arrays[0].shape[0]:
@@ -89,13 +102,26 @@ class Vault:
     @property
     def grouped(self) -> bool:
         """Whether several rows may belong to one person."""
-        return self.__row_counts is not None
+        if self.__function is not None:
+            return self.__function[0].grouped
+        return self.__row_counts is not None or self.__late_persons is not None
 
     @property
     def row_counts(self) -> IntArray:
         """Rows of each person. Private: for the kernel's own use."""
+        if self.__function is not None:
+            return self.__function[0].row_counts
+        self.__read_persons()
         assert self.__row_counts is not None
         return self.__row_counts.copy()
+
+    def __read_persons(self) -> None:
+        if self.__late_persons is None or self.__row_counts is not None:
+            return
+        ids: list[Any] = []
+        for part in _silently(lambda: map(_as_ids, self.__late_persons())):
+            ids += part
+        self.__codes, self.__row_counts = _factorise(ids)
 
     def identity(self) -> object:
         """Where the data lie in memory, without reading them: what tells two data sets apart for a Budget."""
@@ -107,6 +133,10 @@ class Vault:
 
     def blocks(self) -> Iterator[Block]:
         """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
+        return ((self.view(rows, m), m, codes) for rows, m, codes in self.source_blocks())
+
+    def source_blocks(self) -> Iterator[Block]:
+        """Do the same with rows as their source has them: :meth:`view`, on any thread, makes of them what is here."""
         self.__passes[0] += 1
         if self.__arrays is not None:  # text and other objects are read once
             self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)
@@ -114,20 +144,26 @@ class Vault:
 
     def __blocks(self) -> Iterator[Block]:
         if self.__function is not None:
-            parent, f, shapes = self.__function
-            for rows, m, codes in parent.__blocks():
-                yield evaluate(f, rows, m, shapes), m, codes
+            yield from self.__function[0].__blocks()
             return
+        self.__read_persons()
         at = 0
         for chunk in self.__slabs():
             n = len(chunk[0])
             for start in range(0, n, BLOCK):
                 m = min(BLOCK, n - start)
-                rows = zero_rows(self.__spec)
-                for block, a in zip(rows, chunk, strict=True):
-                    block[:m] = as_float(a[start : start + m])
-                yield rows, m, self.__persons(at + start, m)
+                rows = tuple(as_float(a[start : start + m]) for a in chunk)  # copied before a function sees them
+                if self.__chunks is not None:  # and now: a source may use the memory of a chunk for the next one
+                    rows = tuple(map(np.array, rows))
+                yield rows if m == BLOCK else _padded(rows, self.__spec), m, self.__persons(at + start, m)
             at += n
+
+    def view(self, rows: Rows, m: int) -> Rows:
+        """From a block of source rows to this vault's, by the functions that it was derived with."""
+        if self.__function is None:
+            return rows
+        parent, f, shapes = self.__function
+        return evaluate(f, parent.view(rows, m), m, shapes)
 
     def __persons(self, start: int, m: int) -> IntArray:
         if not self.grouped:
@@ -147,40 +183,42 @@ class Vault:
                 else:
                     yield tuple(np.asanyarray(a[start:stop]) for a in self.__arrays)
             return
-        try:
-            for chunk in self.__chunks:
-                arrays = _as_chunk(chunk)
-                if _spec(arrays) != self.__spec:
-                    raise PrivacyError("a chunk has rows of another shape")
-                yield arrays
-        except Exception:
-            failed = True
-        else:
-            failed = False
-        if failed:
-            # The rest of the data is missing, so this sum may not be released; and what went wrong is not told.
-            raise PrivacyError("the source of chunks failed or changed the shape of its rows; the budget is spent")
+        yield from _silently(lambda: map(self.__checked, self.__chunks))
+
+    def __checked(self, chunk: Any) -> Rows:
+        arrays = _as_chunk(chunk)
+        if _spec(arrays) != self.__spec:
+            raise PrivacyError("a chunk has rows of another shape")
+        return arrays
 
     def derive(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> Vault:
-        """Make a vault with rows f(row) of the same persons: computed now for arrays in memory, else on each pass."""
+        """Make a vault with rows f(row) of the same persons: computed now for arrays in memory, else on each pass.
+
+        So for data on disk or in chunks memory stays bounded by a block, at the price of computing f again.
+        """
         new = Vault.__new__(Vault)
         new.__arrays, new.__chunks, new.__function, new.__order = None, None, None, None
         new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
+        new.__late_persons = None
         new.__spec = tuple(shapes)
-        if self.__arrays is None or not all(isinstance(a, np.ndarray) for a in self.__arrays):
+        if self.__arrays is None or not all(map(_in_memory, self.__arrays)):
             new.__function = (self, f, shapes)
             return new
-        n = len(self.__arrays[0])
-        arrays = tuple(np.empty((n, *shape)) for shape in shapes)
+        arrays = tuple(np.empty((len(self.__arrays[0]), *shape)) for shape in shapes)
         at = 0
-        for rows, m, _ in self.blocks():
-            for out, values in zip(arrays, evaluate(f, rows, m, shapes), strict=True):
+
+        def computed(block: Block) -> tuple[Rows, int]:
+            with np.errstate(all="ignore"):  # which a thread does not inherit
+                return evaluate(f, block[0], block[1], shapes), block[1]
+
+        for rows, m in map_stream(computed, self.blocks()):
+            for out, values in zip(arrays, rows, strict=True):
                 out[at : at + m] = values[:m]
             at += m
         new.__arrays = arrays
         if self.__order is not None:
             new.__codes = self.__codes[self.__order]
-            new.__order = np.arange(n)
+            new.__order = np.arange(at)
         return new
 
     def __repr__(self) -> str:
@@ -188,6 +226,13 @@ class Vault:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("private rows cannot be copied or pickled")
+
+
+def _padded(rows: Rows, spec: Spec) -> Rows:
+    block = zero_rows(spec)
+    for full, values in zip(block, rows, strict=True):
+        full[: len(values)] = values
+    return block
 
 
 def _as_chunk(chunk: Any) -> Rows:
@@ -200,6 +245,27 @@ def _as_chunk(chunk: Any) -> Rows:
 
 def _spec(arrays: Rows) -> Spec:
     return tuple(tuple(int(k) for k in a.shape[1:]) for a in arrays)
+
+
+def _silently(source: Callable[[], Iterable[T]]) -> Iterator[T]:
+    """Go through a source that may fail; what went wrong is not told, neither by message nor by traceback."""
+    try:
+        yield from source()
+    except Exception:
+        failed = True
+    else:
+        failed = False
+    if failed:  # the rest of the data is missing, so this sum may not be released
+        raise PrivacyError("the source of chunks failed or changed the shape of its rows; the budget is spent")
+
+
+def _as_ids(part: Any) -> list[Any]:
+    ids: list[Any] = np.asarray(part).ravel().tolist()
+    return ids
+
+
+def _in_memory(a: Any) -> bool:
+    return isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
 
 
 def _is_slow(values: Any) -> bool:

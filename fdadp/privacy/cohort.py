@@ -27,11 +27,11 @@ import numpy as np
 from fdadp._typing import FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy._local import RowFunction, Rows, evaluate, probe, silence
+from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, probe, silence
 from fdadp.privacy._minima import GRADIENT_ERROR, gaussian_multiplier, least_squares, logistic
-from fdadp.privacy._rows import L1, L2, LINF
+from fdadp.privacy._rows import L1, L2, LINF, log_positions
 from fdadp.privacy._statement import UNITS, statement
-from fdadp.privacy._sums import Contributions, count_persons, exact_sum, outer_contributions
+from fdadp.privacy._sums import Contributions, Products, count_persons, exact_sum
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
@@ -57,10 +57,11 @@ class Cohort:
     Parameters
     ----------
     data : array, tuple of arrays, or re-iterable of such tuples
-        Rows along the first axis. Functions see them as float64; what is no number is NaN. Chunks must be iterable
-        several times. The shape of a row is public.
-    persons : sequence, optional
-        Id of the person of each row; without it every row is a person. A row without an id is never used.
+        Rows along the first axis. Functions see them as float64, in blocks, on several threads at once; what is no
+        number is NaN. Chunks must be iterable several times. The shape of a row is public.
+    persons : sequence or callable, optional
+        Id of the person of each row; without it every row is a person. A row without an id is never used. With chunks
+        also a function that returns an iterator over the ids of each chunk, called at the first read.
     budget : Budget
         What may be spent, perhaps shared with other cohorts of the same data.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -333,12 +334,12 @@ class Cohort:
             )
         active: IntArray = np.flatnonzero(W.ravel()).astype(np.int64)
 
-        def contributions(rows: Rows, m: int) -> FloatArray:
+        def contributions(rows: Rows, m: int) -> Products:
             if g is None:
                 a, b = evaluate(f, rows, m, [left, right])
             else:
                 a, b = evaluate(f, rows, m, [left])[0], evaluate(g, rows, m, [right])[0]
-            return outer_contributions(a.reshape(-1, D), b.reshape(-1, K), m, W, active)
+            return Products(a.reshape(-1, D), b.reshape(-1, K), W, active)
 
         value, sd = self.__sum(contributions, len(active), clip, share, name, self.__norm(norm, name), per_person, bits)
         out = np.zeros(D * K)
@@ -379,15 +380,10 @@ class Cohort:
             raise PrivacyError(f"{name}: norms must give one value a row, got shape {shape}")
         half, centre = math.log(hi / lo) / 2, math.sqrt(lo) * math.sqrt(hi)
 
-        def position(x: float) -> float:
-            if not 0 <= x < math.inf:
-                return math.nan
-            return -1.0 if x <= lo else 1.0 if x >= hi else min(max(math.log(x / centre) / half, -1.0), 1.0)
-
         def contributions(rows: Rows, m: int) -> FloatArray:
-            # The scalar logarithm of libm, one by one: a vectorised one may give other bits at the end of a block.
-            values = evaluate(norms, rows, m, [shape])[0].ravel().tolist()
-            return np.array([[position(x)] for x in values])
+            out = np.empty((BLOCK, 1))
+            log_positions(evaluate(norms, rows, m, [shape])[0].ravel(), lo, hi, centre, half, out[:, 0])
+            return out
 
         total, sd = self.__sum(contributions, 1, 1.0, share, name, self.__norm(None, name), "mean", 24)
         v = min(max(float(total[0]) / persons, -1.0), 1.0)
@@ -707,7 +703,7 @@ class Cohort:
         name: str,
         norm: int,
         bits: int,
-        contributions: Callable[[Rows, int], FloatArray] | None,
+        contributions: Contributions | None,
         per_person: str | None,
         factor: float | None = None,
     ) -> tuple[IntArray, Sampler]:

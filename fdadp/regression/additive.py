@@ -209,10 +209,11 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
 
     def fit_chunks(
         self,
-        chunks: Sequence[tuple[CurveData, CurveData]] | Callable[[], Iterable[tuple[CurveData, CurveData]]],
+        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
         *,
         s: ArrayLike | None = None,
         t: ArrayLike | None = None,
+        groups: ArrayLike | bool | None = None,
         x_range: tuple[float, float] | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from chunks of curves that need not fit into memory together; the answer is that of :meth:`fit`.
@@ -220,12 +221,17 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            Read twice; once, after a look at the first chunk, if `x_range` is given.
+            Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit reads them some
+            25 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
             :func:`fdadp.regression.sums.Chunks` says what is accepted.
         s, t : array_like, optional
-            Grids of plain arrays; default even on [0, 1].
+            Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
+        groups : array_like of shape (n,) or True, optional
+            Private fit: person of each row of all chunks one after the other, or True where the chunks are
+            (X, Y, groups). The rows of a person may be spread over chunks.
         x_range : (float, float), optional
-            Range of X, if it is known; values beyond it enter by linear continuation.
+            Range of X, if it is known; values beyond it enter by linear continuation. Not for private fits, whose
+            range is in ``Bounds(x=)``.
 
         Returns
         -------
@@ -235,10 +241,16 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         ------
         InputError
             As :meth:`fit`; also ``missing`` other than ``"raise"``, and one-way iterators.
+        PrivacyError
+            As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
         """
         self._check_settings()
         if self._is_private:
-            raise InputError("privacy must be None when fitting from chunks, got a private mechanism: use fit")
+            if x_range is not None:
+                raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see Bounds(x=)")
+            return self._fit_private_chunks(chunks, s, t, groups)
+        if groups is not None:
+            raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
         if self.missing != "raise":
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         self._missing = MissingValues("raise")
@@ -289,8 +301,29 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         if groups is not None and np.shape(groups) != (len(x),):
             raise InputError("groups must have one entry per curve")
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
-        fit_private(self, x, y, groups, self.privacy, noise=noise)
+        fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, noise=noise)
         self._remember_kind(y)
+        return self
+
+    def _fit_private_chunks(
+        self, chunks: Any, s: ArrayLike | None, t: ArrayLike | None, groups: ArrayLike | bool | None
+    ) -> AdditiveFunctionOnFunction:
+        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.regression.private.chunks import PrivateChunks
+        from fdadp.regression.private.fit import fit_private
+
+        assert self.privacy is not None
+        if s is None or t is None:
+            raise InputError(
+                "s and t must be the grids of X and Y when fitting privately from chunks, "
+                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
+            )
+        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
+        source = PrivateChunks(chunks, x_grid, y_grid, grouped=groups is True)
+        self._missing = MissingValues("raise")
+        persons = source.persons if groups is True else groups
+        fit_private(self, source, persons, x_grid, y_grid, self.privacy)
+        self._y_kind, self._y_columns = source.kind, source.columns
         return self
 
     def _fit(

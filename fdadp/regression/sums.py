@@ -43,7 +43,7 @@ class Chunks:
 
     def __init__(
         self,
-        source: Sequence[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]],
+        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
         s: Any = None,
         t: Any = None,
         progress: bool | str = "auto",

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "fdadp"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-FRONT = {"regression", "planner", "plot", "cli", "experiment", "demo", "__main__"}
+FRONT = {"regression", "summaries", "planner", "plot", "cli", "experiment", "demo", "__main__"}
 CORE = {"errors", "_typing", "quadrature", "curves", "splines", "tensor", "design", "moments", "penalized", "fpca"}
 CORE |= {"smoothing", "storage"}
 FORBIDDEN = {

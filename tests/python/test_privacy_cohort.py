@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import math
@@ -15,8 +16,10 @@ from privacy_tools import COUNT, MODES, NASTY, RELEASES, assemble, run, toy, wor
 from scipy import stats
 
 import fdadp.privacy.cohort as kernel
+from fdadp._threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
+from fdadp.privacy._rows import log, log_positions
 
 
 def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):
@@ -156,6 +159,35 @@ def test_a_person_changes_the_sum_by_its_own_integers_exactly(kind, grouped):
         np.testing.assert_array_equal(run(release, rows[apart], ids[apart], chunks=50).exact, whole)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_number_of_threads_does_not_matter(monkeypatch, grouped):
+    rng = np.random.default_rng(4)
+    rows, B = rng.normal(size=(5000, 5)), rng.normal(size=(5, 7))
+    ids = rng.integers(0, 1800, 5000) if grouped else None
+    found = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+        for chunks in (0, 700):
+            release = lambda c: c.derive(lambda r: rowwise_matmul(r[0], B)).sum_outer(  # noqa: E731
+                lambda r: (r[0], r[0]), clip=20.0, share=0.1, name="o"
+            )
+            found.append(run(release, rows, ids, chunks=chunks).exact)
+    assert len(set(found)) == 1
+
+
+def test_map_stream_keeps_order_and_holds_few_items():
+    taken = []
+
+    def items():
+        for i in range(100):
+            taken.append(i)
+            yield i
+
+    results = map_stream(lambda i: i * i, items())
+    assert next(results) == 0 and len(taken) < 100
+    assert list(results) == [i * i for i in range(1, 100)]
+
+
 def test_features_by_rowwise_matmul_are_row_local():
     rng = np.random.default_rng(2)
     rows, B = rng.normal(size=(1300, 51)), rng.normal(size=(51, 60))
@@ -166,6 +198,37 @@ def test_features_by_rowwise_matmul_are_row_local():
             np.array(run(release, np.delete(rows, i, axis=0)).exact) + run(release, rows[[i]]).exact, whole
         )
     np.testing.assert_allclose(rowwise_matmul(rows, B), rows @ B, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 8, 11, 12, 13, 60, 488])
+def test_a_product_of_rows_is_the_same_alone_and_among_others(columns):
+    """Fast loops treat rows in fours and columns in eights; the last ones must get the bits of the first."""
+    rng = np.random.default_rng(columns)
+    rows, B = rng.normal(size=(23, 61)) * 10.0 ** rng.uniform(-3, 3, (23, 1)), rng.normal(size=(61, columns))
+    rows[5, 7] = np.nan
+    whole = rowwise_matmul(rows, B)
+    for i in range(23):
+        np.testing.assert_array_equal(rowwise_matmul(rows[i : i + 1], B)[0], whole[i])
+    shuffled = rng.permutation(23)
+    np.testing.assert_array_equal(rowwise_matmul(rows[shuffled], B), whole[shuffled])
+    one_by_one = [[functools.reduce(lambda s, p: s + p, r * b, 0.0) for b in B.T] for r in rows]
+    np.testing.assert_array_equal(whole, one_by_one)  # plain additions, in order
+
+
+def test_log_scale_has_a_logarithm_of_its_own_with_the_same_bits_everywhere():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.exp(rng.uniform(-700, 700, 3000)), rng.uniform(0.5, 2, 3000), [1.0, 5e-324, 1.7e308]])
+    off = [abs(log(v) - math.log(v)) / math.ulp(math.log(v)) for v in x if v != 1]
+    assert max(off) <= 1 and log(1.0) == 0
+    together, alone = np.empty(x.size), np.empty(x.size)
+    scale = 1e-300, 1e300, 1.0, math.log(1e300)
+    log_positions(x, *scale, together)
+    for i in range(x.size):
+        log_positions(x[i : i + 1], *scale, alone[i : i + 1])
+    np.testing.assert_array_equal(together, alone)
+    nothing = np.empty(5)
+    log_positions(np.array([np.nan, np.inf, -1.0, 0.0, 2e300]), *scale, nothing)
+    np.testing.assert_array_equal(nothing, [np.nan, np.nan, np.nan, -1, 1])
 
 
 @pytest.mark.parametrize(

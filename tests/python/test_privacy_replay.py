@@ -186,7 +186,7 @@ def test_integers_never_exceed_the_limit(norm):
             clip = float(10.0 ** rng.uniform(-6, 6)) if trial % 3 else float(abs(v[0]))
             if not 1e-100 < clip < 1e100:
                 clip = 1.0
-            q = np.empty(d)
+            q = np.empty(d, dtype=np.int64)
             usable = quantise(v, clip, float(limit), norm, q)
             ints = [int(x) for x in q]
             square = sum(i * i for i in ints)

@@ -69,7 +69,7 @@ def test_features_have_the_norm_that_the_sensitivity_counts_on():
     plan = plan_output(5000.0, 4.0, design, pure=False)
     rows.begin_regression(plan)
     X, Y, _ = curves(200)
-    norms = np.linalg.norm(rows.weighted_features(rows.derived((3 * X, Y))), axis=1)
+    norms = np.linalg.norm(rows.weighted(rows.derived((3 * X, Y)))[0], axis=1)
     assert norms.max() <= _feature_clip(plan.n_features) * (1 + 1e-12)
     assert norms.max() > 0.99 * _feature_clip(plan.n_features)
 

@@ -198,8 +198,7 @@ def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_
             )
             clip = plan.clip_factor * norm
         total, sd = cohort.sum_outer(
-            rows.weighted_features,
-            rows.weighted_residuals,
+            rows.weighted,
             weights=w,
             clip=clip,
             share=plan.shares["gradient"],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._threads import one_blas_thread
-from fdadp._typing import ArrayLike
-from fdadp.curves import Curves
+from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis
 from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
@@ -55,15 +54,16 @@ def release_n(cohort: Cohort) -> tuple[float, float]:
     return max(n, LEAST_N), 0.99 - again
 
 
-def _grid(curves: Curves) -> str:
-    return f"{curves.grid.size} points on [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+def _describe(grid: FloatArray) -> str:
+    return f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]"
 
 
 def fit_private(
     model: AdditiveFunctionOnFunction,
-    x: Curves,
-    y: Curves,
-    groups: ArrayLike | None,
+    data: Any,
+    persons: Any,
+    s: FloatArray,
+    t: FloatArray,
     privacy: Privacy,
     *,
     noise: Noise | None = None,
@@ -73,10 +73,12 @@ def fit_private(
     Parameters
     ----------
     model : AdditiveFunctionOnFunction
-    x, y : Curves
-        From :func:`fdadp.regression.private.curves.private_curves`.
-    groups : array_like of shape (n,), optional
-        Person of each row.
+    data : (X, Y), or PrivateChunks
+        Curves as they are (:mod:`fdadp.regression.private.curves`), or chunks of them.
+    persons : array_like of shape (n,), or callable, optional
+        Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
+    s, t : ndarray
+        Grids of X and Y.
     privacy : Privacy
     noise : Noise, optional
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
@@ -89,8 +91,8 @@ def fit_private(
     if noise is None:
         noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     cohort = Cohort(
-        (x.values, y.values),
-        persons=groups,
+        data,
+        persons=persons,
         budget=budget,
         adjacency=privacy.stated_adjacency,
         n=privacy.n,
@@ -101,12 +103,12 @@ def fit_private(
         public={
             "bounds of X": privacy.bounds.x,
             "bounds of Y": privacy.bounds.y,
-            "grid of X": _grid(x),
-            "grid of Y": _grid(y),
+            "grid of X": _describe(s),
+            "grid of Y": _describe(t),
             "prior": prior.describe(),
         },
     )
-    design = prior.design(x.grid, y.grid)
+    design = prior.design(s, t)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     privacy.check_n(n)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdadp._typing import FloatArray
-from fdadp.privacy import Cohort
+from fdadp.privacy import Cohort, rowwise_norm
 from fdadp.regression.private.bayes import posteriors
 from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
@@ -86,19 +86,18 @@ class _Products:
         self.rows, self.ratio, self.pure = rows, ratio, pure
 
     def triangle(self, block: Block) -> FloatArray:
-        v = np.hstack((self.rows.weighted_features(block), self.rows.weighted_residuals(block) * self.ratio))
+        f, r = self.rows.weighted(block)
+        v = np.hstack((f, r * self.ratio))
         upper = np.triu_indices(v.shape[1])
         # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix (02b, L4).
         scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
         return np.asarray(v[:, upper[0]] * v[:, upper[1]] * scale)
 
     def norm(self, block: Block) -> FloatArray:
-        f, r = self.rows.weighted_features(block), self.rows.weighted_residuals(block) * self.ratio
-        squares = np.array([math.fsum(a) for a in np.hstack((f * f, r * r))])
-        if not self.pure:
-            return squares
-        absolute = np.array([math.fsum(a) for a in np.abs(np.hstack((f, r)))])
-        return np.asarray((absolute**2 + squares) / 2)
+        f, r = self.rows.weighted(block)
+        v = np.hstack((f, r * self.ratio))
+        squares = rowwise_norm(v) ** 2
+        return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
 
 
 def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:

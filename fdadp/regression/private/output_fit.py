@@ -15,13 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.regression.private.bayes import posterior
+from fdadp.regression.private.bayes import posteriors
 from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import WhiteDesign
-from fdadp.regression.private.rows import Block, Rows
+from fdadp.regression.private.rows import Rows
 
 __all__ = ["fit_output", "plan_output"]
 
@@ -81,11 +80,8 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
 
-    def pair(block: Block) -> tuple[FloatArray, FloatArray]:
-        return rows.weighted_features(block), rows.weighted_residuals(block)
-
     solution, sd = cohort.perturbed_minimum(
-        pair,
+        rows.weighted,
         loss="squared",
         perturb="output",
         ridge=plan.n * plan.ridge,
@@ -96,12 +92,9 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
         name="coefficients",
     )
     grown = 1 + plan.ridge
-    shares = design.feature_shares[: d - 1]
-    shares = np.concatenate(([shares.max()], shares)) / shares.sum()
-    theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
-    for j in range(k):
-        variance = (grown * sd) ** 2 + UNCERTAINTY * prior_energy[j] * (plan.ridge / grown) ** 2
-        theta[:, j], covariance[j], edf[j] = posterior(
-            grown * solution[:, j], np.full(d, variance), np.eye(d), 0.6 * prior_energy[j] / plan.n, shares
-        )
+    variance = np.tile((grown * sd) ** 2 + UNCERTAINTY * prior_energy * (plan.ridge / grown) ** 2, (d, 1))
+    active = np.ones((d, k), dtype=bool)
+    theta, covariance, edf = posteriors(
+        grown * solution, variance, np.eye(d), active, design.feature_shares[: d - 1], prior_energy, plan.n
+    )
     return finish(cohort, plan, design, rows, (theta, covariance, np.eye(d), edf), mean_variance, energy)

@@ -141,6 +141,26 @@ class PublicPrior:
         """Public coordinates on the grids of X and Y."""
         return WhiteDesign(self, np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64))
 
+    def response(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal basis of Y from its prior covariance, and the prior shares of variance of its functions.
+
+        Parameters
+        ----------
+        t, weights : ndarray of shape (T,)
+            Grid on [0, 1] and quadrature weights that sum to one.
+
+        Returns
+        -------
+        functions : ndarray of shape (T, m)
+        shares : ndarray of shape (m,)
+        """
+        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.y_length) ** 2)
+        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+        order = np.argsort(-values)[: min(self.n_response, t.size)]
+        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
+
     def plot(self, **kwargs: Any) -> Any:
         """Picture of curves, surfaces and responses that the prior holds for likely, see :func:`fdadp.plot.prior`."""
         from fdadp.plot import prior
@@ -214,14 +234,7 @@ class WhiteDesign:
         return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
 
     def _set_response(self) -> None:
-        t = self.unit_t
-        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.prior.y_length) ** 2)
-        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
-        root = np.sqrt(self.t_weights)
-        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-        order = np.argsort(-values)[: min(self.prior.n_response, t.size)]
-        self.response = np.ascontiguousarray(vectors[:, order] / root[:, None])
-        self.response_shares = values[order] / values[order].sum()
+        self.response, self.response_shares = self.prior.response(self.unit_t, self.t_weights)
 
 
 def _symmetric_root(matrix: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ REACH = 3.0
 
 
 class Rows:
-    """Row functions of the private fit; a block is (X, Y), later with what :meth:`derived` adds.
+    """Row functions of the private fit; a block is (X, Y), later what :meth:`derived` makes of it.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Rows:
         return np.hstack((np.ones((len(white), 1)), white))
 
     def derived(self, block: Block) -> Block:
-        """Return (X, Y, features, response coefficients, row weight): computed once, kept inside the cohort.
+        """Return (features, Y, response coefficients, row weight): computed once, kept inside the cohort.
 
         A row weighs 1, less where its features are larger than planned; on features and residuals alike.
         """
@@ -81,7 +81,7 @@ class Rows:
         f = self.features_of(block[0], self._plan.n_features)
         limit = np.sqrt(1 + self._plan.feature_clip**2)
         weight = np.minimum(1.0, limit / np.sqrt(_row_sums(f * f)))
-        return (*block, f, self.response(block), weight[:, None])
+        return f, block[1], self.response(block), weight[:, None]
 
     # --- Y ---
 
@@ -99,25 +99,21 @@ class Rows:
         c = self.response(block)
         return np.sqrt(_row_sums(c * c))
 
-    # --- regression; block = (X, Y, features, response coefficients, row weight) ---
+    # --- regression; block = (features, Y, response coefficients, row weight) ---
 
     def residuals(self, block: Block) -> FloatArray:
         """Response coefficients less mean and fit, shape (m, K)."""
         k = self.coefficients.shape[1]
-        return (block[3] - self.mean)[:, :k] - rowwise_matmul(block[2], self.coefficients)
+        return (block[2] - self.mean)[:, :k] - rowwise_matmul(block[0], self.coefficients)
 
-    def weighted_features(self, block: Block) -> FloatArray:
-        """Features times the row's weight, shape (m, D)."""
-        return block[2] * block[4]
-
-    def weighted_residuals(self, block: Block) -> FloatArray:
-        """Residuals times the row's weight, shape (m, K)."""
-        return self.residuals(block) * block[4]
+    def weighted(self, block: Block) -> tuple[FloatArray, FloatArray]:
+        """Features (m, D) and residuals (m, K), both times the row's weight."""
+        return block[0] * block[3], self.residuals(block) * block[3]
 
     def gradient_norm(self, block: Block) -> FloatArray:
         """Norm of W∘(f r'), shape (m,): L2, or L1 in pure form."""
         assert self._plan is not None
-        f, r, w = self.weighted_features(block), self.weighted_residuals(block), self._plan.weights
+        (f, r), w = self.weighted(block), self._plan.weights
         if self._plan.pure:
             return _row_sums(rowwise_matmul(np.abs(f), w) * np.abs(r))
         return np.sqrt(_row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
@@ -126,7 +122,7 @@ class Rows:
 
     def residual_rms(self, block: Block) -> FloatArray:
         """Root mean square of the residual curve, shape (m,)."""
-        away = self._clean_y(block[1]) - self.prediction(block[2])
+        away = self._clean_y(block[1]) - self.prediction(block[0])
         return np.sqrt(rowwise_matmul(away * away, self.design.t_weights[:, None])[:, 0])
 
     def residual_products(self, block: Block) -> FloatArray:
@@ -140,7 +136,7 @@ class Rows:
 
     def left_over(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""
-        y, c = self._clean_y(block[1]), block[3]
+        y, c = self._clean_y(block[1]), block[2]
         centred = c - self.mean
         inside = centred[:, : self.coefficients.shape[1]]
         energy = rowwise_matmul(y * y, self.design.t_weights[:, None])[:, 0]
@@ -154,14 +150,17 @@ class Rows:
         phi = self.design.response
         b = phi[:, : len(residual)]
         base = np.einsum("tk,kl,tl->t", b, residual, b) + left_over + phi**2 @ mean_variance
-        self._spread = (base, np.ascontiguousarray((b**2).T), covariance)
+        values, vectors = np.linalg.eigh(covariance)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+        self._spread = (base, np.ascontiguousarray((b**2).T), np.hstack(list(roots)))
 
     def spread(self, features: FloatArray) -> FloatArray:
         """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
         assert self._spread is not None
-        base, squares, covariance = self._spread
-        quadratic = np.stack([_row_sums(rowwise_matmul(features, c) * features) for c in covariance], axis=1)
-        return np.sqrt(np.maximum(base + rowwise_matmul(np.maximum(quadratic, 0.0), squares), 1e-9))
+        base, squares, roots = self._spread
+        white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
+        quadratic = _row_sums(white * white).reshape(len(features), -1)
+        return np.sqrt(np.maximum(base + rowwise_matmul(quadratic, squares), 1e-9))
 
     def prediction(self, features: FloatArray) -> FloatArray:
         """Predicted responses about the middle of the public range, shape (m, T)."""
@@ -170,7 +169,7 @@ class Rows:
 
     def residual_histogram(self, block: Block) -> FloatArray:
         """Share of time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self._clean_y(block[1]) - self.prediction(block[2])) / self.spread(block[2])
+        ratio = np.abs(self._clean_y(block[1]) - self.prediction(block[0])) / self.spread(block[0])
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights = self.design.t_weights[:, None]
         return np.hstack(

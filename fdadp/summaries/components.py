@@ -1,0 +1,186 @@
+"""``PrivateFPCA``: eigenfunctions and eigenvalues of curves under differential privacy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._typing import ArrayLike, CurveData
+from fdadp.errors import InputError
+from fdadp.fpca import FPCA, Eigenbasis
+from fdadp.fpca.basis import count_components, oriented, significant
+from fdadp.privacy import Privacy
+from fdadp.summaries.release import MOMENTS, Summary, check, prior_of, summarise
+
+if TYPE_CHECKING:
+    from fdadp.privacy.noise import Noise
+
+__all__ = ["PrivateFPCA"]
+
+BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
+
+
+class PrivateFPCA(FPCA):
+    """Functional principal components, private end to end.
+
+    Mean and covariance are released on functions of the public prior; the covariance is shrunk entry by entry by the
+    known noise before its eigenfunctions are taken, so pure noise gives the prior's components and not large
+    eigenvalues.
+
+    Parameters
+    ----------
+    n_components : int or float
+        Number of components (fewer where the released covariance has not as many), or in (0, 1] the share to explain of
+        the released variance on the functions. Not chosen by the data: the release is what is looked at.
+    privacy : Privacy
+        As for :class:`~fdadp.PrivateMean`.
+
+    Attributes
+    ----------
+    grid_, weights_, mean_ : ndarray of shape (T,)
+    eigenfunctions_ : ndarray of shape (K, T)
+        Of unit L2 norm.
+    eigenvalues_ : ndarray of shape (K,)
+        In L2 units, shrunk.
+    explained_variance_ratio_ : ndarray of shape (K,)
+        Of the released total variance, that outside the functions among it.
+    noise_variance_ : float
+        Mean square of curves outside the functions.
+    covariance_noise_sd_ : float
+        Sd of the privacy noise in an entry of the covariance of the coefficients, in units of ``eigenvalues_``.
+    n_ : float
+        Declared or released number of persons.
+    ledger_ : Ledger
+    privacy_ : Privacy
+
+    Notes
+    -----
+    ``transform`` gives scores of the curves it is handed: those of training curves are private data again.
+
+    References
+    ----------
+    Hall, Rinaldo & Wasserman (2013), JMLR 14, 703-727; Lin & Reimherr (2023), arXiv:2309.00125; Dwork, Talwar, Thakurta
+    & Zhang (2014), Analyze Gauss, doi:10.1145/2591796.2591883 (noise on the covariance).
+
+    Examples
+    --------
+    >>> from fdadp import Bounds, Privacy, PrivateFPCA, simulate_affr
+    >>> Y = simulate_affr(scenario=1, n=3000, seed=0).Y
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(y=(-8, 8)), n=3000, random_state=0)
+    >>> PrivateFPCA(n_components=2, privacy=privacy).fit(Y).eigenfunctions_.shape
+    (2, 51)
+    """
+
+    method, shrink = "dense", False  # projections, as FPCA computes them
+
+    def __init__(self, *, n_components: float = 0.95, privacy: Privacy | None = None) -> None:
+        self.n_components = n_components
+        self.privacy = privacy
+
+    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> PrivateFPCA:
+        """Release mean and covariance, and find the eigenbasis.
+
+        Parameters
+        ----------
+        Y : FDataGrid, DataFrame, or array_like of shape (n, T), also on disk or lazy
+        y : ignored
+            Here for pipelines.
+        t : array_like of shape (T,), optional
+            Grid of a plain array; default even on [0, 1].
+        groups : array_like of shape (n,), optional
+            Person of each row. A person counts once: its coefficients, and their products, are averaged over its rows.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            From public validation: nothing was read or spent.
+        """
+        return self._fit(Y, t, groups)
+
+    def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateFPCA:
+        from fdadp.regression.private.curves import private_curves
+
+        privacy = check(self.privacy)
+        curves = private_curves(Y, t, "Y")
+        if groups is not None and np.shape(groups) != (len(curves),):
+            raise InputError("groups must have one entry per curve")
+        if self.n_components is None:
+            raise InputError("n_components must be a number, got None")
+        count_components(np.ones(min(prior_of(privacy).n_response, curves.grid.size)), self.n_components)
+        found = summarise(curves.values, curves.grid, groups, privacy, MOMENTS, noise=noise)
+        assert privacy.bounds is not None and privacy.bounds.y is not None
+        self._set(self._basis(found, curves.grid, sum(privacy.bounds.y) / 2))
+        self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
+        self._kind, self._columns = curves.kind, curves.columns
+        self.ledger_, self.privacy_ = found.ledger, privacy
+        return self
+
+    def _basis(self, found: Summary, grid: Any, middle: float) -> Eigenbasis:
+        values, axes = np.linalg.eigh(found.covariance)
+        values, axes = values[::-1], axes[:, ::-1]
+        kept = max(significant(values), 1)
+        values, axes = np.maximum(values[:kept], 1e-300), axes[:, :kept]
+        wanted = self.n_components
+        assert wanted is not None
+        k = min(wanted, kept) if isinstance(wanted, (int, np.integer)) else count_components(values, wanted)
+        length = float(grid[-1] - grid[0])
+        return Eigenbasis(
+            grid=grid,
+            weights=found.weights * length,
+            mean=middle + found.functions @ found.mean,
+            functions=oriented((found.functions @ axes[:, :k]).T) / np.sqrt(length),
+            values=values[:k] * length,
+            noise_variance=found.rest,
+            explained_ratio=values[:k] / (values.sum() + found.rest),
+        )
+
+    def summary(self) -> Any:
+        """Table of the fit, as statsmodels' ``Summary``."""
+        from fdadp.summaries.files import summary
+
+        check_is_fitted(self, "basis_")
+        shares = ", ".join(f"{100 * share:.1f} %" for share in self.explained_variance_ratio_)
+        return summary(
+            "Private functional principal components",
+            self,
+            [
+                ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
+                ("Components", f"{self.n_components_}", "Share of variance", shares),
+                ("First eigenvalue", f"{self.eigenvalues_[0]:.4g}", "Noise sd", f"{self.covariance_noise_sd_:.4g}"),
+            ],
+        )
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Picture of the components, see :func:`fdadp.plot.eigenfunctions`."""
+        from fdadp.plot import eigenfunctions
+
+        return eigenfunctions(self, **kwargs)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a pickle-free file, without budget and prior; return its path."""
+        from fdadp.summaries.files import save
+
+        check_is_fitted(self, "basis_")
+        content = {"n": self.n_, "noise": self.basis_.noise_variance, "sd": self.covariance_noise_sd_}
+        return save(path, "private-fpca", self, content, {name: getattr(self.basis_, name) for name in BASIS})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivateFPCA:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file.
+        """
+        from fdadp.summaries.files import load
+
+        model = cls()
+        content, arrays = load(path, "private-fpca", model)
+        model._set(Eigenbasis(noise_variance=content["noise"], **{name: arrays[name] for name in BASIS}))
+        model.n_, model.covariance_noise_sd_ = content["n"], content["sd"]
+        return model

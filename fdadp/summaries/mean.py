@@ -1,0 +1,204 @@
+"""``PrivateMean``: the mean curve under differential privacy, with bands that include the noise."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp.curves import wrap
+from fdadp.errors import InputError
+from fdadp.privacy import Privacy
+from fdadp.summaries.release import MEAN, check, summarise
+
+if TYPE_CHECKING:
+    from fdadp.privacy.noise import Noise
+
+__all__ = ["PrivateMean"]
+
+
+class PrivateMean(BaseEstimator):  # type: ignore[misc]
+    """Mean of curves, private end to end.
+
+    Parameters
+    ----------
+    privacy : Privacy
+        With ``Bounds(y=(low, high))``: values beyond are clipped, what is no number counts as the middle. Its `prior`
+        gives the functions that carry the mean; default ``PublicPrior(n_response=12, y_length=0.2)``.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (T,)
+    mean_curve_ : FDataGrid, DataFrame or ndarray of shape (1, T)
+        The same as the kind of object that was fitted.
+    noise_sd_ : ndarray of shape (T,)
+        What the privacy noise leaves uncertain, after shrinkage.
+    sampling_sd_ : ndarray of shape (T,)
+        Of the mean of n curves, from a private covariance; with `groups` that of single curves, hence too large.
+    grid_ : ndarray of shape (T,)
+    n_ : float
+        Declared or released number of persons.
+    ledger_ : Ledger
+    privacy_ : Privacy
+
+    Notes
+    -----
+    The bands are for the mean of the *clipped* curves on the functions of the prior: what a mean has beyond them, and
+    what bounds that are too narrow cut off, they cannot know.
+
+    References
+    ----------
+    Hall, Rinaldo & Wasserman (2013), JMLR 14, 703-727; Lin & Reimherr (2023), arXiv:2309.00125.
+
+    Examples
+    --------
+    >>> from fdadp import Bounds, Privacy, PrivateMean, simulate_affr
+    >>> Y = simulate_affr(scenario=1, n=1000, seed=0).Y
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(y=(-8, 8)), n=1000, random_state=0)
+    >>> model = PrivateMean(privacy=privacy).fit(Y)
+    >>> lower, upper = model.band(level=0.95)
+    >>> model.mean_curve_
+    FDataGrid(...)
+    """
+
+    def __init__(self, *, privacy: Privacy | None = None) -> None:
+        self.privacy = privacy
+
+    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> PrivateMean:
+        """Release the mean.
+
+        Parameters
+        ----------
+        Y : FDataGrid, DataFrame, or array_like of shape (n, T), also on disk or lazy
+        y : ignored
+            Here for pipelines.
+        t : array_like of shape (T,), optional
+            Grid of a plain array; default even on [0, 1].
+        groups : array_like of shape (n,), optional
+            Person of each row: the mean of a person's curves counts once.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            From public validation: nothing was read or spent.
+        """
+        return self._fit(Y, t, groups)
+
+    def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateMean:
+        from fdadp.regression.private.curves import private_curves
+
+        privacy = check(self.privacy)
+        curves = private_curves(Y, t, "Y")
+        if groups is not None and np.shape(groups) != (len(curves),):
+            raise InputError("groups must have one entry per curve")
+        found = summarise(curves.values, curves.grid, groups, privacy, MEAN, noise=noise)
+        assert privacy.bounds is not None and privacy.bounds.y is not None
+        self.grid_, self.n_ = curves.grid, found.n
+        self.mean_ = sum(privacy.bounds.y) / 2 + found.functions @ found.mean
+        # Factors R with R R' = covariance of the mean: noise, and sampling of n curves.
+        values, vectors = np.linalg.eigh(found.covariance / found.n)
+        self._noise_factor = found.functions * np.sqrt(found.mean_variance)
+        self._sampling_factor = found.functions @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        self._kind, self._columns = curves.kind, curves.columns
+        self.ledger_, self.privacy_ = found.ledger, privacy
+        return self
+
+    @property
+    def noise_sd_(self) -> FloatArray:
+        """Pointwise sd that the privacy noise leaves, shape (T,)."""
+        return np.asarray(np.sqrt((self._noise_factor**2).sum(axis=1)))
+
+    @property
+    def sampling_sd_(self) -> FloatArray:
+        """Pointwise sd of the mean of n curves, shape (T,)."""
+        return np.asarray(np.sqrt((self._sampling_factor**2).sum(axis=1)))
+
+    @property
+    def mean_curve_(self) -> Any:
+        """The mean as one curve of the kind that was fitted."""
+        return self._wrap(self.mean_)
+
+    def band(self, level: float = 0.95, *, simultaneous: bool = True) -> tuple[Any, Any]:
+        """Band for the mean curve of the population, noise and sampling error included.
+
+        Parameters
+        ----------
+        level : float
+            In (0, 1).
+        simultaneous : bool
+            True: the whole curve lies within the band at once with this probability; False: each point does.
+
+        Returns
+        -------
+        lower, upper : FDataGrid, DataFrame or ndarray of shape (1, T)
+
+        Notes
+        -----
+        Gaussian. The simultaneous quantile is that of ``max_t |G(t)| / sd G(t)`` over 20,000 draws (fixed seed) of the
+        Gaussian process G with the covariance of the estimate.
+        """
+        from scipy.stats import norm
+
+        check_is_fitted(self, "mean_")
+        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+            raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        factor = np.hstack((self._noise_factor, self._sampling_factor))
+        sd = np.sqrt((factor**2).sum(axis=1))
+        quantile = float(norm.ppf((1 + level) / 2))
+        if simultaneous:
+            draws = np.random.default_rng(0).normal(size=(20_000, factor.shape[1])) @ factor.T
+            quantile = float(np.quantile(np.abs(draws / np.maximum(sd, 1e-300)).max(axis=1), level))
+        return self._wrap(self.mean_ - quantile * sd), self._wrap(self.mean_ + quantile * sd)
+
+    def _wrap(self, values: FloatArray) -> Any:
+        return wrap(values[None], self.grid_, kind=self._kind, columns=self._columns, own_grid=self.grid_)
+
+    def summary(self) -> Any:
+        """Table of the fit, as statsmodels' ``Summary``."""
+        from fdadp.summaries.files import summary
+
+        check_is_fitted(self, "mean_")
+        return summary(
+            "Private mean",
+            self,
+            [
+                ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
+                ("Noise sd", f"{self.noise_sd_.mean():.4g}", "Sampling sd", f"{self.sampling_sd_.mean():.4g}"),
+            ],
+        )
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Picture of the mean with its band, see :func:`fdadp.plot.mean`."""
+        from fdadp.plot import mean
+
+        return mean(self, **kwargs)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a pickle-free file, without budget and prior; return its path."""
+        from fdadp.summaries.files import save
+
+        check_is_fitted(self, "mean_")
+        arrays = {"mean": self.mean_, "noise": self._noise_factor, "sampling": self._sampling_factor}
+        return save(path, "private-mean", self, {"n": self.n_}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivateMean:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file.
+        """
+        from fdadp.summaries.files import load
+
+        model = cls()
+        content, arrays = load(path, "private-mean", model)
+        model.n_ = content["n"]
+        model.mean_, model._noise_factor, model._sampling_factor = arrays["mean"], arrays["noise"], arrays["sampling"]
+        return model
