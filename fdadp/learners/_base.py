@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
-from fdadp.privacy import Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
+from fdadp.privacy import Cohort, Ledger, Privacy, epsilon_from
 from fdadp.privacy._codes import Codes
 from fdadp.privacy.noise import Noise
 
@@ -113,21 +113,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        budget, share = settings.budget_share()
-        if noise is None:
-            noise = OpenDPNoise() if settings.random_state is None else SeededNoise(settings.random_state)
-        return Cohort(
-            arrays,
-            persons=groups,
-            budget=budget,
-            adjacency=settings.stated_adjacency,
-            n=settings.n,
-            noise=noise,
-            share=share,
-            dataset=settings.dataset,
-            mechanism=type(self).__name__,
-            public=public,
-        )
+        return settings.cohort(arrays, persons=groups, mechanism=type(self).__name__, public=public or {}, noise=noise)
 
     def _close(self, cohort: Cohort) -> None:
         """Write down what was spent."""

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fdadp.privacy.budget import Budget
+    from fdadp.privacy.cohort import Cohort
+    from fdadp.privacy.noise import Noise
 
 __all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
 
@@ -189,6 +193,44 @@ class Privacy:
                 f"epsilon must be at most that of the shared budget, {self.budget.epsilon:g}, got {self.epsilon:g}"
             )
         return self.budget, min(share, 1.0)
+
+    def cohort(
+        self, data: Any, *, persons: Any = None, mechanism: str, public: Mapping[str, Any], noise: Noise | None = None
+    ) -> Cohort:
+        """Put data behind a cohort that has reserved what these settings amount to; no row is read.
+
+        Parameters
+        ----------
+        data, persons
+            As :class:`fdadp.privacy.Cohort` takes them.
+        mechanism, public
+            Name and public inputs, for the ledger.
+        noise : Noise, optional
+            Instead of OpenDP's, or of that seeded by `random_state`. For audits.
+
+        Raises
+        ------
+        PrivacyError
+            As the Cohort does; the budget is not there.
+        """
+        from fdadp.privacy.cohort import Cohort
+        from fdadp.privacy.noise import OpenDPNoise, SeededNoise
+
+        budget, share = self.budget_share()
+        if noise is None:
+            noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
+        return Cohort(
+            data,
+            persons=persons,
+            budget=budget,
+            adjacency=self.stated_adjacency,
+            n=self.n,
+            noise=noise,
+            share=share,
+            dataset=self.dataset,
+            mechanism=mechanism,
+            public=public,
+        )
 
     def check_n(self, n: float) -> None:
         """Refuse a δ that does not suit n, and a fit that would be no better than the mean curve.

@@ -27,7 +27,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, rowwise_matmul, rowwise_norm
+from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.noise import Noise
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.private.fit import noise_multiplier, release_n
@@ -145,22 +145,15 @@ def summarise(
     functions, prior_shares = prior.response(unit, weights)
     rows = _Rows(functions, weights, privacy.bounds.y)
     budget, share = privacy.budget_share()
-    if noise is None:
-        noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     goal = "mean" if shares is MEAN else "covariance"
     if privacy.n is not None:  # before anything is reserved
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
         _check_noise(privacy, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
-    cohort = Cohort(
+    cohort = privacy.cohort(
         (values,),
         persons=groups,
-        budget=budget,
-        adjacency=privacy.stated_adjacency,
-        n=privacy.n,
-        noise=noise,
-        share=share,
-        dataset=privacy.dataset,
         mechanism=f"private {goal}",
+        noise=noise,
         public={
             "bounds of the curves": privacy.bounds.y,
             "grid": f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]",

@@ -11,7 +11,7 @@ from fdadp._threads import one_blas_thread
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis
-from fdadp.privacy import Cohort, OpenDPNoise, Privacy, SeededNoise
+from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.noise import Noise
 from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
 from fdadp.regression.private.moments_fit import fit_moments
@@ -87,19 +87,11 @@ def fit_private(
     if not isinstance(prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
     assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
-    budget, share = privacy.budget_share()
-    if noise is None:
-        noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
-    cohort = Cohort(
+    cohort = privacy.cohort(
         data,
         persons=persons,
-        budget=budget,
-        adjacency=privacy.stated_adjacency,
-        n=privacy.n,
-        noise=noise,
-        share=share,
-        dataset=privacy.dataset,
         mechanism=privacy.mechanism,
+        noise=noise,
         public={
             "bounds of X": privacy.bounds.x,
             "bounds of Y": privacy.bounds.y,
