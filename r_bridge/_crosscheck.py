@@ -1,0 +1,175 @@
+"""The same data through R, live: fdadp's model beside ``mgcv::gam`` component by component.
+
+The components of Y are fdadp's own; each of their scores is fitted by ``gam(xi ~ te(X, S, by = L))``. Compared are
+
+* at R's smoothing parameters: fitted scores and curves, the surface up to a function of s alone, edf, residual variance,
+  the REML score where mgcv's coordinates have full rank (tolerance 1e-6);
+* at our own optimum: our score above R's by at most 1e-6 (1 + |score|), fitted to 1e-3 of their range (mgcv stops a
+  little before its optimum, and on random data that may be flat).
+
+Smoothing parameters themselves are shown in :attr:`Crosscheck.components`, without a tolerance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fdadp import AdditiveFunctionOnFunction
+from fdadp._typing import ArrayLike, CurveData
+from fdadp.curves import as_curves
+from fdadp.errors import InputError
+from fdadp.quadrature import quadrature_weights
+from r_bridge.affr import AffrCore
+from r_bridge.mgcv import GamFit, gam_linear_functional
+from r_bridge.report import Difference, Report, absolute, of_range, relative
+
+__all__ = ["Crosscheck", "crosscheck"]
+
+
+@dataclass
+class Crosscheck(Report):
+    """A report that also shows both sides.
+
+    Attributes
+    ----------
+    components : list of dict
+        Smoothing parameters, edf, score and residual variance by fdadp and by mgcv, for each component.
+    versions : dict
+    """
+
+    components: list[dict[str, Any]] | None = None
+    versions: dict[str, str] | None = None
+
+    def to_json(self) -> str:
+        """Everything, for machines."""
+        import json
+
+        return json.dumps(
+            {**json.loads(super().to_json()), "components": self.components, "versions": self.versions}, indent=1
+        )
+
+
+def crosscheck(
+    model: AdditiveFunctionOnFunction | None,
+    X: CurveData,
+    Y: CurveData,
+    s: ArrayLike | None = None,
+    t: ArrayLike | None = None,
+    *,
+    factor: float = 1.0,
+) -> Crosscheck:
+    """Fit the same data with fdadp and, through R, with mgcv; compare.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction, optional
+        Its settings are used; default settings if None. Without privacy, cubic splines with second differences.
+    X, Y, s, t
+        As :meth:`fdadp.AdditiveFunctionOnFunction.fit`; no missing values.
+    factor : float
+        Multiplies every tolerance.
+
+    Raises
+    ------
+    RBridgeUnavailable
+        No R, rpy2 or mgcv.
+    RError
+        R's own: mgcv before 1.9 refuses more coefficients than curves.
+    InputError
+        A private model, or other settings that mgcv is not compared for.
+    """
+    settings = AdditiveFunctionOnFunction() if model is None else model
+    if settings.privacy is not None or settings.degree != 3 or settings.penalty_order != 2:
+        raise InputError("model must be without privacy, with degree=3 and penalty_order=2, to be compared with mgcv")
+    if not isinstance(settings.smoothing, str):
+        raise InputError("smoothing must be 'reml' or 'gcv' to be compared with mgcv")
+    x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
+    ours = clone(settings).fit(x.values, y.values, s=x.grid, t=y.grid)
+    project = (ours.eigenfunctions_ * ours._basis.weights).T
+    scores = (y.values - ours.mean_) @ project
+    k = (ours.n_basis_x, ours.n_basis_s)
+    criterion = str(settings.smoothing)
+    theirs = [
+        gam_linear_functional(
+            x.values,
+            column,
+            x.grid,
+            k=k,
+            method="REML" if criterion == "reml" else "GCV.Cp",
+            quadrature=settings.quadrature,
+        )
+        for column in scores.T
+    ]
+    weights = quadrature_weights(x.grid, settings.quadrature)
+    core = AffrCore(
+        x.values, x.grid, weights, scores, k, packed=theirs[0].packed, dropped=theirs[0].n_dropped
+    )
+    report = Crosscheck(f"fdadp against mgcv {theirs[0].version}, live, {len(x)} curves, {k[0]} x {k[1]} splines")
+    report.components, report.versions = [], {"mgcv": theirs[0].version}
+    at_theirs = clone(settings).set_params(smoothing=np.stack([fit.smoothing_parameters for fit in theirs]))
+    at_theirs.fit(x.values, y.values, s=x.grid, t=y.grid)
+    curves = ours.mean_ + np.column_stack([fit.fitted for fit in theirs]) @ ours.eigenfunctions_
+    report.add(
+        [
+            Difference("curves", "fitted, at R's sp", of_range(at_theirs.predict(x.values), curves), 1e-6, "of range"),
+            Difference("curves", "fitted, our optimum", of_range(ours.predict(x.values), curves), 1e-3, "of range"),
+        ]
+    )
+    for i, fit in enumerate(theirs):
+        report.add(_component(core, fit, i, criterion, x.values))
+        report.components.append(
+            {
+                "component": i + 1,
+                "sp, fdadp": ours.smoothing_parameters_[i].tolist(),
+                "sp, mgcv": fit.smoothing_parameters.tolist(),
+                "edf, fdadp": float(ours.edf_[i]),
+                "edf, mgcv": fit.edf_total,
+                "score, fdadp": float(ours.criterion_[i]),
+                "score, mgcv": fit.score,
+            }
+        )
+    if factor != 1:
+        from dataclasses import replace
+
+        report.differences = [replace(d, tolerance=d.tolerance * factor) for d in report.differences]
+    return report
+
+
+def _component(core: AffrCore, fit: GamFit, i: int, criterion: str, x: Any) -> list[Difference]:
+    case = f"component {i + 1}"
+    problem = core.problem(i)
+    at = problem.solve(fit.smoothing_parameters)
+    (own,) = _optimum(core, i, criterion)
+    values, theirs = core.values(at), fit.values
+    score, score_at = getattr(own, criterion), getattr(at, criterion)
+    rows = [
+        Difference(case, "fitted, at R's sp", of_range(core.predict(at, x, i)[0], fit.fitted), 1e-6, "of range"),
+        Difference(
+            case,
+            "surface up to a function of s, at R's sp",
+            relative(values - values.mean(axis=0), theirs - theirs.mean(axis=0)),
+            1e-5,
+        ),
+        Difference(case, "edf, at R's sp", relative(at.edf_total, fit.edf_total), 1e-6),
+        Difference(case, "residual variance, at R's sp", relative(at.noise_variance, fit.noise_variance), 1e-6),
+        Difference(case, "our score above R's", max(score - score_at, 0.0) / (1 + abs(score_at)), 1e-6, "excess"),
+        Difference(case, "fitted, our optimum", of_range(core.predict(own, x, i)[0], fit.fitted), 1e-3, "of range"),
+    ]
+    if criterion == "gcv":
+        rows.append(Difference(case, "GCV score, at R's sp", relative(at.gcv, fit.score), 1e-6))
+    elif core.full_rank:
+        offset = core.score_offset()
+        rows.append(
+            Difference(case, "REML score, at R's sp", absolute(at.reml + offset, fit.score), 1e-5, "absolute")
+        )
+        excess = max(own.reml + offset - fit.score, 0.0) / (1 + abs(fit.score))
+        rows.append(Difference(case, "our score above the one that R states", excess, 1e-6, "excess"))
+    return rows
+
+
+def _optimum(core: AffrCore, i: int, criterion: str) -> Any:
+    return core.problem(i).optimize(criterion)
