@@ -29,7 +29,7 @@ test: $(VENV)/.stamp-dev r ## run all tests and doctests (R's too where R is the
 lint: $(VENV)/.stamp-dev ## ruff, formatting, mypy
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy fdadp
+	$(PY) -m mypy
 
 format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 	$(PY) -m ruff check --fix .

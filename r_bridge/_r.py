@@ -22,9 +22,9 @@ import numpy as np
 import pandas as pd
 
 from fdadp.errors import InputError
+from r_bridge._status import package_remedy, rpy2_requirements, status
 from r_bridge.convert import Frame, curves_to_r
 from r_bridge.errors import RBridgeUnavailable, RError, RWarning
-from r_bridge._status import package_remedy, rpy2_requirements, status
 
 __all__ = ["Handle", "call", "require"]
 
@@ -186,9 +186,9 @@ class _Engine:
         if kind == "b":
             vector = ri.BoolSexpVector([bool(v) for v in flat])
         elif kind in "iu" and (not flat.size or np.abs(flat.astype(np.float64)).max() < 2**31 - 1):
-            vector = ri.IntSexpVector.from_memoryview(memoryview(np.ascontiguousarray(flat, dtype=np.int32)))
+            vector = ri.IntSexpVector.from_memoryview(np.ascontiguousarray(flat, dtype=np.int32).data)
         elif kind in "iuf":
-            vector = ri.FloatSexpVector.from_memoryview(memoryview(np.ascontiguousarray(flat, dtype=np.float64)))
+            vector = ri.FloatSexpVector.from_memoryview(np.ascontiguousarray(flat, dtype=np.float64).data)
         elif kind in "UO" and all(isinstance(v, str) for v in flat):
             vector = ri.StrSexpVector([str(v) for v in flat])
         else:
@@ -207,14 +207,16 @@ class _Engine:
         codes = [self._ri.NA_Integer if c < 0 else int(c) + 1 for c in value.codes]
         vector = self._ri.IntSexpVector(codes)
         vector.do_slot_assign("levels", self._ri.StrSexpVector([str(c) for c in value.categories]))
-        vector.do_slot_assign("class", self._ri.StrSexpVector(["factor"]))
-        return vector
+        return self._classed(vector, "factor")
+
+    def _classed(self, vector: Any, name: str) -> Any:
+        """Set a class by R's own function: as a bare slot R would not see that the value is an object."""
+        return self._ri.baseenv["class<-"](vector, self._ri.StrSexpVector([name]))
 
     def _frame(self, frame: Frame) -> Any:
         vector = self._list(list(frame.columns.values()), list(frame.columns))
         vector.do_slot_assign("row.names", self._ri.IntSexpVector(list(range(1, frame.n_rows + 1))))
-        vector.do_slot_assign("class", self._ri.StrSexpVector(["data.frame"]))
-        return vector
+        return self._classed(vector, "data.frame")
 
     def _from_r(self, sexp: Any) -> Any:
         ri = self._ri
@@ -241,9 +243,9 @@ class _Engine:
             codes = np.array(sexp.memoryview(), dtype=np.int64)
             absent = codes == -(2**31)
             if "factor" in classes:
-                return pd.Categorical.from_codes(
-                    np.where(absent, -1, codes - 1), [str(v) for v in sexp.do_slot("levels")]
-                )
+                levels = [str(v) for v in sexp.do_slot("levels")]
+                labels = [None if gap else levels[c - 1] for c, gap in zip(codes, absent, strict=True)]
+                return pd.Categorical(labels, categories=levels)
             array = np.where(absent, np.nan, codes) if absent.any() else codes
         elif isinstance(sexp, ri.FloatSexpVector):
             array = np.array(sexp.memoryview(), dtype=np.float64)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fdadp.errors import InputError
-from r_bridge.errors import RBridgeUnavailable, RError
 from r_bridge._status import Status, package_remedy, status
+from r_bridge.errors import RBridgeUnavailable, RError
 
-__all__ = ["recordable", "record"]
+__all__ = ["record", "recordable"]
 
 SCRIPT = Path(__file__).parent / "R" / "record.R"
 

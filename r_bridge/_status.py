@@ -127,7 +127,7 @@ def package_remedy(package: str) -> str:
     """Return the command that installs an R package."""
     if shutil.which("apt-get") and package in ("mgcv", "VGAM"):
         return f"apt-get install r-cran-{package.lower()}"
-    return f"Rscript -e 'install.packages(\"{package}\", repos = \"https://cloud.r-project.org\")'"
+    return f'Rscript -e \'install.packages("{package}", repos = "https://cloud.r-project.org")\''
 
 
 def _mismatch(r: str, rpy2: dict[str, str | None]) -> tuple[str | None, str | None]:

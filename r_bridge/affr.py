@@ -16,8 +16,8 @@ score                                                 2e-7           mgcv at rat
 slope of the score                                    6e-5           where mgcv stops
 ===================================================== ============== ===============================================
 
-At our own optimum: our score above R's by at most 1e-6 (1 + \\|score\\|), fitted values to 1e-4 of their range; smoothing
-parameters to 1e-3 where they are below 1e3 (the score is flat beyond).
+At our own optimum: our score above R's by at most 1e-6 (1 + size of the score), fitted values to 1e-4 of their range;
+smoothing parameters to 1e-3 where they are below 1e3 (the score is flat beyond).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from r_bridge.report import Difference, absolute, of_range, relative
 __all__ = ["GCV_NOT_REPRODUCIBLE", "AffrCore", "compare_fit", "differences"]
 
 GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
-"""mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from their sp."""
+"""mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from them."""
 
 FIRM = 1e3
 """Smoothing parameters above this are not compared: the score is flat there."""
@@ -99,7 +99,8 @@ class AffrCore:
         i = record["input"]
         train = i["train"].astype(int) - 1
         k1, k2 = i["k"].astype(int)
-        return cls(i["X"][train], i["s"], i["weights"], i["scores"][train], (int(k1), int(k2)))
+        dropped = np.size(record["output"]["smooth"].get("del_index", ()))
+        return cls(i["X"][train], i["s"], i["weights"], i["scores"][train], (int(k1), int(k2)), dropped=dropped)
 
     @property
     def full_rank(self) -> bool:

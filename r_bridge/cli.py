@@ -149,5 +149,3 @@ def _finish(report: Any, rows: int, json_path: Path | None) -> None:
         if json_path is not None:
             json_path.write_text(report.to_json() + "\n", encoding="utf-8")
     raise typer.Exit(0 if report.ok else 1)
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -156,10 +157,10 @@ def gam_linear_functional(
         sp=None if smoothing_parameters is None else np.asarray(smoothing_parameters, dtype=np.float64),
     )
     arrays = ("fitted", "coefficients", "values", "points_x", "points_s", "smoothing_parameters", "edf", "covariance")
-    single = ("edf_total", "noise_variance", "score", "reml_scale")
+    found: dict[str, Any] = {name: answer[name] for name in (*arrays, "penalty_scales")}
+    found |= {name: float(answer[name][0]) for name in ("edf_total", "noise_variance", "score", "reml_scale")}
     return GamFit(
-        **{name: answer[name] for name in (*arrays, "penalty_scales")},
-        **{name: float(answer[name][0]) for name in single},
+        **found,
         method=str(answer["method"][0]),
         packed=bool(answer["packed"][0]),
         n_dropped=int(answer["n_dropped"][0]),

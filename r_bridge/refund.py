@@ -225,9 +225,7 @@ def pffr(
     return PffrFit(**_gam(answer))
 
 
-def pfr(
-    formula: str, data: Data, *, grids: Mapping[str, ArrayLike] | None = None, **options: Any
-) -> PfrFit:
+def pfr(formula: str, data: Data, *, grids: Mapping[str, ArrayLike] | None = None, **options: Any) -> PfrFit:
     """Fit a scalar-on-function regression by ``refund::pfr``; arguments and errors as :func:`pffr`."""
     answer = call(
         "pfr_fit", "refund", formula=_text(formula), data=plain_data(data), grids=_grids(grids), options=options

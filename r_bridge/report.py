@@ -115,9 +115,7 @@ class Report:
         """Everything, for machines."""
         rows = [{**asdict(d), "value": d.value if math.isfinite(d.value) else str(d.value), "ok": d.ok}
                 for d in self.differences]  # fmt: skip
-        return json.dumps(
-            {"title": self.title, "ok": self.ok, "differences": rows, "skipped": self.skipped}, indent=1
-        )
+        return json.dumps({"title": self.title, "ok": self.ok, "differences": rows, "skipped": self.skipped}, indent=1)
 
     def __str__(self) -> str:
         return self.table()
@@ -131,10 +129,9 @@ class Report:
             own = [d for d in self.differences if d.case == case]
             bad = sum(not d.ok for d in own)
             lines.append(f"\n{case}: {len(own)} comparisons, {bad or 'none'} past tolerance; the worst:")
-            lines += [
-                f"  {'    ' if d.ok else 'PAST'} {d.quantity:<{width}}  {d.value:9.2e}  (may be {d.tolerance:.0e}, {d.kind})"
-                for d in self.worst(number, case)
-            ]
+            for d in self.worst(number, case):
+                size = f"{d.value:9.2e}  (may be {d.tolerance:.0e}, {d.kind})"
+                lines.append(f"  {'    ' if d.ok else 'PAST'} {d.quantity:<{width}}  {size}")
         if self.skipped:
             lines.append("\nnot compared:")
             lines += [f"  {name}: {why}" for name, why in self.skipped.items()]

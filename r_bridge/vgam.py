@@ -34,7 +34,5 @@ def rlaplace(n: int, location: float = 0.0, scale: float = 1.0, *, seed: int | N
         raise InputError(f"scale must be above 0, got {scale!r}")
     if n < 1:
         raise InputError(f"n must be at least 1, got {n!r}")
-    draws: FloatArray = call(
-        "rlaplace", "VGAM", n=int(n), location=float(location), scale=float(scale), seed=seed
-    )
+    draws: FloatArray = call("rlaplace", "VGAM", n=int(n), location=float(location), scale=float(scale), seed=seed)
     return draws

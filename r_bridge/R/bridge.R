@@ -58,7 +58,7 @@ load_package <- function(package) {
 echo <- function(x) x
 
 describe <- function(x) {
-  list(class = class(x), type = typeof(x), dim = dim(x), names = names(x), levels = levels(x),
+  list(class = class(x), type = typeof(x), object = is.object(x), dim = dim(x), names = names(x), levels = levels(x),
        columns = if (is.data.frame(x)) lapply(x, function(v) list(class = class(v), dim = dim(v))) else NULL)
 }
 
