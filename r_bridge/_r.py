@@ -9,7 +9,6 @@ messages and printed output go to the logger ``r_bridge``. Nothing of rpy2 leave
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 import warnings
@@ -111,8 +110,7 @@ class _Engine:
     def __init__(self) -> None:
         state = status()
         state.require()
-        assert state.r is not None and state.r_home is not None
-        os.environ.setdefault("R_HOME", state.r_home)
+        assert state.r is not None
         try:
             import rpy2.rinterface as ri
 
@@ -240,7 +238,7 @@ class _Engine:
                 else np.array([bool(v) for v in sexp], dtype=bool)
             )
         elif isinstance(sexp, ri.IntSexpVector):
-            codes = np.array(sexp.memoryview(), dtype=np.int64)
+            codes = np.array(_view(sexp), dtype=np.int64)
             absent = codes == -(2**31)
             if "factor" in classes:
                 levels = [str(v) for v in sexp.do_slot("levels")]
@@ -248,7 +246,11 @@ class _Engine:
                 return pd.Categorical(labels, categories=levels)
             array = np.where(absent, np.nan, codes) if absent.any() else codes
         elif isinstance(sexp, ri.FloatSexpVector):
-            array = np.array(sexp.memoryview(), dtype=np.float64)
+            array = np.array(_view(sexp), dtype=np.float64)
         else:
             raise RError(f"the bridge cannot read an R object of type {type(sexp).__name__}")
         return array.reshape([int(d) for d in sexp.do_slot("dim")], order="F") if "dim" in slots else array
+
+
+def _view(vector: Any) -> Any:
+    return vector.memoryview() if len(vector) else []  # rpy2 refuses to view an empty vector

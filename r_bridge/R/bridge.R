@@ -20,6 +20,8 @@ drop_kept <- function(keys) {
   NULL
 }
 
+fits_kept <- function() length(setdiff(ls(kept), ".count"))
+
 # Run the function `name` of this file or its neighbours with a list of arguments. Warnings, messages, printed output
 # and an error come back as text beside the value.
 bridge_call <- function(name, arguments) {
