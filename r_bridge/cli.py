@@ -37,12 +37,18 @@ def main() -> None:
 
 
 @app.command("status")
-def status_command() -> None:
+def status_command(
+    start: Annotated[bool, typer.Option("--start", help="Also start R in this process, with mgcv.")] = False,
+) -> None:
     """Say what of the bridge is there and which command mends it; exit status 1 where it cannot be used."""
     from r_bridge._status import status
 
     state = status()
     typer.echo(str(state))
+    if start and state.usable:
+        from r_bridge._r import require
+
+        require("mgcv")
     raise typer.Exit(0 if state.usable else 1)
 
 
