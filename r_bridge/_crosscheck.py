@@ -4,13 +4,13 @@ The components of Y are fdadp's own; each of their scores is fitted by ``gam(xi 
 
 * at R's smoothing parameters: fitted scores and curves, the surface up to a function of s alone, edf, residual
   variance, the score (tolerance 1e-6; 1e-5 for the REML score);
-* at our own optimum: our REML score above R's by at most 1e-6 (1 + |score|); fitted scores to 1e-3 of their range, where
-  both came to the same optimum. Where R's score is above ours by more than 1e-4 (1 + |score|), R stopped in a local
-  minimum; that is noted, and fitted scores are not compared.
+* at our own optimum: our REML score above R's by at most 1e-6 (1 + |score|); fitted scores to 1e-3 of their range,
+  where both came to the same optimum. Where R's score is above ours by more than 1e-4 (1 + |score|), R stopped in a
+  local minimum; that is noted, and fitted scores are not compared.
 
-GCV often has several minima, and both sides take one nearby, not always the same: then (scores differ by more than 1e-5
-of R's) that is noted, with both scores, and not compared. Where mgcv's two smoothing parameters differ by a factor above
-1e6, its GCV code truncates, and its fit does not follow from them: noted, too.
+GCV often has several minima, and both sides take one nearby, not always the same: then (scores differ by more than
+1e-5 of R's) that is noted, with both scores, and not compared. Where mgcv's two smoothing parameters differ by a
+factor above 1e6, its GCV code truncates, and its fit does not follow from them: noted, too.
 
 mgcv 1.8, and mgcv 1.9 on data with many equal (x, s) pairs, counts a direction as unpenalised that is not identified.
 It is then counted here too, and the REML scores are compared up to a constant, which a fit at fixed smoothing
