@@ -31,6 +31,7 @@ from fdadp import AdditiveFunctionOnFunction
 from fdadp._typing import ArrayLike, CurveData
 from fdadp.curves import as_curves
 from fdadp.errors import InputError
+from fdadp.penalized import Solution
 from fdadp.quadrature import quadrature_weights
 from r_bridge.affr import AffrCore
 from r_bridge.mgcv import GamFit, gam_linear_functional
@@ -46,7 +47,8 @@ class Crosscheck(Report):
     Attributes
     ----------
     components : list of dict
-        Smoothing parameters, edf, score and residual variance by fdadp and by mgcv, for each component.
+        Smoothing parameters, edf and score by fdadp and by mgcv, each at its own optimum, for each component. On mgcv's
+        scale, unpenalised directions counted as mgcv does.
     versions : dict
     """
 
@@ -126,15 +128,16 @@ def crosscheck(
                 x.values, scores[:, i], x.grid, k=k, smoothing_parameters=(1.0, 1.0), quadrature=settings.quadrature
             )
             offset = fixed.score - core.problem(i).solve((1.0, 1.0)).reml
-        report.add(_component(core, fit, i, criterion, x.values, offset, report.skipped))
+        own = core.problem(i).optimize(criterion)[0]
+        report.add(_component(core, fit, own, i, criterion, x.values, offset, report.skipped))
         report.components.append(
             {
                 "component": i + 1,
-                "sp, fdadp": ours.smoothing_parameters_[i].tolist(),
+                "sp, fdadp": own.smoothing_parameters.tolist(),
                 "sp, mgcv": fit.smoothing_parameters.tolist(),
-                "edf, fdadp": float(ours.edf_[i]),
+                "edf, fdadp": own.edf_total,
                 "edf, mgcv": fit.edf_total,
-                "score, fdadp": float(ours.criterion_[i]),
+                "score, fdadp": own.reml + offset if criterion == "reml" else own.gcv,
                 "score, mgcv": fit.score,
             }
         )
@@ -148,13 +151,12 @@ def crosscheck(
 
 
 def _component(
-    core: AffrCore, fit: GamFit, i: int, criterion: str, x: Any, offset: float, skipped: dict[str, str]
+    core: AffrCore, fit: GamFit, own: Solution, i: int, criterion: str, x: Any, offset: float, skipped: dict[str, str]
 ) -> list[Difference]:
     """Compare one component; `offset` is what mgcv's REML score adds to ours."""
     case = f"component {i + 1}"
     problem = core.problem(i)
     at = problem.solve(fit.smoothing_parameters)
-    (own,) = problem.optimize(criterion)
     values, theirs = core.values(at), fit.values
     score, score_at = getattr(own, criterion), getattr(at, criterion)
     if criterion == "gcv" and np.ptp(np.log(fit.smoothing_parameters)) > np.log(1e6):
