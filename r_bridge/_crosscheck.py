@@ -33,6 +33,7 @@ from fdadp.curves import as_curves
 from fdadp.errors import InputError
 from fdadp.penalized import Solution
 from fdadp.quadrature import quadrature_weights
+from r_bridge._r import require
 from r_bridge.affr import AffrCore
 from r_bridge.mgcv import GamFit, gam_linear_functional
 from r_bridge.report import Difference, Report, absolute, of_range, relative
@@ -99,6 +100,7 @@ def crosscheck(
     if not isinstance(settings.smoothing, str):
         raise InputError("smoothing must be 'reml' or 'gcv' to be compared with mgcv")
     x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
+    require("mgcv")  # before any work
     ours = clone(settings).fit(x.values, y.values, s=x.grid, t=y.grid)
     project = (ours.eigenfunctions_ * ours._basis.weights).T
     scores = (y.values - ours.mean_) @ project
