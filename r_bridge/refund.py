@@ -234,9 +234,14 @@ def pfr(formula: str, data: Data, *, grids: Mapping[str, ArrayLike] | None = Non
 
 
 def fpca_face(
-    Y: CurveData, t: ArrayLike | None = None, *, pve: float = 0.99, npc: int | None = None, knots: int = 35,
+    Y: CurveData,
+    t: ArrayLike | None = None,
+    *,
+    pve: float = 0.99,
+    npc: int | None = None,
+    knots: int = 35,
     **options: Any,
-) -> FpcaFit:  # fmt: skip
+) -> FpcaFit:
     """Principal components by ``refund::fpca.face``.
 
     Parameters
@@ -262,9 +267,14 @@ def fpca_face(
 
 
 def fpca_sc(
-    Y: CurveData, t: ArrayLike | None = None, *, pve: float = 0.99, npc: int | None = None, nbasis: int = 10,
+    Y: CurveData,
+    t: ArrayLike | None = None,
+    *,
+    pve: float = 0.99,
+    npc: int | None = None,
+    nbasis: int = 10,
     **options: Any,
-) -> FpcaFit:  # fmt: skip
+) -> FpcaFit:
     """Principal components of curves with gaps (NaN) by ``refund::fpca.sc``; otherwise as :func:`fpca_face`."""
     return _fpca("fpca.sc", Y, t, pve=pve, npc=npc, nbasis=int(nbasis), **options)
 

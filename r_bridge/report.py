@@ -113,8 +113,9 @@ class Report:
 
     def to_json(self) -> str:
         """Everything, for machines."""
-        rows = [{**asdict(d), "value": d.value if math.isfinite(d.value) else str(d.value), "ok": d.ok}
-                for d in self.differences]  # fmt: skip
+        rows = [{**asdict(d), "ok": d.ok} for d in self.differences]
+        for row in rows:  # JSON has no infinity
+            row["value"] = row["value"] if math.isfinite(row["value"]) else str(row["value"])
         return json.dumps({"title": self.title, "ok": self.ok, "differences": rows, "skipped": self.skipped}, indent=1)
 
     def __str__(self) -> str:
