@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format notebooks bench setup r clean
+.PHONY: help demo test lint format notebooks bench setup r rpy2 clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -23,19 +23,19 @@ help: ## show this list
 demo: $(VENV)/.stamp-plots ## fit Canadian weather, print tables, write figures to fdadp-demo/
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
-test: $(VENV)/.stamp-dev r ## run all tests and doctests (R's too where R is there or can be installed)
+test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests (R's too where R is there or can be installed)
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## ruff, formatting, mypy
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy fdadp
+	$(PY) -m mypy
 
 format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-notebooks: $(VENV)/.stamp-dev ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
+notebooks: $(VENV)/.stamp-dev rpy2 ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
 	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
 
 bench: $(VENV)/.stamp-bench ## side by side with the peers (BENCH_ARGS=--quick, --readme, --help)
@@ -45,6 +45,9 @@ setup: $(VENV)/.stamp-dev ## only make .venv with everything for development
 
 r: ## install R where apt and root are there; else say what is skipped
 	@sh .ci/install-r.sh
+
+rpy2: $(VENV)/.stamp-dev r ## install the rpy2 that fits the R that is there; without R say what is skipped
+	@sh .ci/install-rpy2.sh $(PY)
 
 clean: ## remove .venv, caches and what was made here
 	rm -rf .venv .venv-oldest .venv-newest build dist *.egg-info .ci/reports fdadp-demo

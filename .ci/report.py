@@ -12,7 +12,19 @@ import xml.etree.ElementTree as ET
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-SHOWN = ("numpy", "scipy", "pandas", "numba", "scikit-learn", "scikit-fda", "multimethod", "matplotlib", "pytest")
+SHOWN = (
+    "numpy",
+    "scipy",
+    "pandas",
+    "numba",
+    "scikit-learn",
+    "scikit-fda",
+    "multimethod",
+    "matplotlib",
+    "rdata",
+    "rpy2",
+    "pytest",
+)
 
 
 def versions() -> int:

@@ -17,37 +17,16 @@ from fdadp.fpca import FPCA, sc_eigenbasis
 from fdadp.fpca._covariance_smoother import cubic_regression_spline, raw_covariance, smooth_covariance
 from fdadp.fpca._gcv import gcv_fit
 from fdadp.fpca._mean_smoother import smooth_mean, thin_plate_basis
+from r_bridge.fpca import sc_differences
+from r_bridge.report import relative
 
 CASES = ["fpca_dti", "fpca_dti_missing", "fpca_canadian"]
-
-
-def relative(got: Any, want: Any) -> float:
-    return float(np.abs(np.asarray(got) - want).max() / np.abs(want).max())
 
 
 def read(reference: Any, case: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     given = reference(case)
     names = ("sc_Y", "sc_argvals") if "sc_Y" in given["input"] else ("Y", "argvals")
     return given["input"][names[0]], given["input"][names[1]], given["output"]
-
-
-def differences(basis: Any, Y: np.ndarray, recorded: dict[str, Any]) -> dict[str, float]:
-    sign = np.sign((basis.functions * basis.weights @ recorded["efunctions"]).diagonal())
-    scores = basis.conditional_scores(Y)
-    fitted = basis.reconstruct(scores)
-    if "Yhat" in recorded:
-        curves = relative(fitted, recorded["Yhat"])
-    else:
-        curves = relative(fitted[np.isnan(Y).any(axis=1)], recorded["Yhat_incomplete"])
-    return {
-        "efunctions": relative(basis.functions.T * sign, recorded["efunctions"]),
-        "evalues": relative(basis.values, recorded["evalues"]),
-        "scores": relative(scores * sign, recorded["scores"]),
-        "curves": curves,
-        "pve": abs(float(basis.explained_ratio.sum() - recorded["pve"][0])),
-        "sigma2": abs(float(basis.noise_variance / recorded["sigma2"][0] - 1)),
-        "variance": relative(basis.conditional_variance(Y)[:5], recorded["diag_var"]),
-    }
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -57,7 +36,7 @@ def test_refund_given_its_mean_and_smoothing_parameter(reference: Any, case: str
     recorded, sp = output["sc"][which], float(output["sc_internals"]["cov"]["sp"][0])
     basis = sc_eigenbasis(Y, t, n_components=float(recorded["pve_asked"][0]), mean=recorded["mu"], smoothing=sp)
     assert basis.n_components == int(recorded["npc"][0])
-    assert max(differences(basis, Y, recorded).values()) < 2e-12
+    assert max(sc_differences(basis, Y, recorded).values()) < 2e-12
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,10 +47,10 @@ def test_refund_with_our_own_searches(reference: Any, case: str, which: int) -> 
     recorded = output["sc"][which]
     basis = sc_eigenbasis(Y, t, n_components=float(recorded["pve_asked"][0]))
     assert basis.n_components == int(recorded["npc"][0])
-    got = differences(basis, Y, recorded)
-    assert max(got[k] for k in ("efunctions", "scores", "curves")) < 1e-3
-    assert got["evalues"] < 1e-5 and got["pve"] < 2e-5
-    assert max(got["sigma2"], got["variance"]) < 3e-3
+    got = sc_differences(basis, Y, recorded)
+    assert max(got[k] for k in ("functions", "scores", "curves")) < 1e-3
+    assert got["eigenvalues"] < 1e-5 and got["explained share"] < 2e-5
+    assert max(got["noise variance"], got["variance of curves"]) < 3e-3
 
 
 @pytest.mark.parametrize("case", CASES)

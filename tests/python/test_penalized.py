@@ -9,58 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fdadp.design import FeatureMap
 from fdadp.errors import InputError
-from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares
-from fdadp.tensor import Margin, TensorProduct
+from r_bridge.affr import GCV_NOT_REPRODUCIBLE, AffrCore
+from r_bridge.affr import smoothing_parameters as sp_of
 
 CASES = ["affr_canadian", "affr_dti2", "affr_lip"]
-# mgcv's GCV code truncates where sp ratios are extreme: not reproducible from sp (reference README, "Fit, REML").
-GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
 
 
-class Core:
-    """One recorded data set taken down to moments, in our coordinates and in mgcv's."""
+class Core(AffrCore):
+    """The core of a recorded case, with its rows at hand."""
 
     def __init__(self, record):
         i, self.out = record["input"], record["output"]
         self.train, self.test = i["train"].astype(int) - 1, i["test"].astype(int) - 1
-        self.n = len(self.train)
-        x, s, k = i["X"], i["s"], i["k"].astype(int)
-        self.mx = Margin.pspline(x[self.train].min(), x[self.train].max(), k[0])
-        self.ms = Margin.pspline(s.min(), s.max(), k[1])
-        features = FeatureMap(self.mx.basis, self.ms.basis, s, i["weights"])
-        row_norm = features.row_norm(self.mx.to_raw, self.ms.to_raw)(x[self.train])
-        self.smooth = TensorProduct(self.mx, self.ms, row_norm)
-        self.z = features.rows(x)
-        self.p = self.z.shape[1]
-        self.moments = Moments.of(np.hstack((self.z, i["scores"]))[self.train])
-        # mgcv sets the basis up on unique (x, s) pairs where these are fewer than 0.9 of all.
-        pairs = np.column_stack((x[self.train].ravel(), np.tile(s, self.n)))
-        unique = np.unique(pairs, axis=0)
-        self.packed = len(unique) < 0.9 * len(pairs)
-        pairs = unique if self.packed else pairs
-        self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)
-        # Its rank check drops a coefficient where the direction linear in s has a zero column.
-        self.coordinates = self.smooth.mgcv_coordinates(self.constraint, dropped=0 if self.packed else 1)
-        self.rotation = self.smooth.raw_rotation
-        self.centred = (self.z - self.moments.mean[: self.p]) @ self.rotation
-
-    def problem(self, k):
-        scatter, r = self.moments.scatter, self.rotation
-        # With packed pairs mgcv goes on counting the direction that is confounded with the intercept.
-        return PenalizedLeastSquares(
-            r.T @ scatter[: self.p, : self.p] @ r,
-            r.T @ scatter[: self.p, self.p + k],
-            scatter[self.p + k, self.p + k],
-            self.n,
-            self.smooth.penalties,
-            n_unpenalized=4 if self.packed else None,
-        )
-
-    def score_offset(self):
-        return 0.0 if self.packed else self.smooth.mgcv_score_offset(self.coordinates, self.n)
+        dropped = np.size(self.out["smooth"].get("del_index", ()))
+        super().__init__(i["X"][self.train], i["s"], i["weights"], i["scores"][self.train], i["k"], dropped=dropped)
+        self.rows = self.features.rows(i["X"])
+        self.features_of_all = self.centred(i["X"])
 
 
 @functools.cache
@@ -90,15 +56,11 @@ def recorded(core, k, criterion, which):
     return fit if which is None else fit[which]
 
 
-def sp_of(fit):
-    return fit["sp"] if np.size(fit["sp"]) else fit["full_sp"]
-
-
 @pytest.mark.parametrize("core", CASES, indirect=True)
 def test_construction_is_mgcvs(core):
     out, smooth = core.out, core.out["smooth"]
     np.testing.assert_allclose(core.smooth.penalty_scales, smooth["S_scale"], rtol=1e-12)
-    for margin, knots, to_raw in zip((core.mx, core.ms), smooth["knots"], smooth["XP"], strict=True):
+    for margin, knots, to_raw in zip((core.x_margin, core.s_margin), smooth["knots"], smooth["XP"], strict=True):
         np.testing.assert_allclose(margin.basis.knots, knots, atol=1e-12 * np.abs(knots).max())
         np.testing.assert_allclose(margin.to_raw, to_raw, atol=1e-12)
     direction = core.constraint / np.linalg.norm(core.constraint)
@@ -106,11 +68,11 @@ def test_construction_is_mgcvs(core):
     np.testing.assert_allclose(core.smooth.mgcv_coordinates(core.constraint), smooth["Z"], atol=1e-12)
     np.testing.assert_allclose(direction @ core.coordinates, 0, atol=1e-12)
     assert core.packed == bool(out["pairs_packed"][0])
-    values = np.kron(core.mx.to_raw, core.ms.to_raw)
-    ours = core.z @ values @ core.coordinates
+    values = np.kron(core.x_margin.to_raw, core.s_margin.to_raw)
+    ours = core.rows @ values @ core.coordinates
     np.testing.assert_allclose(ours[core.train], out["design_train"][:, 1:], atol=1e-12)
     np.testing.assert_allclose(ours[core.test], out["design_test"][:, 1:], atol=1e-12)
-    for j, penalty in enumerate((np.kron(core.mx.penalty, np.eye(7)), np.kron(np.eye(7), core.ms.penalty))):
+    for j, penalty in enumerate((np.kron(core.x_margin.penalty, np.eye(7)), np.kron(np.eye(7), core.s_margin.penalty))):
         scaled = core.coordinates.T @ penalty @ core.coordinates / core.smooth.penalty_scales[j]
         np.testing.assert_allclose(scaled, smooth["S"][j], atol=1e-10 * np.abs(scaled).max())
 
@@ -120,8 +82,8 @@ def test_fit_at_mgcvs_smoothing_parameters(reference, case, k, criterion, which)
     core = _core(reference, case)
     fit = recorded(core, k, criterion, which)
     ours = core.problem(k).solve(sp_of(fit))
-    prediction = core.moments.mean[core.p + k] + core.centred @ ours.coefficients
-    quadratic = np.einsum("ij,jk,ik->i", core.centred, ours.inverse, core.centred)
+    prediction = core.moments.mean[core.n_features + k] + core.features_of_all @ ours.coefficients
+    quadratic = np.einsum("ij,jk,ik->i", core.features_of_all, ours.inverse, core.features_of_all)
     se = np.sqrt(ours.noise_variance * (1 / core.n + quadratic))
     close = functools.partial(np.testing.assert_allclose, rtol=1e-9)
     size = np.abs(fit["fitted"]).max()
@@ -132,7 +94,7 @@ def test_fit_at_mgcvs_smoothing_parameters(reference, case, k, criterion, which)
     close(ours.noise_variance, fit["sig2"][0])
     if criterion == "gcv":
         close(ours.gcv, fit["score"][0])
-    elif not core.packed:
+    elif core.full_rank:
         np.testing.assert_allclose(ours.reml + core.score_offset(), fit["score"][0], atol=2e-7)
     if criterion == "reml":
         np.testing.assert_allclose(ours.scale, fit["reml_scale"][0], rtol=2e-5)
@@ -147,8 +109,8 @@ def test_surface_is_mgcvs_up_to_what_is_identified(reference, case, k, criterion
     fit = recorded(core, k, criterion, which)
     ours = core.problem(k).solve(sp_of(fit))
     values = (core.smooth.rotation @ ours.coefficients).reshape(7, 7)
-    bx = core.mx.basis.design(core.out["surface_x"]) @ core.mx.to_raw
-    bs = core.ms.basis.design(core.out["surface_s"]) @ core.ms.to_raw
+    bx = core.x_margin.basis.design(core.out["surface_x"]) @ core.x_margin.to_raw
+    bs = core.s_margin.basis.design(core.out["surface_s"]) @ core.s_margin.to_raw
     surface = bx @ values @ bs.T
     expected = fit["surface_difference"]
     np.testing.assert_allclose(surface - surface[5], expected, atol=1e-9 * np.abs(expected).max())
@@ -171,7 +133,7 @@ def test_our_own_optimum(reference, case, k, criterion, which):
     (ours,), theirs = problem.optimize(criterion), problem.solve(sp_of(fit))
     score, at_theirs = (getattr(f, criterion) for f in (ours, theirs))
     assert score <= at_theirs + 1e-6 * (1 + abs(at_theirs))
-    fitted = core.moments.mean[core.p + k] + core.centred[core.train] @ ours.coefficients
+    fitted = core.moments.mean[core.n_features + k] + core.features_of_all[core.train] @ ours.coefficients
     np.testing.assert_allclose(fitted, fit["fitted"], atol=1e-4 * np.ptp(fit["fitted"]))
     # sp itself is good to 1e-3 where the score is not flat: at 9290 (canadian, 1) it already is, to 3e-5 in all.
     firm = sp_of(fit) < 1e3

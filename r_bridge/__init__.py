@@ -1,0 +1,48 @@
+"""The bridge to R: refund, mgcv and VGAM called from Python, and fdadp checked against them.
+
+* :func:`status`: what is there, what is missing, which command mends it.
+* :mod:`r_bridge.mgcv`, :mod:`r_bridge.refund`, :mod:`r_bridge.vgam`: typed calls with plain results, through rpy2.
+* :func:`record`, :func:`check`: record what R gives, replay it anywhere without R.
+* :func:`crosscheck`: the same data through R, live.
+* ``python -m r_bridge status | record | check | crosscheck``; a pytest plugin with the fixture ``refund_reference``.
+
+Neither R nor rpy2 is loaded before the first call that needs them.
+
+Examples
+--------
+>>> import r_bridge
+>>> print(r_bridge.status())  # doctest: +SKIP
+R          4.2.2 (/usr/lib/R)
+rpy2       3.6.4
+...
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_EXPORTS = {
+    "RBridgeUnavailable": "r_bridge.errors",
+    "RError": "r_bridge.errors",
+    "RWarning": "r_bridge.errors",
+    "Frame": "r_bridge.convert",
+    "status": "r_bridge._status",
+    "check": "r_bridge._check",
+    "crosscheck": "r_bridge._crosscheck",
+    "record": "r_bridge._record",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'r_bridge' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_EXPORTS))
