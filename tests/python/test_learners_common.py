@@ -32,7 +32,7 @@ every_mode_on_tape = pytest.mark.parametrize(
 def fit(monkeypatch, noise, model, X, y=None, groups=None):
     """Fit with a given source of noise in place of the seeded one."""
     with monkeypatch.context() as patch:
-        patch.setattr(_base, "SeededNoise", lambda seed: noise)
+        patch.setattr("fdadp.privacy.noise.SeededNoise", lambda seed: noise)
         return model.fit(X, y, groups=groups)
 
 
