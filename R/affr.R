@@ -51,7 +51,7 @@ affr <- function(Y, ...) UseMethod("affr")
 affr.formula <- function(formula, data = NULL, ...) {
   read <- read_formula(formula, data)
   fit <- affr.default(read$Y, read$X, ...)
-  fit$call <- match.call()
+  fit$call <- as_called(match.call())
   fit$term <- read$term
   fit
 }
@@ -77,7 +77,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
     progress = if (interactive()) "auto" else FALSE
   )
   fit <- fit_with(x, y, settings)
-  fit$call <- match.call()
+  fit$call <- as_called(match.call())
   fit$method <- if (is.null(sp)) method else "given"
   fit$fitted.values <- call_on(fit, "predict", X = x$values, t = NULL, s = NULL, se = FALSE, level = NULL)$fit
   rownames(fit$fitted.values) <- rownames(x$values)
@@ -177,22 +177,28 @@ fit_with <- function(x, y, settings, privacy = NULL, groups = NULL) {
 }
 
 # Let Python do something with a fit, which it reads from the fit's own bytes.
-call_on <- function(fit, name, ...) {
+call_on <- function(fit, .name, ...) {
   if (!inherits(fit, "affr") || !is.raw(fit$file)) input_error("object must be a fit of affr() or dp_affr(), got ", class(fit)[1])
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))
   writeBin(fit$file, path)
-  call_python(name, path = path, ...)
+  call_python(.name, path = path, ...)
 }
 
 # Both sides of Y ~ X, and the text of the right one, to look it up in new data. No environment is kept: it may hold data.
 read_formula <- function(formula, data) {
   term <- if (length(formula) == 3) formula[[3]]
-  if (length(formula) != 3 || is.call(term) && as.character(term[[1]])[1] %in% c("+", "-", "*", ":", "/", "^", ".", "|")) {
+  several <- identical(term, quote(.)) || is.call(term) && as.character(term[[1]])[1] %in% c("+", "-", "*", ":", "/", "^", "|")
+  if (is.null(term) || several) {
     input_error("formula must be of the form Y ~ X, with one functional predictor, got ", paste(deparse(formula), collapse = " "))
   }
   frame <- environment(formula)
   list(Y = eval(formula[[2]], data, frame), X = eval(term, data, frame), term = paste(deparse(term), collapse = " "))
+}
+
+as_called <- function(call) {
+  call[[1]] <- quote(affr)
+  call
 }
 
 as_groups <- function(groups) {

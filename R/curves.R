@@ -14,10 +14,11 @@ as_curves <- function(data, grid, name, private = FALSE) {
     if (any(lengths(columns) != nrow(data))) {
       input_error(name, " must be a data frame of plain columns, one for each point, or of one matrix column")
     }
-    labels <- if (is.integer(attr(data, "row.names"))) NULL else row.names(data)
-    values <- matrix(unlist(columns, use.names = FALSE), nrow(data), dimnames = list(labels, NULL))
+    values <- matrix(unlist(columns, use.names = FALSE), nrow(data))
+    if (is.character(attr(data, "row.names"))) rownames(values) <- row.names(data)
   } else if (is.matrix(data)) {
-    values <- matrix(numbers(c(data), name, private), nrow(data), dimnames = list(rownames(data), NULL))
+    values <- matrix(numbers(c(data), name, private), nrow(data))
+    rownames(values) <- rownames(data)
   } else {
     input_error(name, " must be a matrix with one curve per row, a data frame or an fd object, got ", class(data)[1])
   }
@@ -64,7 +65,8 @@ curves_of_fd <- function(data, grid, name) {
   if (ncol(design) != nrow(coefficients)) {
     input_error(name, " must have one coefficient a basis function, got ", nrow(coefficients), " for ", ncol(design))
   }
-  values <- matrix(0, ncol(coefficients), length(grid), dimnames = list(colnames(coefficients), NULL))
+  values <- matrix(0, ncol(coefficients), length(grid))
+  rownames(values) <- colnames(coefficients)
   for (i in seq_len(nrow(values))) values[i, ] <- design %*% coefficients[, i]
   list(values = values, grid = grid)
 }

@@ -1,7 +1,7 @@
 # The one way to Python and back: `call_python()`. Errors and warnings come back as data and become conditions here.
 
-call_python <- function(name, ...) {
-  result <- reticulate::py_to_r(python()$run(name, list(...)))
+call_python <- function(.name, ...) { # with a dot: `n = ` is not short for it
+  result <- reticulate::py_to_r(python()$run(.name, list(...)))
   for (w in result$warnings) {
     warning(condition(w$text, c(w$classes, "warning"), "warning"))
   }

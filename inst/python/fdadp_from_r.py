@@ -30,7 +30,7 @@ def run(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         for category in QUIET:
             warnings.simplefilter("ignore", category)
         try:
-            result["value"] = function(**arguments)
+            result["value"] = function(**(arguments or {}))  # R's empty list is no mapping
         except Exception as exc:
             result["error"] = condition(exc, FdadpError)
     said = {(type(w.message), str(w.message)): w.message for w in caught}
@@ -79,8 +79,13 @@ def fit(
 
 
 def rows(values: Any) -> Any:
-    """Own memory, one row after the other. A copy of all entries alike, whatever they are."""
-    return np.array(values, dtype=np.float64, order="C")
+    """Own memory, one row after the other; every entry is treated alike, whatever it is.
+
+    R's NA is a signalling NaN: arithmetic with it makes NumPy warn, which would tell of a gap in a private fit.
+    """
+    copy = np.array(values, dtype=np.float64, order="C")
+    copy[np.isnan(copy)] = np.nan
+    return copy
 
 
 def persons(groups: Mapping[str, Any] | None) -> Any:
