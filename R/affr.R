@@ -8,6 +8,7 @@
 #' @param Y Response curves, one a row: a matrix, a data frame of numeric columns (labels that are increasing numbers are
 #'   the grid), a matrix column, or an `fd` object. Or a formula `Y ~ X`.
 #' @param X Predictor curves, as `Y`.
+#' @param formula `Y ~ X`, with one functional predictor.
 #' @param s,t Grids of `X` and `Y`. Default: that of the object, else even on \[0, 1\]; an `fd` object is evaluated on
 #'   101 points of its range.
 #' @param data A data frame with matrix columns (or `fd` objects in a list), or an environment, in which the formula is

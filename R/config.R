@@ -11,7 +11,7 @@
 #'
 #' The Python package is not on PyPI. With reticulate 1.41 or newer, the option `fdadp.source` (or the
 #' environment variable `FDADP_SOURCE`), set before `library(fdadp)` to a folder or a
-#' `git+https://` address that holds it, declares it by [reticulate::py_require()], and reticulate then
+#' `git+https://` address that holds it, declares it by `reticulate::py_require()`, and reticulate then
 #' makes an environment by itself.
 #'
 #' @return `fdadp_available()`: `TRUE` or `FALSE`. `fdadp_config()`: a list of class `fdadp_config` with `ok`,

@@ -71,7 +71,7 @@ curves_of_fd <- function(data, grid, name) {
   list(values = values, grid = grid)
 }
 
-# Basis functions at points, by the conventions of fda's getbasismatrix; other types are left to fda itself.
+# Basis functions at points, by the conventions of fda's getbasismatrix; fda itself is not needed.
 basis_design <- function(basis, at, name) {
   n <- basis$nbasis
   design <- switch(basis$type,
@@ -88,16 +88,14 @@ basis_design <- function(basis, at, name) {
       cbind(1 / sqrt(2), pairs) / sqrt(basis$params[1] / 2)
     },
     const = matrix(1, length(at), 1),
-    monom = outer(at, basis$params, "^"),
-    {
-      if (!requireNamespace("fda", quietly = TRUE)) {
-        input_error(
-          name, " must have a bspline, fourier, const or monom basis, got ", basis$type,
-          ", which takes package fda: install.packages(\"fda\")"
-        )
-      }
-      return(fda::eval.basis(at, basis)) # drops what is to be dropped
-    }
+    monom = ,
+    power = outer(at, basis$params, "^"),
+    expon = exp(outer(at, basis$params)),
+    polygonal = {
+      knots <- basis$params[c(1, seq_len(n), n)]
+      splines::splineDesign(knots, at, ord = 2)
+    },
+    input_error(name, " must have one of fda's bases (bspline, fourier, const, monom, power, expon, polygonal), got ", basis$type)
   )
   if (length(basis$dropind)) design[, -basis$dropind, drop = FALSE] else design
 }

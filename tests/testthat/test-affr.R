@@ -27,11 +27,11 @@ for (method in c("REML", "GCV.Cp")) {
     smoothing <- if (method == "REML") "'reml'" else "'gcv'"
     python <- from_python(sub("SMOOTHING", smoothing, python_fit, fixed = TRUE), "everything")
     fit <- affr(python$Y, python$X, s = python$s, t = python$t, k = c(8, 6), npc = 3, method = method)
-    for (name in names(python$expected)) expect_same(fit[[name]], python$expected[[name]])
+    for (name in names(python$expected)) expect_same(fit[[name]], python$expected[[name]], label = name)
     expect_identical(fit$n, 120L)
     expect_same(residuals(fit), python$Y - python$expected$fitted.values)
     new <- predict(fit, python$new, s = seq(1, 3, length.out = 81), t = python$at, se.fit = TRUE, interval = "prediction", level = 0.9)
-    for (name in names(python$predicted)) expect_same(new[[name]], python$predicted[[name]])
+    for (name in names(python$predicted)) expect_same(new[[name]], python$predicted[[name]], label = name)
     expect_same(surface(fit, c(-1, 0, 0.5), c(1, 1.5, 3), c(0.5, 9)), python$surface)
   })
 }

@@ -36,9 +36,13 @@ test_that("other bases, dropped functions and bad grids", {
   full <- make_fd(matrix(c(0, 1:4)), "fourier", c(0, 2), 5, 2)
   expect_identical(as_curves(dropped, NULL, "X"), as_curves(full, NULL, "X"))
   expect_error(as_curves(splines, c(0, 2), "X"), "grid of X must lie in the curves' domain", class = "fdadp_input_error")
-  skip_if(requireNamespace("fda", quietly = TRUE), "fda is here")
-  other <- make_fd(diag(2), "expon", c(0, 1), 2, c(0, 1))
-  expect_error(as_curves(other, NULL, "X"), "install.packages", class = "fdadp_input_error")
+  rates <- make_fd(matrix(c(2, 3)), "expon", c(0, 1), 2, c(0, 1))
+  expect_equal(drop(as_curves(rates, c(0, 1), "X")$values), c(5, 2 + 3 * exp(1)))
+  broken <- make_fd(matrix(c(1, 3, 0)), "polygonal", c(0, 4), 3, c(0, 1, 4))
+  expect_equal(drop(as_curves(broken, c(0, 0.5, 1, 2, 4), "X")$values), c(1, 2, 3, 2, 0))
+  expect_error(as_curves(make_fd(diag(2), "FEM", c(0, 1), 2, 1), NULL, "X"), "got FEM", class = "fdadp_input_error")
+  short <- make_fd(diag(2), "fourier", c(0, 2), 5, 2)
+  expect_error(as_curves(short, NULL, "X"), "one coefficient a basis function, got 2 for 5", class = "fdadp_input_error")
 })
 
 test_that("each curve is evaluated by itself", {

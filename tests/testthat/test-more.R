@@ -11,7 +11,7 @@ for method in ('face', 'dense', 'ssvd'):
 ", "everything")
   for (method in names(python)) {
     ours <- fpca(weather()$X, npc = 3, method = method)
-    for (name in names(python[[method]])) expect_same(ours[[name]], python[[method]][[name]])
+    for (name in names(python[[method]])) expect_same(ours[[name]], python[[method]][[name]], label = name)
     expect_identical(ours$npc, 3L)
   }
   expect_output(print(fpca(weather()$X, argvals = weather()$s)), "Functional principal components \\(face\\)")
