@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN13:-$PWD/.ci/debian13}
 packages="r-base-core r-cran-mgcv r-cran-vgam r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc
-    python3 python3-venv ca-certificates"
+    python3 python3-venv make ca-certificates"
 
 not_run() {
     echo "Debian 13: not run, $1"
@@ -36,7 +36,7 @@ inside() {
             mount --bind "$FDADP_REFERENCE" "$root/reference"
             export FDADP_REFERENCE=/reference
         fi
-        unset FDADP_DATA TMPDIR PYTHONPATH RETICULATE_PYTHON R_PYTHON R_LIBS R_HOME VIRTUAL_ENV
+        unset PIP_FIND_LINKS PIP_CONSTRAINT FDADP_DATA TMPDIR PYTHONPATH RETICULATE_PYTHON R_PYTHON R_LIBS R_HOME VIRTUAL_ENV
         export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
         export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1
         exec chroot "$root" "$@"' sh "$root" "$@" </dev/null
@@ -74,7 +74,8 @@ git ls-files -z --cached --others --exclude-standard | tar --null --ignore-faile
 inside sh -euc '
     cd /src
     [ -x /venv/bin/python ] || python3 -m venv /venv
-    PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --editable ".[plots,r]" pytest pytest-xdist hypothesis
+    # rpy2 without a compiler
+    RPY2_CFFI_MODE=ABI PYTHONWARNINGS=ignore /venv/bin/python -m pip install --quiet --editable ".[plots,r]" pytest pytest-xdist hypothesis
     Rscript -e "cat(R.version.string, \"\\n\"); for (p in c(\"mgcv\", \"reticulate\")) cat(p, format(packageVersion(p)), \"\\n\")"
     /venv/bin/python .ci/report.py versions
     REQUIRE_R=1 R_PYTHON=/venv/bin/python sh .ci/r-package.sh tests check

@@ -615,7 +615,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
     def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
 
-        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n}``, the part of :meth:`predict_interval` that vanishes as n grows.
+        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n}``, what of :meth:`predict_interval` vanishes as n grows.
         Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise.
 
         Parameters
