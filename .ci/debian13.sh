@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=${DEBIAN13:-$PWD/.ci/debian13}
 packages="r-base-core r-cran-mgcv r-cran-vgam r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc
-    python3 python3-venv make ca-certificates"
+    python3 python3-venv libpython3.13 make ca-certificates"
 
 not_run() {
     echo "Debian 13: not run, $1"

@@ -3,7 +3,7 @@
 # Without: says so and succeeds; with REQUIRE_R=1 a failed installation is an error.
 set -u
 packages="r-base-dev r-cran-mgcv r-cran-vgam"
-packages="$packages r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc" # for the R package
+packages="$packages r-cran-reticulate r-cran-testthat r-cran-jsonlite r-cran-knitr r-cran-rmarkdown pandoc libpython3-dev" # R package
 
 installed() {
     command -v Rscript >/dev/null 2>&1 && command -v pandoc >/dev/null 2>&1 && Rscript -e '

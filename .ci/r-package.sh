@@ -2,7 +2,7 @@
 # r-package.sh [tests] [check]: the R package, installed into a folder of its own.
 #   tests   testthat; fails when no test passed
 #   check   R CMD build (which runs the vignette) and R CMD check, without the tests again; fails on errors and warnings
-# The Python is the first that R can use of $R_PYTHON, .venv and .venv-r; the last is made, with NumPy < 2, where it takes that.
+# The Python is $R_PYTHON, or the first of .venv and .venv-r that R can use; the latter is made, with NumPy < 2, where it takes that.
 # Says what is missing and succeeds where R or its packages are not there; with REQUIRE_R=1 that is an error.
 set -eu
 cd "$(dirname "$0")/.."
@@ -28,14 +28,17 @@ suits() { # can matrices go from R to this Python and back?
 
 if [ ! .venv-r/.stamp -nt setup.cfg ]; then rm -rf .venv-r; fi # the dependencies may have changed
 python=""
-for candidate in "${R_PYTHON:-}" "$PWD/.venv/bin/python" "$PWD/.venv-r/bin/python"; do
+for candidate in ${R_PYTHON:-"$PWD/.venv/bin/python" "$PWD/.venv-r/bin/python"}; do
     # From another folder: here, any Python finds fdadp, with or without what it needs.
     if suits "$candidate" && (cd / && "$candidate" -c 'import fdadp' 2>/dev/null); then
         python=$candidate
         break
     fi
 done
-if [ -z "$python" ]; then
+if [ -z "$python" ] && [ -n "${R_PYTHON:-}" ]; then
+    echo "R_PYTHON must be a Python with fdadp that reticulate can use, got $R_PYTHON" >&2
+    exit 1
+elif [ -z "$python" ]; then
     # R loads Python as a library: it must have been built as one.
     base=$(for p in $(sh .ci/find-python.sh 3.11 3.12 3.10 2>/dev/null) /usr/bin/python3; do
         "$p" -c 'import sys, sysconfig, venv, ensurepip; sys.exit(sys.version_info < (3, 10) or not sysconfig.get_config_var("Py_ENABLE_SHARED"))' \
