@@ -84,7 +84,7 @@ test_that("what is refused is refused with Python's text, before any data are re
   refused("delta must lie between 0 and 1", epsilon = 1, delta = 2, bounds = bounds)
   refused("n \\* epsilon of at least 50", epsilon = 1, delta = 1e-6, n = 20, bounds = bounds)
   refused("adjacency must be one of", epsilon = 1, adjacency = "none", bounds = bounds)
-  refused("in this version", epsilon = 1, mechanism = "output", bounds = bounds)
+  refused("mechanism must be one of", epsilon = 1, mechanism = "none", bounds = bounds)
   expect_error(fit(epsilon = 1, budget = 3), "unused argument: budget", class = "fdadp_input_error")
 })
 
@@ -126,6 +126,20 @@ test_that("persons are passed on as they are, the missing as missing", {
   expect_identical(coef(fit(sim$X)), coef(fit(other)))
   people[600] <- "p600"
   expect_false(identical(coef(fit(sim$X)), coef(fit(other))))
+})
+
+test_that("the other mechanisms are private too", {
+  skip_without_python()
+  private_fit()
+  for (mechanism in c("moments", "output")) {
+    fit <- with(cache$cohort, dp_affr(Y, X, epsilon = 1, bounds = bounds, mechanism = mechanism)) # pure, n private
+    expect_true(fit$private)
+    expect_identical(fit$adjacency, "add-remove")
+    expect_null(fit$delta)
+    expect_match(ledger(fit)$headline, paste0(mechanism, ": differentially private end to end, epsilon = 1"))
+    expect_true(all(is.finite(suppressWarnings(predict(fit, cache$cohort$X[1:3, ])))))
+    expect_output(print(summary(fit)), mechanism)
+  }
 })
 
 test_that("the published scheme says what it is", {
