@@ -109,6 +109,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
+#' @param k,npc Of `mechanism = "published"`, as in [affr()]; the others choose by a public plan.
 #' @param sensitivity Of `mechanism = "published"`: `"local"`, `"coefficient"` or `"scaled"`.
 #'
 #' @return An object of classes `dp_affr` and `affr`, with `ledger`, `plan` and the components of an [affr()] fit but

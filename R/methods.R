@@ -187,19 +187,21 @@ plot.affr <- function(x, t = NULL, type = c("image", "persp", "components"), n =
   at_x <- seq(x$x.range[1], x$x.range[2], length.out = n)
   at_s <- seq(min(x$s), max(x$s), length.out = n)
   values <- surface(x, at_x, at_s, t)
-  old <- graphics::par(mfrow = grDevices::n2mfrow(length(t)))
+  old <- graphics::par(mfrow = rev(grDevices::n2mfrow(length(t))), mar = if (type == "persp") c(1, 1, 2, 1) else c(4, 4, 2, 1))
   on.exit(graphics::par(old))
   limits <- c(-1, 1) * max(abs(values))
   for (j in seq_along(t)) {
     title <- paste0("F(x, s, ", signif(t[j], 3), ")")
+    shown <- base::t(values[, , j])
     if (type == "persp") {
-      graphics::persp(at_x, at_s, values[, , j],
-        zlim = limits, theta = 40, phi = 25, xlab = "x", ylab = "s", zlab = "F", main = title, ticktype = "detailed", ...
+      graphics::persp(at_s, at_x, shown,
+        zlim = limits, theta = -40, phi = 25, xlab = "s", ylab = "x", zlab = "F", main = title,
+        ticktype = "detailed", col = "grey95", border = "grey40", cex.axis = 0.7, ...
       )
     } else {
       colours <- grDevices::hcl.colors(64, "Blue-Red 3")
-      graphics::image(at_x, at_s, values[, , j], zlim = limits, col = colours, xlab = "x", ylab = "s", main = title, ...)
-      graphics::contour(at_x, at_s, values[, , j], add = TRUE)
+      graphics::image(at_s, at_x, shown, zlim = limits, col = colours, xlab = "s", ylab = "x", main = title, ...)
+      graphics::contour(at_s, at_x, shown, add = TRUE)
     }
   }
   invisible(values)
