@@ -15,16 +15,23 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format notebooks bench setup r rpy2 clean
+.PHONY: help demo test test-r test-debian13 lint format notebooks bench setup r rpy2 clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 demo: $(VENV)/.stamp-plots ## fit Canadian weather, print tables, write figures to fdadp-demo/
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests (R's too where R is there or can be installed)
 	$(PY) -m pytest $(PYTEST_ARGS)
+	@sh .ci/r-package.sh tests
+
+test-r: r ## the R package: its tests, its vignette and R CMD check (R_PYTHON= names the Python, else .venv or .venv-r)
+	@sh .ci/r-package.sh tests check
+
+test-debian13: ## the R package and the bridge to R on R 4.5, NumPy 2 (a root by debootstrap in DEBIAN13=, 1.2 GB)
+	@sh .ci/debian13.sh
 
 lint: $(VENV)/.stamp-dev ## ruff, formatting, mypy
 	$(PY) -m ruff check .
@@ -50,7 +57,7 @@ rpy2: $(VENV)/.stamp-dev r ## install the rpy2 that fits the R that is there; wi
 	@sh .ci/install-rpy2.sh $(PY)
 
 clean: ## remove .venv, caches and what was made here
-	rm -rf .venv .venv-oldest .venv-newest build dist *.egg-info .ci/reports fdadp-demo
+	rm -rf .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

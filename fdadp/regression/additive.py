@@ -525,20 +525,19 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         points = as_grid(t, np.size(t), "t")
         return points, *self._basis.evaluate(points)
 
-    def _spread(self, z: FloatArray, points: FloatArray) -> FloatArray:
-        """Standard deviation of new responses about their predictions, shape (n, T)."""
+    def _variances(self, z: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Variance of the predicted mean curves (n, T), and of responses about their means (T,)."""
         from scipy.interpolate import CubicSpline
 
         features = z @ self._rotation
         if self._covariance.shape[1] > features.shape[1]:  # the constant has a variance of its own
             features = np.hstack((np.ones((len(z), 1)), features))
         quadratic = np.stack([np.einsum("ij,jk,ik->i", features, c, features) for c in self._covariance], axis=1)
-        fixed = self.residual_variance_ + self._mean_variance
-        functions = self._interval_functions
+        of_mean, residual, functions = self._mean_variance, self.residual_variance_, self._interval_functions
         if not np.array_equal(points, self.t_):
-            fixed = np.interp(points, self.t_, fixed)
+            of_mean, residual = (np.interp(points, self.t_, v) for v in (of_mean, residual))
             functions = np.asarray(CubicSpline(self.t_, functions, axis=1)(points))
-        return np.asarray(np.sqrt(np.maximum(quadratic, 0.0) @ functions**2 + fixed))
+        return np.asarray(np.maximum(quadratic, 0.0) @ functions**2 + of_mean), np.asarray(residual)
 
     def _raw_coefficients(self) -> FloatArray:
         """B-spline coefficients, shape (n_basis_x * n_basis_s, K), from ``coef_``."""
@@ -609,8 +608,30 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         scale, inverse_dof = self._quantile
         tail = (1 + level) / 2
         quantile = scale * (student.ppf(tail, 1 / inverse_dof) if inverse_dof else norm.ppf(tail))
-        half = quantile * self._spread(z, grid)
+        of_mean, residual = self._variances(z, grid)
+        half = quantile * np.sqrt(of_mean + residual)
         return self._wrap(values - half, grid, x), self._wrap(values + half, grid, x)
+
+    def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
+        r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
+
+        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n}``, what of :meth:`predict_interval` vanishes as n grows.
+        Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise.
+
+        Parameters
+        ----------
+        X, t, s
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        FDataGrid, DataFrame or ndarray of shape (n, T')
+            In the unit of Y.
+        """
+        x = self._read(X, s)
+        grid = self._at(t)[0]
+        of_mean, _ = self._variances(self._centred_features(x), grid)
+        return self._wrap(np.sqrt(of_mean), grid, x)
 
     def _wrap(self, values: FloatArray, grid: FloatArray, x: Curves) -> Any:
         return wrap(values, grid, kind=self._y_kind, columns=self._y_columns, index=x.index, own_grid=self.t_)

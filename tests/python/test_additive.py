@@ -57,6 +57,35 @@ def test_attributes_have_the_shapes_of_the_contract(model):
     np.testing.assert_allclose(products, np.eye(3), atol=1e-10)
 
 
+def test_standard_errors_are_those_of_the_mean(sim, model):
+    """Over cohorts that differ in their errors only, predictions spread as much as their standard errors say."""
+    new = sim.X[:20]
+    predictions, errors = [], []
+    for seed in range(25):
+        other = simulate_affr(scenario=2, n=200, seed=3)
+        noise = np.random.default_rng(seed).normal(scale=0.5, size=other.mean_function.shape)
+        fit = AdditiveFunctionOnFunction(n_components=3, fpca="dense").fit(sim.X, other.mean_function + noise)
+        predictions.append(fit.predict(new))
+        errors.append(fit.predict_se(new))
+    spread = np.std(predictions, axis=0, ddof=1)
+    ratio = np.sqrt((np.asarray(errors) ** 2).mean() / (spread**2).mean())
+    assert 0.8 < ratio < 1.6  # Bayesian: it counts the bias of smoothing too
+
+
+def test_intervals_are_standard_errors_and_residuals_together(model, sim):
+    at = np.linspace(0.1, 0.9, 7)
+    for t in (None, at):
+        se = model.predict_se(sim.X[:9], t=t).data_matrix[..., 0]
+        lower, upper = model.predict_interval(sim.X[:9], level=0.5, t=t)
+        wide, narrow = (model.predict_interval(sim.X[:9], level=v, t=t) for v in (0.9, 0.5))
+        residual = model.residual_variance_ if t is None else np.interp(at, model.t_, model.residual_variance_)
+        half = (upper - lower).data_matrix[..., 0] / 2
+        quantile = half / np.sqrt(se**2 + residual)
+        close(quantile, np.full_like(quantile, quantile[0, 0]))
+        assert (se > 0).all()
+        assert ((wide[1] - wide[0]).data_matrix > (narrow[1] - narrow[0]).data_matrix).all()
+
+
 def test_the_kind_of_curves_given_comes_back(sim, arrays, model):
     x, y = arrays
     assert isinstance(model.predict(sim.X[:4]), FDataGrid)

@@ -172,6 +172,22 @@ def test_citation_states_the_version() -> None:
     assert stated[1].strip("\"'") == fdadp.__version__
 
 
+def test_the_r_package_states_the_version() -> None:
+    stated = re.search(r"^Version: (.+)$", (ROOT / "DESCRIPTION").read_text(encoding="utf-8"), re.MULTILINE)
+    assert stated
+    assert stated[1] == fdadp.__version__
+    news = (ROOT / "NEWS.md").read_text(encoding="utf-8")
+    assert f"# fdadp {fdadp.__version__}\n" in news
+
+
+def test_the_r_package_leaves_everything_else_out() -> None:
+    """Every tracked name at the root is R's or is in .Rbuildignore."""
+    ignored = [re.compile(line) for line in (ROOT / ".Rbuildignore").read_text(encoding="utf-8").split()]
+    ours = {"DESCRIPTION", "NAMESPACE", "R", "man", "tests", "inst", "vignettes", "NEWS.md", "LICENSE", "README.md"}
+    names = {path.name for path in ROOT.iterdir()} - ours - {".Rbuildignore"}
+    assert [name for name in sorted(names) if not any(rule.search(name) for rule in ignored)] == []
+
+
 def requirements(lines: str) -> dict[str, str]:
     """Lower bounds (or pins) of a requirement list: ``{"numpy": "1.26"}``."""
     found = re.findall(r"^\s*([A-Za-z0-9_-]+)(?:\[\w+\])?\s*(?:[>=]=\s*([\d.]+))?", lines, re.MULTILINE)

@@ -16,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
-from fdadp.learners import _base
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.audit import Neighbours, replay_audit
 

@@ -1,0 +1,235 @@
+#' Additive function-on-function regression
+#'
+#' Fits \eqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t)}: tensor products of P-splines over the values
+#' of X and over s, eigenfunctions of Y over t, smoothing parameters by REML or GCV for each component. It is the
+#' model of refund's `pffr(Y ~ sff(X))`, fitted from sums over curves, so that time and memory hardly grow with n.
+#' **Not private**: for a fit that may leave the house see [dp_affr()].
+#'
+#' @param Y Response curves, one a row: a matrix, a data frame of numeric columns (labels that are increasing numbers are
+#'   the grid), a matrix column, or an `fd` object. Or a formula `Y ~ X`.
+#' @param X Predictor curves, as `Y`.
+#' @param formula `Y ~ X`, with one functional predictor.
+#' @param s,t Grids of `X` and `Y`. Default: that of the object, else even on \[0, 1\]; an `fd` object is evaluated on
+#'   101 points of its range.
+#' @param data A data frame with matrix columns (or `fd` objects in a list), or an environment, in which the formula is
+#'   looked up first.
+#' @param k Number of B-splines over the values of X and over s.
+#' @param npc Number of eigenfunctions of Y: a whole number, or below 1 the share of variance that they must explain.
+#' @param method How smoothing parameters are chosen: `"REML"`, or `"GCV.Cp"` (also `"GCV"`).
+#' @param sp Smoothing parameters instead, on mgcv's scale: `c(lambda_x, lambda_s)` or one row a component.
+#' @param degree,m Degree of the splines, and order of the differences that are penalised.
+#' @param quadrature Rule of the integral over s: `"trapezoid"`, `"simpson"`, `"riemann"`.
+#' @param fpca Eigenfunctions of Y from the smoothed (`"face"`) or the plain covariance (`"dense"`).
+#' @param missing Treatment of `NA`: `"raise"` an error, `"smooth"` each curve, or fill in by an `"fpca"` of sparse curves.
+#' @param ... Passed on to the default method.
+#'
+#' @return An object of class `affr`, plain R data, with among others `coefficients` (component, x, s), `sp`, `edf`,
+#'   `efunctions` (one a column, of unit L2 norm), `evalues`, `pve`, `mu`, `sigma2`, `residual.variance`, `r.sq`, `s`, `t`,
+#'   `x.range`, `fitted.values` and `residuals`. Methods: [predict][predict.affr], [plot][plot.affr], `print`,
+#'   `summary`, `coef`, `fitted`, `residuals`; [surface()] gives F.
+#' @references Kim, Staicu, Maity, Carroll and Ruppert (2018), Additive Function-on-Function Regression,
+#'   *Journal of Computational and Graphical Statistics* 27(1), 234-244. \doi{10.1080/10618600.2017.1356730}
+#' @seealso [dp_affr()], [fdadp_config()]
+#' @examples
+#' if (fdadp_available()) {
+#'   weather <- canadian_weather()
+#'   fit <- affr(weather$Y, weather$X, s = weather$s, t = weather$t, npc = 2)
+#'   print(fit)
+#'   new <- predict(fit, weather$X[1:3, ], interval = "prediction")
+#'   dim(new$lwr)
+#'
+#'   stations <- data.frame(weather$stations)
+#'   stations$temperature <- weather$X
+#'   stations$rain <- weather$Y
+#'   same <- affr(rain ~ temperature, data = stations, s = weather$s, t = weather$t, npc = 2)
+#'   all.equal(coef(same), coef(fit))
+#' }
+#' @export
+affr <- function(Y, ...) UseMethod("affr")
+
+#' @rdname affr
+#' @export
+affr.formula <- function(formula, data = NULL, ...) {
+  read <- read_formula(formula, data)
+  fit <- affr.default(read$Y, read$X, ...)
+  fit$call <- as_called(match.call())
+  fit$term <- read$term
+  fit
+}
+
+#' @rdname affr
+#' @export
+affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, method = c("REML", "GCV.Cp", "GCV"), sp = NULL,
+                         degree = 3, m = 2, quadrature = "trapezoid", fpca = c("face", "dense"),
+                         missing = c("raise", "smooth", "fpca"), ...) {
+  no_more(...)
+  method <- one_of(method, c("REML", "GCV.Cp", "GCV"), "method")
+  if (!is.numeric(k) || length(k) != 2) {
+    input_error("k must be two numbers of splines, over x and over s, got ", deparse(k)[1])
+  }
+  x <- as_curves(X, s, "X")
+  y <- as_curves(Y, t, "Y")
+  settings <- list(
+    n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
+    smoothing = if (!is.null(sp)) as_array(sp, "sp") else if (method == "REML") "reml" else "gcv",
+    degree = as_whole(degree), penalty_order = as_whole(m), quadrature = quadrature,
+    fpca = one_of(fpca, c("face", "dense"), "fpca"),
+    missing = one_of(missing, c("raise", "smooth", "fpca"), "missing"),
+    progress = if (interactive()) "auto" else FALSE
+  )
+  fit <- fit_with(x, y, settings)
+  fit$call <- as_called(match.call())
+  fit$method <- if (is.null(sp)) method else "given"
+  fit$fitted.values <- call_on(fit, "predict", X = x$values, t = NULL, s = NULL, se = FALSE, level = NULL)$fit
+  rownames(fit$fitted.values) <- rownames(x$values)
+  fit$residuals <- y$values - fit$fitted.values
+  fit
+}
+
+#' Additive function-on-function regression with differential privacy
+#'
+#' The model of [affr()], released with an (epsilon, delta) guarantee of differential privacy for whole people that holds end to
+#' end: everything in the result, and everything computed from it and new curves, is protected. The curves are read only by a
+#' small kernel that clips, adds up and adds noise from OpenDP. The result holds no training curve, no fitted value and
+#' no residual of one, and not the call's data either.
+#'
+#' *Not protected*: bounds or epsilon chosen by looking at the data; pictures and errors computed from the training curves; fits
+#' repeated until one looks good; running time; facts about groups of people. [ledger()] says the same of each fit.
+#'
+#' @inheritParams affr
+#' @param epsilon,delta The budget. `delta` left out means pure epsilon; else below 1 / n.
+#' @param bounds Public ranges of the curves' values, `list(x = c(low, high), y = c(low, high))`, known without looking at
+#'   these data. Required: a range taken from the data would not be private.
+#' @param n The number of people, if it may be public; left out, it is estimated privately.
+#' @param groups The person of each row, where people have several; rows whose person is `NA` are not used.
+#' @param mechanism `"dp-aff"`, or the less accurate `"moments"` and `"output"`. `"published"` is the literature's noise on the coefficients, for comparison: it
+#'   is **not** differentially private end to end, and the ledger says so.
+#' @param adjacency What the guarantee compares: `"zero-out"` (the default where `n` is declared), `"add-remove"` (where not) or
+#'   `"replace"`.
+#' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
+#'   it the noise is secure, and [set.seed()] has no influence on it.
+#' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
+#' @param k,npc Of `mechanism = "published"`, as in [affr()]; the others choose by a public plan.
+#' @param sensitivity Of `mechanism = "published"`: `"local"`, `"coefficient"` or `"scaled"`.
+#'
+#' @return An object of classes `dp_affr` and `affr`, with `ledger`, `plan` and the components of an [affr()] fit but
+#'   `fitted.values` and `residuals`.
+#' @seealso [plan_dp()] before, [ledger()] after.
+#' @examples
+#' if (fdadp_available()) {
+#'   cohort <- simulate_affr(scenario = 1, n = 1000, seed = 0)
+#'   fit <- dp_affr(cohort$Y, cohort$X, epsilon = 1, delta = 1e-6, n = 1000,
+#'                  bounds = list(x = c(-4.5, 4.5), y = c(-8, 8)))
+#'   newcomers <- simulate_affr(scenario = 1, n = 50, seed = 1)
+#'   print(rmspe(newcomers$Y, predict(fit, newcomers$X)))
+#'   ledger(fit)
+#' }
+#' @export
+dp_affr <- function(Y, ...) UseMethod("dp_affr")
+
+#' @rdname dp_affr
+#' @export
+dp_affr.formula <- function(formula, data = NULL, ...) {
+  read <- read_formula(formula, data)
+  fit <- dp_affr.default(read$Y, read$X, ...)
+  fit$term <- read$term
+  fit
+}
+
+#' @rdname dp_affr
+#' @export
+dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
+                            mechanism = "dp-aff", adjacency = NULL, seed = NULL, allow_useless = FALSE,
+                            k = c(7, 7), npc = 0.95, sensitivity = "local", ...) {
+  no_more(...)
+  if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
+  if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("x", "y")))) {
+    privacy_error("bounds must be list(x = c(low, high), y = c(low, high)), got ", class(bounds)[1])
+  }
+  privacy <- list(
+    epsilon = epsilon, delta = delta, bounds = bounds, n = as_whole(n), mechanism = mechanism, adjacency = adjacency,
+    random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
+  )
+  settings <- list(
+    n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
+    progress = if (interactive()) "auto" else FALSE
+  )
+  fit <- fit_with(
+    as_curves(X, s, "X", private = TRUE), as_curves(Y, t, "Y", private = TRUE), settings, privacy, as_groups(groups)
+  )
+  fit$epsilon <- epsilon # of the plan, public
+  fit["delta"] <- list(delta)
+  fit$method <- mechanism
+  class(fit) <- c("dp_affr", class(fit))
+  fit
+}
+
+# Fit in Python; what comes back is plain data and the bytes of the saved model.
+fit_with <- function(x, y, settings, privacy = NULL, groups = NULL) {
+  path <- tempfile(fileext = ".npz")
+  on.exit(unlink(path))
+  fit <- call_python("fit",
+    X = x$values, Y = y$values, s = x$grid, t = y$grid, path = path, settings = settings, privacy = privacy, groups = groups
+  )
+  one_dimensional <- c("edf", "criterion", "evalues", "pve", "mu", "residual.variance", "s", "t", "x.range")
+  fit[one_dimensional] <- lapply(fit[one_dimensional], as.double)
+  if (!is.null(fit$ledger)) fit$ledger <- as_ledger(fit$ledger)
+  fit$file <- readBin(path, "raw", file.size(path))
+  structure(fit, class = "affr")
+}
+
+# Let Python do something with a fit, which it reads from the fit's own bytes.
+call_on <- function(fit, .name, ...) {
+  if (!inherits(fit, "affr") || !is.raw(fit$file)) input_error("object must be a fit of affr() or dp_affr(), got ", class(fit)[1])
+  path <- tempfile(fileext = ".npz")
+  on.exit(unlink(path))
+  writeBin(fit$file, path)
+  call_python(.name, path = path, ...)
+}
+
+# Both sides of Y ~ X, and the text of the right one, to look it up in new data. No environment is kept: it may hold data.
+read_formula <- function(formula, data) {
+  term <- if (length(formula) == 3) formula[[3]]
+  several <- identical(term, quote(.)) || is.call(term) && as.character(term[[1]])[1] %in% c("+", "-", "*", ":", "/", "^", "|")
+  if (is.null(term) || several) {
+    input_error("formula must be of the form Y ~ X, with one functional predictor, got ", paste(deparse(formula), collapse = " "))
+  }
+  frame <- environment(formula)
+  list(Y = eval(formula[[2]], data, frame), X = eval(term, data, frame), term = paste(deparse(term), collapse = " "))
+}
+
+as_called <- function(call) {
+  call[[1]] <- quote(affr)
+  call
+}
+
+as_groups <- function(groups) {
+  if (is.null(groups)) {
+    return(NULL)
+  }
+  groups <- c(if (is.factor(groups)) as.character(groups) else groups)
+  missing <- array(is.na(groups), length(groups))
+  list(ids = array(if (is.numeric(groups)) as.double(groups) else as.character(groups), length(groups)), missing = missing)
+}
+
+as_array <- function(x, name) {
+  if (!is.numeric(x)) input_error(name, " must be numbers, got ", class(x)[1])
+  array(as.double(x), if (is.null(dim(x))) length(x) else dim(x))
+}
+
+one_of <- function(value, choices, name) {
+  if (identical(value, choices)) {
+    return(choices[1])
+  }
+  if (!is.character(value) || length(value) != 1 || !value %in% choices) {
+    input_error(name, " must be one of ", paste0("'", choices, "'", collapse = ", "), ", got ", deparse(value)[1])
+  }
+  value
+}
+
+no_more <- function(...) {
+  if (...length()) {
+    names <- ...names()
+    input_error("unused argument: ", if (is.null(names) || !nzchar(names[1])) "one without a name" else names[1])
+  }
+}

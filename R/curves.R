@@ -1,0 +1,101 @@
+# What a user gives as curves, as a matrix of doubles with one curve a row, and its grid.
+
+# Entry by entry: what one row holds never changes how another is read (a private fit relies on it).
+as_curves <- function(data, grid, name, private = FALSE) {
+  if (inherits(data, "fd")) {
+    return(curves_of_fd(data, grid, name))
+  }
+  if (is.data.frame(data)) {
+    if (length(data) == 1 && is.matrix(data[[1]])) { # one matrix column
+      return(as_curves(data[[1]], grid, name, private))
+    }
+    if (is.null(grid)) grid <- grid_of_labels(names(data))
+    columns <- lapply(data, numbers, name = name, private = private)
+    if (any(lengths(columns) != nrow(data))) {
+      input_error(name, " must be a data frame of plain columns, one for each point, or of one matrix column")
+    }
+    values <- matrix(unlist(columns, use.names = FALSE), nrow(data))
+    if (is.character(attr(data, "row.names"))) rownames(values) <- row.names(data)
+  } else if (is.matrix(data)) {
+    values <- matrix(numbers(c(data), name, private), nrow(data))
+    rownames(values) <- rownames(data)
+  } else {
+    input_error(name, " must be a matrix with one curve per row, a data frame or an fd object, got ", class(data)[1])
+  }
+  list(values = values, grid = as_vector(grid, paste("grid of", name)))
+}
+
+numbers <- function(x, name, private) {
+  x <- if (is.factor(x)) as.character(x) else unclass(x)
+  if (is.numeric(x) || is.logical(x)) {
+    return(as.double(x)) # NA_integer_ becomes NA, not a number
+  }
+  if (private && is.character(x)) {
+    return(suppressWarnings(as.double(x))) # what is no number is missing, and a public constant in the fit
+  }
+  input_error(name, " must be numeric with one curve per row, got ", class(x)[1])
+}
+
+# Labels such as "0.25" are a grid if they increase; labels such as "V1" say nothing.
+grid_of_labels <- function(labels) {
+  points <- suppressWarnings(as.double(labels))
+  if (!anyNA(points) && all(diff(points) > 0)) points else NULL
+}
+
+# An "fd" object of package fda: coefficients (basis functions, curves) in a basis. Each curve by itself.
+curves_of_fd <- function(data, grid, name) {
+  range <- data$basis$rangeval
+  if (is.null(grid)) grid <- seq(range[1], range[2], length.out = 101)
+  grid <- as_vector(grid, paste("grid of", name))
+  if (anyNA(grid) || min(grid) < range[1] || max(grid) > range[2]) {
+    input_error(
+      "grid of ", name, " must lie in the curves' domain [", range[1], ", ", range[2], "], got [",
+      min(grid), ", ", max(grid), "]"
+    )
+  }
+  coefficients <- data$coefs
+  if (length(dim(coefficients)) == 3 && dim(coefficients)[3] == 1) {
+    coefficients <- matrix(coefficients, dim(coefficients)[1])
+  }
+  if (length(dim(coefficients)) > 2) {
+    input_error(name, " must hold real functions of one variable, got ", dim(coefficients)[3], " variables")
+  }
+  coefficients <- as.matrix(coefficients)
+  design <- basis_design(data$basis, as.double(grid), name)
+  if (ncol(design) != nrow(coefficients)) {
+    input_error(name, " must have one coefficient a basis function, got ", nrow(coefficients), " for ", ncol(design))
+  }
+  values <- matrix(0, ncol(coefficients), length(grid))
+  rownames(values) <- colnames(coefficients)
+  for (i in seq_len(nrow(values))) values[i, ] <- design %*% coefficients[, i]
+  list(values = values, grid = grid)
+}
+
+# Basis functions at points, by the conventions of fda's getbasismatrix; fda itself is not needed.
+basis_design <- function(basis, at, name) {
+  n <- basis$nbasis
+  design <- switch(basis$type,
+    bspline = {
+      order <- n - length(basis$params)
+      breaks <- c(basis$rangeval[1], basis$params, basis$rangeval[2])
+      knots <- c(rep(breaks[1], order - 1), breaks, rep(breaks[length(breaks)], order - 1))
+      splines::splineDesign(knots, at, ord = order)
+    },
+    fourier = {
+      wave <- outer(2 * pi / basis$params[1] * at, seq_len((n - 1) / 2))
+      both <- array(c(sin(wave), cos(wave)), c(dim(wave), 2))
+      pairs <- matrix(aperm(both, c(1, 3, 2)), length(at))
+      cbind(1 / sqrt(2), pairs) / sqrt(basis$params[1] / 2)
+    },
+    const = matrix(1, length(at), 1),
+    monom = ,
+    power = outer(at, basis$params, "^"),
+    expon = exp(outer(at, basis$params)),
+    polygonal = {
+      knots <- basis$params[c(1, seq_len(n), n)]
+      splines::splineDesign(knots, at, ord = 2)
+    },
+    input_error(name, " must have one of fda's bases (bspline, fourier, const, monom, power, expon, polygonal), got ", basis$type)
+  )
+  if (length(basis$dropind)) design[, -basis$dropind, drop = FALSE] else design
+}

@@ -1,0 +1,23 @@
+#' fdadp: functional data regression with differential privacy
+#'
+#' Additive function-on-function regression, curves predicting curves:
+#' \deqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t).}
+#' [affr()] fits it without privacy, [dp_affr()] with an end-to-end guarantee of
+#' differential privacy; [ledger()] tells what was released, [plan_dp()] what a private fit
+#' will be worth. The work is done by the Python package of the same name, through
+#' \pkg{reticulate}; [fdadp_config()] says whether it is there and, if not, what to do.
+#'
+#' Curves are matrices with one curve a row, data frames of numeric columns, matrix columns of
+#' data frames, or `fd` objects of package \pkg{fda}. What comes back is plain R data: a fit
+#' survives [saveRDS()], other sessions and other machines.
+#'
+#' Errors carry classes: all of them `fdadp_error`, and one of `fdadp_input_error`,
+#' `fdadp_privacy_error`, `fdadp_config_error` (no Python, or not the right one),
+#' `fdadp_file_format_error`, `fdadp_python_error` (anything unforeseen). Warnings are of class
+#' `fdadp_warning`, among them `fdadp_extrapolation_warning` and `fdadp_not_private_warning`.
+#'
+#' @keywords internal
+"_PACKAGE"
+
+# What is known of this session: the Python module that does the work, once it is loaded.
+the <- new.env(parent = emptyenv())

@@ -1,0 +1,31 @@
+#' The ledger of a private fit
+#'
+#' What was released, with which noise, under which assumptions, and what is not protected: all that a data custodian needs to
+#' judge a fit.
+#'
+#' @param object A fit of [dp_affr()].
+#' @param x A ledger.
+#' @param ... Not used.
+#' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `statement`,
+#'   `releases` (a data frame, one release a row), `unnoised` (what is part of the output without noise), `details`, and the
+#'   whole as `text` and as `json`. `NULL` for a fit without privacy.
+#' @inherit dp_affr examples
+#' @export
+ledger <- function(object) {
+  if (!inherits(object, "affr")) input_error("object must be a fit of affr() or dp_affr(), got ", class(object)[1])
+  object$ledger
+}
+
+as_ledger <- function(entry) {
+  entry$releases <- as.data.frame(lapply(entry$releases, unlist), stringsAsFactors = FALSE)
+  entry$unnoised <- as.character(unlist(entry$unnoised))
+  entry$details <- unlist(entry$details)
+  structure(entry, class = "fdadp_ledger")
+}
+
+#' @rdname ledger
+#' @export
+print.fdadp_ledger <- function(x, ...) {
+  cat(x$text, "\n", sep = "")
+  invisible(x)
+}

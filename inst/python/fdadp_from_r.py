@@ -1,0 +1,244 @@
+"""What the R package calls. Plain values in, plain values out; errors and warnings travel as data.
+
+R holds no Python object: a fit is the bytes of its saved file, and each function here reads that file again.
+Matrices arrive in R's column order and as views of R's memory; they are copied to rows before anything reads them.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import fdadp
+from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy
+from fdadp.errors import FdadpError, FdadpWarning
+from fdadp.privacy import Ledger
+
+QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
+
+
+def run(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Call a function of this module; return its value, or its error, and its warnings."""
+    function: Callable[..., dict[str, Any]] = globals()[name]
+    result: dict[str, Any] = {"value": None, "error": None}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for category in QUIET:
+            warnings.simplefilter("ignore", category)
+        try:
+            result["value"] = function(**(arguments or {}))  # R's empty list is no mapping
+        except Exception as exc:
+            result["error"] = condition(exc, FdadpError)
+    said = {(type(w.message), str(w.message)): w.message for w in caught}
+    result["warnings"] = [condition(message, FdadpWarning) for message in said.values()]
+    return result
+
+
+def condition(exc: Any, base: type) -> dict[str, Any]:
+    """Text and classes of an error or a warning, the classes as R spells them: ``InputError`` is ``input_error``."""
+    names = [c.__name__ for c in type(exc).__mro__ if issubclass(c, base) and c is not base]
+    if isinstance(exc, base):
+        return {"text": str(exc), "classes": [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names]}
+    kind = "error" if base is FdadpError else "warning"
+    return {"text": f"{type(exc).__name__}: {exc}", "classes": [f"python_{kind}"]}
+
+
+def about(probe: Any) -> dict[str, Any]:
+    """Versions, and whether R's matrices arrive as what they are."""
+    return {"fdadp": fdadp.__version__, "numpy": np.__version__, "matrices": np.shape(probe) == (2, 3)}
+
+
+# --- fits ---
+
+
+def fit(
+    X: Any,
+    Y: Any,
+    s: Any,
+    t: Any,
+    path: str,
+    settings: Mapping[str, Any],
+    privacy: Mapping[str, Any] | None = None,
+    groups: Any = None,
+) -> dict[str, Any]:
+    """Fit, save to `path`, and describe the fit."""
+    declared = None
+    if privacy is not None:
+        bounds = privacy["bounds"]
+        if isinstance(bounds, Mapping):
+            bounds = Bounds(**bounds)
+        declared = Privacy(**{**privacy, "bounds": bounds})
+    model = AdditiveFunctionOnFunction(**settings, privacy=declared)
+    model.fit(rows(X), rows(Y), s=s, t=t, groups=persons(groups))
+    model.save(path)
+    return describe(model)
+
+
+def rows(values: Any) -> Any:
+    """Own memory, one row after the other; every entry is treated alike, whatever it is.
+
+    R's NA is a signalling NaN: arithmetic with it makes NumPy warn, which would tell of a gap in a private fit.
+    """
+    copy = np.array(values, dtype=np.float64, order="C")
+    copy[np.isnan(copy)] = np.nan
+    return copy
+
+
+def persons(groups: Mapping[str, Any] | None) -> Any:
+    """Ids of persons, row by row; a missing one is None."""
+    if groups is None:
+        return None
+    ids, missing = np.asarray(groups["ids"]), np.asarray(groups["missing"], dtype=bool)
+    if ids.dtype.kind == "f":
+        return ids
+    return np.array([None if gone else str(one) for one, gone in zip(ids, missing, strict=True)], dtype=object)
+
+
+def describe(model: AdditiveFunctionOnFunction) -> dict[str, Any]:
+    """Return everything of a fit that R shows, functions of t as columns."""
+    return {
+        "coefficients": model.coef_,
+        "sp": model.smoothing_parameters_,
+        "edf": model.edf_,
+        "criterion": model.criterion_,
+        "efunctions": model.eigenfunctions_.T,
+        "evalues": model.eigenvalues_,
+        "pve": model.explained_variance_ratio_,
+        "mu": model.mean_,
+        "sigma2": model.noise_variance_,
+        "residual.variance": model.residual_variance_,
+        "r.sq": model.r2_,
+        "n": model.n_curves_,
+        "s": model.s_,
+        "t": model.t_,
+        "x.range": np.asarray(model.x_range_),
+        "private": model.privacy_ is not None,
+        "adjacency": model.privacy_.stated_adjacency if model.privacy_ else None,
+        "ledger": None if model.ledger_ is None else ledger(model.ledger_),
+        "plan": None if model.plan_ is None else str(model.plan_),
+    }
+
+
+def ledger(entry: Ledger) -> dict[str, Any]:
+    """Return a ledger as plain data; releases by column."""
+    names = ("name", "size", "noise", "scale", "sensitivity", "epsilon", "rho", "share", "sd", "clip", "norm", "secure")
+    return {
+        "headline": entry.headline,
+        "mechanism": entry.mechanism,
+        "private": entry.private,
+        "for.release": entry.for_release,
+        "epsilon": entry.epsilon,
+        "delta": entry.delta,
+        "statement": entry.statement,
+        "releases": {name: column([getattr(r, name) for r in entry.releases]) for name in names},
+        "unnoised": list(entry.unnoised),
+        "details": {str(k): str(v) for k, v in entry.details.items()},
+        "text": str(entry),
+        "json": entry.to_json(),
+    }
+
+
+def column(values: Sequence[Any]) -> list[Any]:
+    """Return a column of a table, with NaN where there is no number."""
+    return [float("nan") if v is None else v for v in values]
+
+
+# --- using a fit ---
+
+
+def predict(path: str, X: Any, t: Any, s: Any, se: bool, level: float | None) -> dict[str, Any]:
+    """Predicted curves, with standard errors and limits of prediction intervals where asked for."""
+    model, new = AdditiveFunctionOnFunction.load(path), rows(X)
+    result = {"fit": model.predict(new, t=t, s=s)}
+    if se:
+        result["se.fit"] = model.predict_se(new, t=t, s=s)
+    if level is not None:
+        result["lwr"], result["upr"] = model.predict_interval(new, level=level, t=t, s=s)
+    return result
+
+
+def surface(path: str, x: Any, s: Any, t: Any) -> dict[str, Any]:
+    """F on a product grid."""
+    return {"F": AdditiveFunctionOnFunction.load(path).surface(x, s, t)}
+
+
+def summary(path: str) -> dict[str, Any]:
+    """Tables as text."""
+    return {"text": str(AdditiveFunctionOnFunction.load(path).summary())}
+
+
+# --- the rest ---
+
+
+def principal_components(Y: Any, t: Any, settings: Mapping[str, Any], Y_pred: Any = None) -> dict[str, Any]:
+    """Eigenbasis of curves, and the scores of these or of other curves."""
+    values = rows(Y)
+    fpca = FPCA(**settings).fit(values, t=t)
+    scores = fpca.transform(values if Y_pred is None else rows(Y_pred))
+    return {
+        "mu": fpca.mean_,
+        "efunctions": fpca.eigenfunctions_.T,
+        "evalues": fpca.eigenvalues_,
+        "pve": fpca.explained_variance_ratio_,
+        "sigma2": fpca.noise_variance_,
+        "argvals": fpca.grid_,
+        "scores": scores,
+        "Yhat": fpca.inverse_transform(scores),
+    }
+
+
+def plan(
+    n: int | None,
+    epsilon: float,
+    delta: float | None,
+    accuracy: float | None,
+    adjacency: str | None,
+) -> dict[str, Any]:
+    """Forecast of a private fit."""
+    forecast = fdadp.plan(n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
+    names = ("n", "epsilon", "delta", "adjacency", "share", "rmspe_ratio", "width_ratio", "coverage", "accuracy")
+    result = {name: getattr(forecast, name) for name in (*names, "reached", "smallest_n", "smallest_epsilon")}
+    for name in ("by_n", "by_epsilon"):
+        curve = getattr(forecast, name)
+        result[name] = {name[3:]: [at for at, _ in curve]} | {
+            key: [getattr(outcome, key) for _, outcome in curve] for key in ("share", "rmspe_ratio", "width_ratio")
+        }
+    return result | {"text": str(forecast)}
+
+
+def rmspe(Y: Any, Y_hat: Any) -> dict[str, Any]:
+    """Root mean squared prediction error."""
+    return {"value": fdadp.rmspe(rows(Y), rows(Y_hat))}
+
+
+def coverage(Y: Any, lower: Any, upper: Any) -> dict[str, Any]:
+    """Share of values between limits."""
+    return {"value": fdadp.coverage(rows(Y), rows(lower), rows(upper))}
+
+
+def canadian_weather() -> dict[str, Any]:
+    """Return the bundled data."""
+    weather = fdadp.load_canadian_weather()
+    return {
+        "X": weather.X.data_matrix[..., 0],
+        "Y": weather.Y.data_matrix[..., 0],
+        "s": weather.X.grid_points[0],
+        "t": weather.Y.grid_points[0],
+        "stations": {str(k): v.tolist() for k, v in weather.stations.items()},
+    }
+
+
+def simulate_affr(scenario: int, n: int, seed: int, n_points: int) -> dict[str, Any]:
+    """Curves of a known model."""
+    sim = fdadp.simulate_affr(scenario, n, seed, n_points=n_points)
+    return {
+        "X": sim.X.data_matrix[..., 0],
+        "Y": sim.Y.data_matrix[..., 0],
+        "s": sim.s,
+        "t": sim.t,
+        "mean_function": sim.mean_function,
+    }

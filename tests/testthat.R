@@ -1,0 +1,4 @@
+library(testthat)
+library(fdadp)
+
+test_check("fdadp")

@@ -1,0 +1,40 @@
+# Without Python these tests are skipped by name; where FDADP_REQUIRE is set (CI), that is an error.
+skip_without_python <- function() {
+  config <- fdadp_config()
+  if (!config$ok && nzchar(Sys.getenv("FDADP_REQUIRE"))) stop(config$problem, "\n", config$mend)
+  testthat::skip_if_not(config$ok, config$problem)
+}
+
+# Run Python in this process and return one of its variables as R data.
+from_python <- function(code, name) {
+  reticulate::py_to_r(reticulate::py_run_string(code, convert = FALSE)[[name]])
+}
+
+expect_same <- function(object, expected, tolerance = 1e-12, label = deparse(substitute(object))) {
+  testthat::expect_identical(shape(object), shape(expected), label = label)
+  difference <- max(abs(c(object) - c(expected)))
+  testthat::expect_lte(difference, tolerance * max(1, abs(expected)), label = paste("difference of", label))
+}
+
+shape <- function(x) if (length(dim(x)) < 2) length(x) else dim(x)
+
+weather <- function() {
+  if (is.null(cache$weather)) cache$weather <- canadian_weather()
+  cache$weather
+}
+
+weather_fit <- function() {
+  if (is.null(cache$fit)) cache$fit <- with(weather(), affr(Y, X, s = s, t = t, npc = 2))
+  cache$fit
+}
+
+private_fit <- function() {
+  if (is.null(cache$private)) {
+    cache$cohort <- simulate_affr(scenario = 1, n = 1000, seed = 0)
+    cache$private <- with(cache$cohort, dp_affr(Y, X, epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds))
+  }
+  cache$private
+}
+
+bounds <- list(x = c(-4.5, 4.5), y = c(-8, 8))
+cache <- new.env()

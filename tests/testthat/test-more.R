@@ -1,0 +1,62 @@
+test_that("principal components are Python's, under refund's names", {
+  skip_without_python()
+  python <- from_python("
+from fdadp import FPCA, load_canadian_weather
+X = load_canadian_weather().X.data_matrix[..., 0]
+everything = {}
+for method in ('face', 'dense', 'ssvd'):
+    model = FPCA(n_components=3, method=method).fit(X)
+    everything[method] = dict(efunctions=model.eigenfunctions_.T, evalues=model.eigenvalues_, mu=model.mean_,
+                              scores=model.transform(X), Yhat=model.inverse_transform(model.transform(X)))
+", "everything")
+  for (method in names(python)) {
+    ours <- fpca(weather()$X, npc = 3, method = method)
+    for (name in names(python[[method]])) expect_same(ours[[name]], python[[method]][[name]], label = name)
+    expect_identical(ours$npc, 3L)
+  }
+  expect_output(print(fpca(weather()$X, argvals = weather()$s)), "Functional principal components \\(face\\)")
+  expect_identical(dim(fpca(weather()$X, npc = 2, Y.pred = weather()$X[1:4, ])$scores), c(4L, 2L))
+  gaps <- weather()$X[, seq(1, 365, 12)]
+  gaps[cbind(1:35, rep_len(1:31, 35))] <- NA
+  expect_false(anyNA(fpca(gaps, npc = 2, method = "sc", n_basis = 8)$Yhat))
+  expect_error(fpca(gaps), "must be finite", class = "fdadp_input_error")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_s3_class(plot(ours), "fdadp_fpca")
+})
+
+test_that("a plan is Python's", {
+  skip_without_python()
+  python <- from_python("
+import fdadp
+forecast = fdadp.plan(n=1000, epsilon=1.0, delta=1e-6, accuracy=0.9)
+everything = dict(share=forecast.share, n=forecast.smallest_n, text=str(forecast))
+", "everything")
+  plan <- plan_dp(n = 1000, epsilon = 1, delta = 1e-6, accuracy = 0.9)
+  expect_identical(plan$share, python$share)
+  expect_identical(as.integer(plan$smallest_n), as.integer(python$n))
+  expect_identical(plan$text, python$text)
+  expect_named(plan$by_n, c("n", "share", "rmspe_ratio", "width_ratio"))
+  expect_output(print(plan), "Forecast for n = 1,000")
+  expect_error(plan_dp(n = 20, epsilon = 0.1), "it takes n >=", class = "fdadp_privacy_error")
+  expect_error(plan_dp(), "n must be given", class = "fdadp_input_error")
+})
+
+test_that("errors and coverage are what their definitions say", {
+  skip_without_python()
+  set.seed(3)
+  Y <- matrix(rnorm(40), 8)
+  Yhat <- matrix(rnorm(40), 8)
+  expect_equal(rmspe(Y, Yhat), sqrt(mean((Y - Yhat)^2)), tolerance = 1e-14)
+  expect_equal(coverage(Y, Y - 1, Y + c(-0.5, 1)), 0.5)
+  expect_error(rmspe(Y, Yhat[, -1]), "Y_hat must have the shape of Y", class = "fdadp_input_error")
+})
+
+test_that("data are those of the Python package", {
+  skip_without_python()
+  data <- weather()
+  expect_identical(dim(data$X), c(35L, 365L))
+  expect_identical(data$stations$place[1], "St. Johns")
+  expect_identical(simulate_affr(n = 5, seed = 1), simulate_affr(n = 5, seed = 1))
+  expect_error(simulate_affr(scenario = 4), "scenario must be 1, 2 or 3, got 4", class = "fdadp_input_error")
+})
