@@ -232,9 +232,9 @@ def _noise(n: float, epsilon: float, delta: float | None, adjacency: str) -> flo
 
 def _smallest(share: Any, wanted: float, low: float, high: float) -> float | None:
     """Least argument from which on a share stays at or above what is wanted, by a fine scan of its logarithm."""
-    points = np.geomspace(min(low, high), high, 160)
-    enough = np.array([share(float(p)) >= wanted for p in points])
-    if not enough[-1]:
-        return None
-    below = np.flatnonzero(~enough)
-    return float(points[below[-1] + 1] if below.size else points[0])
+    least = None
+    for point in np.geomspace(min(low, high), high, 160)[::-1]:
+        if share(float(point)) < wanted:
+            break
+        least = float(point)
+    return least

@@ -124,6 +124,12 @@ def rho_from(epsilon: float, delta: float) -> float:
             low, high = low / 2, low
         while fits(high):
             low, high = high, high * 2
+        # The curve is a straight line over so short a stretch: try there first, OpenDP's conversion is slow.
+        left, right = epsilon_from(low, delta), epsilon_from(high, delta)
+        middle = low + (epsilon - left) / (right - left) * (high - low)
+        below, above = middle * (1 - 5e-13), middle * (1 + 5e-13)
+        if low < below and above < high and fits(below) and not fits(above):
+            return below
         return _bisect(fits, low, high, digits=12)
     except PrivacyError as exc:
         raise PrivacyError(f"epsilon must be at most some thousands to be accounted for, got {epsilon:g}") from exc
