@@ -237,6 +237,7 @@ class Cohort:
         size: int | None = None,
         per_person: str = "mean",
         bits: int = 24,
+        nonnegative: bool = False,
     ) -> Noisy:
         """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)).
 
@@ -258,6 +259,9 @@ class Cohort:
             How the rows of a person are combined before the one clip. Rows that are not finite do not count.
         bits : int
             Contributions are truncated toward zero to multiples of clip · 2^-bits.
+        nonnegative : bool
+            Negative entries count as 0. Then ⟨v, v'⟩ >= 0 for any two persons, on the lattice too, and replacing one
+            changes the sum by at most √2 clip in L2, not 2 clip.
 
         Returns
         -------
@@ -275,9 +279,12 @@ class Cohort:
             raise PrivacyError(f"{name}: size must be what f gives for a row, {d}, got {size}")
 
         def contributions(rows: Rows, m: int) -> FloatArray:
-            return evaluate(f, rows, m, [shape])[0].reshape(-1, d)
+            values = evaluate(f, rows, m, [shape])[0].reshape(-1, d)
+            return np.where(values < 0, 0.0, values) if nonnegative else values
 
-        return self.__sum(contributions, d, clip, share, name, self.__norm(norm, name), per_person, bits)
+        kind = self.__norm(norm, name)
+        factor = math.sqrt(2) if nonnegative and not self.pure else None
+        return self.__sum(contributions, d, clip, share, name, kind, per_person, bits, factor=factor)
 
     def sum_outer(
         self,
@@ -395,15 +402,7 @@ class Cohort:
         Negative entries count as 0, larger sums are scaled down to 1. Sensitivity 1 in both norms; where a person is
         replaced √2 in L2, since ⟨h, h'⟩ >= 0 also on the lattice, and 2 in L1 (02c, "Histogram").
         """
-        shape = self.__probe(h, name, 1)[0]
-        d = math.prod(shape)
-
-        def contributions(rows: Rows, m: int) -> FloatArray:
-            values = evaluate(h, rows, m, [shape])[0].reshape(-1, d)
-            return np.where(values < 0, 0.0, values)
-
-        factor = math.sqrt(2) if not self.pure and self.adjacency == "replace" else None
-        return self.__sum(contributions, d, 1.0, share, name, L1, "mean", 24, factor=factor)
+        return self.sum(h, clip=1.0, share=share, name=name, norm=1, nonnegative=True)
 
     def count(self, *, share: float, floor: float = 1.0, name: str = "number of persons") -> Noisy:
         """Release the number of persons, usable or not; only with adjacency "add-remove", where it is private.

@@ -89,4 +89,16 @@ CLASSES = {"classes": [0, 1]}
 
 LEARNERS = [
     Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
+    Learner(
+        learners.DPHistogramNB,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4)},
+        ("classes", "features"),
+    ),
+    Learner(
+        learners.DPCategoricalNB,
+        "classifier",
+        CLASSES | {"categories": learners.Categorical([-1, 0, 1])},
+        ("classes", "categories"),
+    ),
 ]
