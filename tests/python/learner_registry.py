@@ -101,4 +101,14 @@ LEARNERS = [
         CLASSES | {"categories": learners.Categorical([-1, 0, 1])},
         ("classes", "categories"),
     ),
+    *(
+        Learner(
+            learners.DPPCA,
+            "transformer",
+            {"data_norm": 2.0, "n_components": k, "mechanism": mechanism},
+            ("data_norm",),
+            name=f"DPPCA-{mechanism}",
+        )
+        for mechanism, k in (("moments", None), ("power", 1), ("bingham", 1))
+    ),
 ]
