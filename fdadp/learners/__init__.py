@@ -14,6 +14,7 @@ _EXPORTS = {
     "DPCategoricalNB": "fdadp.learners.naive_bayes",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
     "DPHistogramNB": "fdadp.learners.naive_bayes",
+    "DPKMeans": "fdadp.learners.cluster",
     "DPPCA": "fdadp.learners.decomposition",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",

@@ -150,7 +150,7 @@ class DPGaussianNB(_NaiveBayes):
 
         def moments(rows: Rows) -> FloatArray:
             x, code = rows
-            z = np.clip(2 * (x - low) / (high - low) - 1, -1, 1)
+            z = np.clip(2 * (x - low) / (high - low) - 1, -1, 1) + 0.0 * x  # what is not finite becomes NaN
             block = np.concatenate((np.ones((len(x), 1)), z, z * z - 0.5), axis=1)
             here = code[:, None] == np.arange(K)
             # A value or label that is not usable makes the row NaN, which the kernel leaves out.

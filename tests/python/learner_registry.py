@@ -85,6 +85,7 @@ class Learner:
         return [(pure, a) for pure, has in ((True, self.pure), (False, self.gaussian)) if has for a in self.adjacencies]
 
 
+NO_LABELS = "labels_ of the training rows are exact functions of them, and not kept"
 CLASSES = {"classes": [0, 1]}
 
 LEARNERS = [
@@ -110,5 +111,21 @@ LEARNERS = [
             name=f"DPPCA-{mechanism}",
         )
         for mechanism, k in (("moments", None), ("power", 1), ("bingham", 1))
+    ),
+    Learner(
+        learners.DPKMeans,
+        "clusterer",
+        {"n_clusters": 3, "bounds": (-1, 1)},
+        ("bounds",),
+        name="DPKMeans-box",
+        whole=False,
+    ),
+    Learner(
+        learners.DPKMeans,
+        "clusterer",
+        {"n_clusters": 2, "data_norm": 2.0, "projection": 1, "n_iter": 2},
+        ("data_norm",),
+        failing={"check_clustering": NO_LABELS},
+        name="DPKMeans-projection",
     ),
 ]
