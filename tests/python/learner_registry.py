@@ -117,8 +117,8 @@ LEARNERS = [
         "clusterer",
         {"n_clusters": 3, "bounds": (-1, 1)},
         ("bounds",),
+        failing={"check_clustering": NO_LABELS},
         name="DPKMeans-box",
-        whole=False,
     ),
     Learner(
         learners.DPKMeans,
