@@ -11,7 +11,11 @@ from typing import Any
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
+    "DPCategoricalNB": "fdadp.learners.naive_bayes",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
+    "DPHistogramNB": "fdadp.learners.naive_bayes",
+    "DPKMeans": "fdadp.learners.cluster",
+    "DPPCA": "fdadp.learners.decomposition",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",
 }

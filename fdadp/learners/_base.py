@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import Cohort, Ledger, Privacy, epsilon_from
-from fdadp.privacy._codes import Codes
+from fdadp.privacy._codes import Codes, Columns
 from fdadp.privacy.noise import Noise
 
 __all__ = ["PrivateLearner", "Rows", "as_table", "ball", "box", "class_labels", "public"]
@@ -92,24 +92,27 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Hashable] | None = None,
         public: Mapping[str, Any] | None = None,
         noise: Noise | None = None,
+        columns: Columns | None = None,
     ) -> Cohort:
         """Put the data behind a cohort that has reserved this fit's budget; only their shapes are looked at.
 
-        Rows are (X,) or (X, y), y as codes of `classes` where they are given; all float64, what is no number NaN.
+        Rows are (X,) or (X, y), y as codes of `classes` where they are given; all float64, what is no number NaN. With
+        `columns` these take the place of X: its labels as codes.
         """
         settings = self._settings()
         table = as_table(X)
         if y is None and get_tags(self).target_tags.required:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        arrays: tuple[Any, ...] = (table,)
+        private: Any = table if columns is None else columns
+        arrays: tuple[Any, ...] = (private,)
         if y is not None:
             target: Any = Codes(y, classes) if classes is not None else as_target(y)
             if target.shape[0] != table.shape[0]:
                 raise InputError(f"y must have one entry for each of {table.shape[0]} rows of X, got {target.shape[0]}")
-            arrays = (table, target)
-        names = [str(c) for c in X.columns] if hasattr(X, "columns") else None
+            arrays = (private, target)
+        names = list(X.columns) if hasattr(X, "columns") else []
         self.n_features_in_ = int(table.shape[1])
-        if names is not None:
+        if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

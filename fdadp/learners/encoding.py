@@ -198,6 +198,11 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (list(self.features) if named else [f"x{i}" for i in range(len(specs))]), specs
 
     @property
+    def specs(self) -> list[Feature]:
+        """Numeric or Categorical, in order."""
+        return self._specs()[1]
+
+    @property
     def norm_bound(self) -> float:
         """Largest L2 norm that an encoded row can have: public."""
         _, specs = self._specs()

@@ -27,6 +27,7 @@ import numpy as np
 from fdadp._typing import FloatArray, IntArray
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
+from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, probe, silence
 from fdadp.privacy._minima import GRADIENT_ERROR, gaussian_multiplier, least_squares, logistic
 from fdadp.privacy._rows import L1, L2, LINF, log_positions
@@ -36,7 +37,7 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.ledger import Ledger, Release
-from fdadp.privacy.noise import Noise, OpenDPNoise, Sampler
+from fdadp.privacy.noise import DIRECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.settings import ADJACENCIES
 
 __all__ = ["Cohort", "Noisy"]
@@ -237,6 +238,7 @@ class Cohort:
         size: int | None = None,
         per_person: str = "mean",
         bits: int = 24,
+        nonnegative: bool = False,
     ) -> Noisy:
         """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)).
 
@@ -258,6 +260,9 @@ class Cohort:
             How the rows of a person are combined before the one clip. Rows that are not finite do not count.
         bits : int
             Contributions are truncated toward zero to multiples of clip · 2^-bits.
+        nonnegative : bool
+            Negative entries count as 0. Then ⟨v, v'⟩ >= 0 for any two persons, on the lattice too, and replacing one
+            changes the sum by at most √2 clip in L2, not 2 clip.
 
         Returns
         -------
@@ -275,9 +280,12 @@ class Cohort:
             raise PrivacyError(f"{name}: size must be what f gives for a row, {d}, got {size}")
 
         def contributions(rows: Rows, m: int) -> FloatArray:
-            return evaluate(f, rows, m, [shape])[0].reshape(-1, d)
+            values = evaluate(f, rows, m, [shape])[0].reshape(-1, d)
+            return np.where(values < 0, 0.0, values) if nonnegative else values
 
-        return self.__sum(contributions, d, clip, share, name, self.__norm(norm, name), per_person, bits)
+        kind = self.__norm(norm, name)
+        factor = math.sqrt(2) if nonnegative and not self.pure else None
+        return self.__sum(contributions, d, clip, share, name, kind, per_person, bits, factor=factor)
 
     def sum_outer(
         self,
@@ -346,6 +354,122 @@ class Cohort:
         out[active] = value
         return Noisy(out.reshape(D, K), sd)
 
+    def second_moment(
+        self,
+        f: RowFunction,
+        *,
+        clip: float,
+        share: float,
+        name: str,
+        per_person: str = "mean",
+        bits: int = 24,
+    ) -> Noisy:
+        """Release the symmetric matrix Σ over persons of clip(f(row) f(row)').
+
+        Parameters
+        ----------
+        f : callable
+            Row-local, with values (m, D).
+        clip : float
+            Bound on a person's Frobenius norm, which is |f|² for one row; with pure ε on Σ_{i<=j} |f_i f_j|.
+        share, name, per_person, bits
+            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once.
+
+        Returns
+        -------
+        Noisy
+            ``value`` (D, D), symmetric, and the ``sd`` of the noise on its diagonal. Gaussian: that of the other
+            entries is sd/√2 (the Gaussian orthogonal ensemble); Laplace: it is the same.
+
+        Notes
+        -----
+        *Gaussian.* The N = D (D + 1)/2 coordinates (S_ii, √2 S_ij) have the Frobenius norm as their Euclidean one, so
+        noise of one sd on them is the Gaussian mechanism for the Frobenius norm: half the variance off the diagonal of
+        Analyze Gauss (Dwork et al. 2014, doi:10.1145/2591796.2591883), which adds one sd to all entries.
+
+        *Replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and |S - S'|² <= 2 clip². On the
+        lattice q = u - δ, |δ| <= √N, so ⟨q, q'⟩ >= -√N (|u| + |q'|) and |q - q'|² <= 2·4^bits + 4 √N 2^bits: this,
+        with 1 % on its second term for rounding in u, is the sensitivity used.
+        """
+        (shape,) = self.__probe(f, name, 1)
+        if len(shape) > 1:
+            raise PrivacyError(f"{name}: f must give one vector a row, got shape {shape}")
+        D = math.prod(shape)
+        W = np.triu(np.full((D, D), 1.0 if self.pure else math.sqrt(2)), 1) + np.eye(D)
+        value, sd = self.__sum(
+            _products(f, shape, W),
+            D * (D + 1) // 2,
+            clip,
+            share,
+            name,
+            self.__norm(None, name),
+            per_person,
+            bits,
+            factor=None if self.pure else math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
+        )
+        return Noisy(_symmetric(value / W[triangle(D)]), sd)
+
+    def principal_directions(self, f: RowFunction, k: int, *, clip: float, share: float, name: str) -> FloatArray:
+        """Release k orthonormal directions u along which Σ over persons of clip((u'f(row))²) is large.
+
+        The exponential mechanism over the sphere, one direction after the other, each in the orthogonal complement of
+        those before and at the k-th part of the share (Chaudhuri, Sarwate & Sinha 2013, JMLR 14; Amin et al. 2019,
+        arXiv:1902.04173). The matrix itself is not released and does not leave the kernel.
+
+        Parameters
+        ----------
+        f : callable
+            Row-local, with values (m, D).
+        k : int
+            From 1 to D.
+        clip : float
+            Bound on |f|² (of a person with several rows on the Frobenius norm of the mean of f f').
+        share, name
+            As in :meth:`sum`.
+
+        Returns
+        -------
+        ndarray of shape (k, D)
+            Orthonormal rows, of arbitrary sign.
+
+        Notes
+        -----
+        *Sensitivity.* A person adds u'Qu/2^24, Q on the lattice: Q is positive semidefinite but for truncation, so this
+        lies in [-√N, 2^24]/2^24, a range of 1 + √N 2⁻²⁴ between neighbours, N = D (D + 1)/2; twice that where a person
+        is replaced. A score of range r costs r-pure DP and r²/8-zCDP (the normaliser moves by at most e^r: bounded
+        range). Rounding of the matrix in the complement adds at most 4 D units of the lattice, and 0.1 % more is taken
+        for the floating point of the draw. That last step is not proved exact, and takes a time that depends on the
+        data; see :mod:`fdadp.privacy._bingham`.
+        """
+        (shape,) = self.__probe(f, name, 1)
+        D = math.prod(shape)
+        if len(shape) > 1 or isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= D:
+            raise PrivacyError(f"{name}: k must be an integer from 1 to the number of values a row, {D}, got {k!r}")
+        if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
+            raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
+        if not isinstance(name, str) or not name:
+            raise PrivacyError(f"name must say what is released, for the ledger, got {name!r}")
+        amount = self.__account.check(share) / k
+        size = D * (D + 1) // 2
+        bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self.adjacency == "replace" else 1)
+        kind = "bingham" if self.pure else "bingham-zcdp"
+        orders = range(D, D - k, -1)
+        samplers = [self.__noise.prepare(kind, d * (d + 1) // 2, bounded, amount) for d in orders]
+        self.__account.spend(share)
+        W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
+        total = exact_sum(self.__vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True)
+        S = _symmetric(total / W[triangle(D)])
+        found = np.zeros((0, D))
+        for j, sampler in enumerate(samplers):
+            basis = np.linalg.qr(np.vstack([found, np.eye(D)]).T)[0][:, j:]  # public: from what was released
+            inner = basis.T @ S @ basis
+            entries = np.rint((inner + inner.T)[triangle(D - j)] / 2).astype(np.int64)
+            u = basis @ np.asarray(sampler(entries), dtype=np.float64)
+            u -= found.T @ (found @ u)
+            found = np.vstack([found, u / np.linalg.norm(u)])
+            self.__record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip))
+        return found
+
     def log_scale(
         self, norms: RowFunction, lo: float, hi: float, *, share: float, name: str, n: float | None = None
     ) -> Noisy:
@@ -395,15 +519,7 @@ class Cohort:
         Negative entries count as 0, larger sums are scaled down to 1. Sensitivity 1 in both norms; where a person is
         replaced √2 in L2, since ⟨h, h'⟩ >= 0 also on the lattice, and 2 in L1 (02c, "Histogram").
         """
-        shape = self.__probe(h, name, 1)[0]
-        d = math.prod(shape)
-
-        def contributions(rows: Rows, m: int) -> FloatArray:
-            values = evaluate(h, rows, m, [shape])[0].reshape(-1, d)
-            return np.where(values < 0, 0.0, values)
-
-        factor = math.sqrt(2) if not self.pure and self.adjacency == "replace" else None
-        return self.__sum(contributions, d, 1.0, share, name, L1, "mean", 24, factor=factor)
+        return self.sum(h, clip=1.0, share=share, name=name, norm=1, nonnegative=True)
 
     def count(self, *, share: float, floor: float = 1.0, name: str = "number of persons") -> Noisy:
         """Release the number of persons, usable or not; only with adjacency "add-remove", where it is private.
@@ -606,7 +722,8 @@ class Cohort:
     ) -> None:
         whole = objective and not self.pure
         spent = self.__account.amount * share if objective else sampler.spent
-        kind = _NOISE_NAMES[sampler.kind] + (" in the objective" if objective else " on the minimiser")
+        where = "" if sampler.kind in DIRECTIONS else " in the objective" if objective else " on the minimiser"
+        kind = _NOISE_NAMES[sampler.kind] + where
         self.__releases.append(
             Release(
                 name=name,
@@ -765,6 +882,26 @@ class Cohort:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
 
 
+def _products(f: RowFunction, shape: tuple[int, ...], W: FloatArray) -> Contributions:
+    """Contributions ``W * outer(f, f)`` of the rows of a block, W upper triangular."""
+    active: IntArray = np.flatnonzero(W.ravel()).astype(np.int64)
+
+    def contributions(rows: Rows, m: int) -> Products:
+        a = evaluate(f, rows, m, [shape])[0].reshape(-1, len(W))
+        return Products(a, a, W, active)
+
+    return contributions
+
+
+def _symmetric(entries: FloatArray) -> FloatArray:
+    """Matrix of the entries on and above the diagonal, row by row."""
+    D = order_of(len(entries))
+    rows, columns = triangle(D)
+    out = np.zeros((D, D))
+    out[rows, columns] = out[columns, rows] = entries
+    return out
+
+
 def _to_lattice(point: FloatArray, step: float) -> IntArray:
     """Nearest multiples of a step, as integers; what is out of reach of int64 is cut off, which moves nothing apart."""
     with silence():
@@ -777,6 +914,8 @@ _NOISE_NAMES = {
     "gumbel": "Gumbel (largest)",
     "exponential": "exponential (permute-and-flip)",
     "spherical": "spherical Laplace",
+    "bingham": "Bingham (exponential)",
+    "bingham-zcdp": "Bingham (exponential)",
 }
 
 

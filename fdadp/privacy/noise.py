@@ -14,10 +14,15 @@ exponential pure (ε)        L∞      index of the largest + exponential: permu
                                     Sheldon 2020)
 spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008);
                                     for the linear term of objective perturbation, which no integer sum is added to
+bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale), S from the integers; a score of range Δ
+                                    between neighbours costs ε = Δ/scale (Chaudhuri, Sarwate & Sinha 2013)
+bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
+zcdp
 ========== ================ ======= ==========================================================================
 
 Neither selection uses monotonicity: that bound also holds where a person is replaced. OpenDP has no spherical noise:
-it is computed here to 50 digits from the system's randomness, so that it is off its law by less than 10⁻⁴⁰.
+it is computed here to 50 digits from the system's randomness, so that it is off its law by less than 10⁻⁴⁰. Nor has it
+a usable Bingham law; see :mod:`fdadp.privacy._bingham` for ours and its limits (floating point, time).
 """
 
 from __future__ import annotations
@@ -31,14 +36,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._bingham import bingham
 from fdadp.privacy.accounting import opendp
 
 __all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
 SELECTIONS = ("gumbel", "exponential")
-KINDS = ("gaussian", "laplace", "spherical", *SELECTIONS)
+DIRECTIONS = ("bingham", "bingham-zcdp")
+KINDS = ("gaussian", "laplace", "spherical", *SELECTIONS, *DIRECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 _LARGEST = 2.0**57
@@ -51,9 +58,10 @@ class Sampler:
 
     Attributes
     ----------
-    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical"}
+    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical", "bingham", "bingham-zcdp"}
     size : int
-        Number of integers that it takes; a selection returns one, the others as many.
+        Number of integers that it takes; a selection returns one, a direction in d dimensions d from a triangle of
+        d (d + 1)/2, the others as many.
     sensitivity : float
         In units of the integers, in the norm of the kind.
     amount : float
@@ -83,6 +91,8 @@ class Sampler:
                 "gumbel": math.pi / math.sqrt(6),
                 "exponential": 1.0,
                 "spherical": math.sqrt(self.size + 1),
+                "bingham": 1.0,  # of no additive noise: the scale of the score
+                "bingham-zcdp": 1.0,
             }[self.kind]
         )
 
@@ -104,6 +114,8 @@ class Noise(Protocol):
 
 def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
     """Smallest scale that spends at most the amount, a hair above to absorb rounding."""
+    if kind == "bingham-zcdp":
+        return sensitivity / math.sqrt(8 * amount) * _SLACK
     rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel") else amount)
     return rate * _SLACK * (2 if kind == "exponential" else 1)
 
@@ -111,7 +123,8 @@ def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
 def analytic_cost(kind: str, sensitivity: float, scale: float) -> float:
     """ρ or ε of one release."""
     rate = sensitivity / scale
-    return {"gumbel": rate**2 / 2, "gaussian": rate**2 / 2, "exponential": 2 * rate}.get(kind, rate)
+    costs = {"gumbel": rate**2 / 2, "gaussian": rate**2 / 2, "exponential": 2 * rate, "bingham-zcdp": rate**2 / 8}
+    return costs.get(kind, rate)
 
 
 def _validate(kind: str, size: int, sensitivity: float, amount: float) -> float:
@@ -164,6 +177,11 @@ class OpenDPNoise:
             return Sampler(
                 kind, size, float(sensitivity), amount, spent, scale, lambda exact: exact + _spherical(size, scale)
             )
+        if kind in DIRECTIONS:
+            spent = analytic_cost(kind, sensitivity, scale)
+            return Sampler(
+                kind, size, float(sensitivity), amount, spent, scale, lambda exact: bingham(exact, scale, _uniform)
+            )
         for _ in range(4):
             measurement = _measurement(kind, size, scale)
             spent = float(measurement.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
@@ -191,6 +209,12 @@ def _measurement(kind: str, size: int, scale: float) -> Any:
     return dp.m.make_noisy_max(
         dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64"), measure, scale=scale
     )
+
+
+def _uniform(size: int) -> FloatArray:
+    """Values in (0, 1) from the system's randomness, 53 bits each."""
+    bits = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(11)
+    return np.minimum((bits.astype(np.float64) + 0.5) * 2.0**-53, 1 - 2.0**-53)
 
 
 def _spherical(size: int, scale: float) -> IntArray:
@@ -246,6 +270,8 @@ class SeededNoise:
                 direction = rng.standard_normal(size)
                 length = scale * rng.gamma(size)
                 return exact + np.rint(length * direction / np.linalg.norm(direction)).astype(np.int64)
+            if kind in DIRECTIONS:
+                return bingham(exact, scale, rng.random)
             extra = rng.gumbel(size=size) if kind == "gumbel" else rng.exponential(size=size)
             return np.atleast_1d(np.argmax(exact + scale * extra)).astype(np.int64)
 

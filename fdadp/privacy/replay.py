@@ -16,6 +16,7 @@ import numpy as np
 
 from fdadp._typing import IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy.noise import Noise, Sampler, SeededNoise
 
 __all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses"]
@@ -104,7 +105,7 @@ class Loss:
     Attributes
     ----------
     loss : float
-        log p(released | first) - log p(released | second).
+        log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known.
     spent : float
         What this pair of sums can cost: ρ (divergence) or the largest |loss| over all outcomes.
     amount : float
@@ -150,6 +151,16 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         )
         spent = sum(abs(m) for m in moves) / scale
         change = spent * scale / first.sensitivity
+    elif first.kind in ("bingham", "bingham-zcdp"):
+        d = order_of(first.size)
+        rows, columns = triangle(d)
+        difference = np.zeros((d, d))
+        difference[rows, columns] = difference[columns, rows] = moves
+        eigenvalues = np.linalg.eigvalsh(difference)
+        ranged = float(eigenvalues[-1] - eigenvalues[0]) / scale
+        value = math.nan  # its normaliser has no closed form; it is at most the range
+        spent = ranged if first.kind == "bingham" else ranged**2 / 8
+        change = ranged * scale / first.sensitivity
     else:
         p, q = (_log_selection(e) for e in (first, second))
         chosen = first.released[0]

@@ -85,8 +85,47 @@ class Learner:
         return [(pure, a) for pure, has in ((True, self.pure), (False, self.gaussian)) if has for a in self.adjacencies]
 
 
+NO_LABELS = "labels_ of the training rows are exact functions of them, and not kept"
 CLASSES = {"classes": [0, 1]}
 
 LEARNERS = [
     Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
+    Learner(
+        learners.DPHistogramNB,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4)},
+        ("classes", "features"),
+    ),
+    Learner(
+        learners.DPCategoricalNB,
+        "classifier",
+        CLASSES | {"categories": learners.Categorical([-1, 0, 1])},
+        ("classes", "categories"),
+    ),
+    *(
+        Learner(
+            learners.DPPCA,
+            "transformer",
+            {"data_norm": 2.0, "n_components": k, "mechanism": mechanism},
+            ("data_norm",),
+            name=f"DPPCA-{mechanism}",
+        )
+        for mechanism, k in (("moments", None), ("power", 1), ("bingham", 1))
+    ),
+    Learner(
+        learners.DPKMeans,
+        "clusterer",
+        {"n_clusters": 3, "bounds": (-1, 1)},
+        ("bounds",),
+        failing={"check_clustering": NO_LABELS},
+        name="DPKMeans-box",
+    ),
+    Learner(
+        learners.DPKMeans,
+        "clusterer",
+        {"n_clusters": 2, "data_norm": 2.0, "projection": 1, "n_iter": 2},
+        ("data_norm",),
+        failing={"check_clustering": NO_LABELS},
+        name="DPKMeans-projection",
+    ),
 ]

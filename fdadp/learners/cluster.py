@@ -1,0 +1,335 @@
+"""Private k-means: Lloyd's iterations on noisy counts and sums, from a start that does not see the data.
+
+Libraries that start from the data, skip a cluster because it is *exactly* empty, choose the number of iterations by
+the number of rows or return labels and inertia of the training rows give more away than their ε; here nothing but
+the noisy counts and sums depends on the data.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin, TransformerMixin
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
+from fdadp.learners.decomposition import clip_to_ball, in_ball, noisy_scatter
+from fdadp.privacy import Cohort, rowwise_matmul
+
+__all__ = ["DPKMeans"]
+
+_RHO = 0.225
+"""Su et al.: expected size of a centre's coordinate, as a share of half the range."""
+_COUNT_SHARE = 0.01
+
+
+def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Generator) -> FloatArray:
+    """k points far from each other and from the edge: of a box of half widths (d,), or of a ball of a radius.
+
+    Points are drawn one by one, at least a from the edge and 2a from the others; after 100 failures a is made smaller
+    by a fifth and all are drawn again (Su et al. 2016, who halve it). Sees no data.
+    """
+    in_box = not isinstance(half, float)
+    size = float(np.max(half)) if in_box else float(half)
+    a = size
+    while True:
+        points: list[FloatArray] = []
+        room = np.maximum(half - a, 0.0)
+        for _ in range(k):
+            for _ in range(100):
+                if in_box:
+                    point = rng.uniform(-1, 1, d) * room
+                else:
+                    direction = rng.standard_normal(d)
+                    point = direction / np.linalg.norm(direction) * room * rng.random() ** (1 / d)
+                if all(np.linalg.norm(point - other) >= 2 * a for other in points):
+                    points.append(point)
+                    break
+            else:
+                break
+        if len(points) == k:
+            return np.array(points)
+        a *= 0.8
+
+
+class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+    """k-means clustering with differential privacy.
+
+    Parameters
+    ----------
+    epsilon, delta, n, adjacency, budget, dataset, random_state
+        See :class:`fdadp.learners._base.PrivateLearner`.
+    n_clusters : int
+    bounds : (low, high), optional
+        Public range of each feature, a number or d numbers each. One of `bounds` and `data_norm` must be given; with
+        both the box gives the middle and the start, and the ball the clip.
+    data_norm : float, optional
+        Public radius: rows are clipped to this ball about the middle; default with bounds: half the box's diagonal.
+    center : float or array_like of shape (d,)
+        Public middle, where there are no bounds.
+    n_iter : int, optional
+        Lloyd's iterations. Default 4 with a δ; with pure ε by Su et al., 2 to 7, from the declared n, or under
+        "add-remove" from a noisy count for one percent of the budget.
+    init : {"sphere_packing"} or array_like of shape (k, d)
+        Start: public points far from each other, or given ones.
+    split : float
+        Share of ρ for the sums in each iteration; the rest is for the counts. Not with pure ε.
+    projection : int, optional
+        Cluster on so many private principal components, learnt for half of the budget. With many features and few
+        rows this is what makes clusters visible at all.
+    projection_norm : float, optional
+        Public radius to which projected rows are clipped about the mean; default: half of data_norm.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (k, d)
+        In units of the features.
+    noisy_sizes_ : ndarray of shape (k,)
+        Rows, or persons, in each cluster at the last iteration, with noise; may be negative.
+    ledger_, privacy_spent_
+
+    Raises
+    ------
+    PublicParameterMissing
+        Neither bounds nor data_norm. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    With T iterations the share of each is 1/T. In one a row adds, to the block of its nearest centre, a weight w_0 to
+    the count and w z to the sums, z clipped: a row lies in one block, so the clusters compose in parallel. The centre
+    is the noisy sum over the noisy count, clipped; where the noisy count is at most 2 sd it stays where it was.
+
+    *Gaussian.* w_0 = √(1 - split), w = √split/R: L2 norm at most 1. Where a person is replaced the kernel doubles it;
+    max(2 √split, √2) would do.
+
+    *Laplace.* L1: w_0 = c_0, w_j = c_1/half_j, half_j the smaller of half the range and R, with c_0 + d c_1 = 1 and
+    c_0 : c_1 = (4 d 0.225²)^(1/3) : 1 (Su et al. 2016, doi:10.1145/2857705.2857708).
+
+    *Starts.* Lloyd's iterations end in a local optimum, without privacy too; other public starts cost another fit each.
+
+    ``labels_`` and ``inertia_`` of the training rows would not be private and are not there; ``predict`` may be
+    asked for any rows, but its answers for the rows that were fitted on, and so ``fit_predict``, are not private.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> centers = np.array([[-2.0, 0.0], [2.0, 2.0], [2.0, -2.0]])
+    >>> X = centers[rng.integers(0, 3, 6000)] + 0.3 * rng.normal(size=(6000, 2))
+    >>> model = DPKMeans(epsilon=1.0, n_clusters=3, bounds=(-4, 4), random_state=1).fit(X)
+    >>> bool(-model.score(X) / 6000 < 0.25)  # mean squared distance; 0.18 without privacy
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        n: int | None = None,
+        adjacency: str | None = None,
+        budget: Any = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+        n_clusters: int = 8,
+        bounds: Any = None,
+        data_norm: float | None = None,
+        center: ArrayLike = 0.0,
+        n_iter: int | None = None,
+        init: Any = "sphere_packing",
+        split: float = 0.8,
+        projection: int | None = None,
+        projection_norm: float | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n = n
+        self.adjacency = adjacency
+        self.budget = budget
+        self.dataset = dataset
+        self.random_state = random_state
+        self.n_clusters = n_clusters
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.center = center
+        self.n_iter = n_iter
+        self.init = init
+        self.split = split
+        self.projection = projection
+        self.projection_norm = projection_norm
+
+    def _region(self, d: int) -> tuple[FloatArray, float, FloatArray | None]:
+        """Public middle (d,), radius, and half widths of the box if there is one."""
+        if self.bounds is None:
+            if self.data_norm is None:
+                raise PublicParameterMissing(
+                    "bounds or data_norm must be given: where rows can lie. It is public, and taking it from the data "
+                    "would not be private"
+                )
+            radius, middle = ball(self.data_norm, self.center, d)
+            return middle, radius, None
+        low, high = box(self.bounds, d)
+        half, middle = (high - low) / 2, (low + high) / 2
+        radius = float(np.linalg.norm(half))
+        if self.data_norm is not None:
+            radius = min(ball(self.data_norm, 0.0, d)[0], radius)
+        return middle, radius, half
+
+    def _check(self, d: int) -> None:
+        for name, value, top in (
+            ("n_clusters", self.n_clusters, math.inf),
+            ("n_iter", self.n_iter, math.inf),
+            ("projection", self.projection, d),
+        ):
+            if value is None and name != "n_clusters":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= top:
+                limit = f" up to the number of features, {d}" if name == "projection" else " above 0"
+                raise InputError(f"{name} must be an integer{limit}, got {value!r}")
+        if not isinstance(self.split, (int, float, np.number)) or not 0 < self.split < 1:
+            raise InputError(f"split must lie between 0 and 1, got {self.split!r}")
+        if self.projection_norm is not None:
+            norm = self.projection_norm
+            if not isinstance(norm, (int, float, np.number)) or not 0 < norm < 1e100:
+                raise InputError(f"projection_norm must be a finite number above 0, got {norm!r}")
+
+    def _start(self, d: int, middle: FloatArray) -> FloatArray | None:
+        """Given centres about the middle, or None."""
+        if isinstance(self.init, str):
+            if self.init != "sphere_packing":
+                raise InputError(f"init must be 'sphere_packing' or an array, got {self.init!r}")
+            return None
+        start = np.asarray(self.init, dtype=np.float64)
+        if start.shape != (self.n_clusters, d) or not np.isfinite(start).all():
+            raise InputError(f"init must be finite, of shape {(self.n_clusters, d)}, got shape {start.shape}")
+        return np.asarray(start - middle)
+
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> DPKMeans:
+        """Release counts and sums of each iteration and keep the last centres.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Rows with a value that is not finite count as no rows.
+        y : None
+            Ignored.
+        groups : array_like of shape (n,), optional
+            Person of each row: then a person's rows are averaged, each in the block of its own nearest centre.
+        """
+        d = int(as_table(X).shape[1])
+        middle, radius, half = self._region(d)
+        self._check(d)
+        centers = self._start(d, middle)
+        shown = {"bounds": self.bounds, "data_norm": radius, "center": self.center, "n_clusters": self.n_clusters}
+        shown |= {"projection": self.projection, "split": self.split}
+        cohort = self._open(X, groups=groups, public=shown)
+        rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 1])  # public
+        share = 1.0
+        axes = np.eye(d)
+        offset = np.zeros(d)
+        if self.projection is not None:
+            share /= 2
+            _, offset, scatter = noisy_scatter(cohort, middle, radius, radius / 4, share)
+            axes = np.linalg.eigh(scatter)[1][:, ::-1][:, : self.projection]
+            axes = np.ascontiguousarray(axes)
+            whole, radius, half = radius, float(self.projection_norm or radius / 2), None
+            if centers is not None:
+                centers = (centers - offset) @ axes
+        p = axes.shape[1]
+
+        def row(rows: Rows) -> FloatArray:
+            x = rows[0] - middle
+            if half is not None:
+                x = np.clip(x, -half, half) + 0.0 * x  # what is not finite becomes NaN, not the bound
+            if self.projection is not None:
+                x = rowwise_matmul(in_ball(x, whole) - offset, axes)
+            return in_ball(x, radius)
+
+        if centers is None:
+            centers = sphere_packing(int(self.n_clusters), radius if half is None else half, p, rng)
+        steps, share = self._steps(cohort, p, share)
+        sizes = np.zeros(len(centers))
+        for step in range(steps):
+            name = f"counts and sums of the clusters, iteration {step + 1}"
+            centers, sizes = self._iterate(cohort, row, centers, radius, half, share / steps, name)
+        self.cluster_centers_ = middle + offset + centers @ axes.T
+        self.noisy_sizes_ = sizes
+        self._close(cohort)
+        return self
+
+    def _steps(self, cohort: Cohort, d: int, share: float) -> tuple[int, float]:
+        """Number of iterations and the share that is left for them."""
+        if self.n_iter is not None:
+            return int(self.n_iter), share
+        if not cohort.pure:
+            return 4, share
+        n = cohort.n
+        if n is None:
+            n, share = cohort.count(share=_COUNT_SHARE).value, share - _COUNT_SHARE
+        c = (4 * d * _RHO**2) ** (1 / 3)
+        least = math.sqrt(500 * self.n_clusters**3 / n**2 * (d + c) ** 3)
+        return int(min(max(cohort.amount * share / least, 2), 7)), share
+
+    def _iterate(
+        self,
+        cohort: Cohort,
+        row: Any,
+        centers: FloatArray,
+        radius: float,
+        half: FloatArray | None,
+        share: float,
+        name: str,
+    ) -> tuple[FloatArray, FloatArray]:
+        k, d = centers.shape
+        if cohort.pure:
+            c = (4 * d * _RHO**2) ** (1 / 3)
+            count, weight = (
+                c / (c + d),
+                1 / (c + d) / (np.full(d, radius) if half is None else np.minimum(half, radius)),
+            )
+        else:
+            count, weight = math.sqrt(1 - self.split), np.full(d, math.sqrt(self.split) / radius)
+        turned = np.ascontiguousarray(centers.T)
+        lengths = (centers**2).sum(axis=1) / 2
+
+        def blocks(rows: Rows) -> FloatArray:
+            z = row(rows)
+            near = (rowwise_matmul(z, turned) - lengths).argmax(axis=1)
+            one = np.concatenate((np.full((len(z), 1), count), z * weight), axis=1)
+            here = near[:, None] == np.arange(k)
+            # A value that is no number makes the row NaN in every block: the kernel leaves it out.
+            spread = np.where(here[:, :, None], one[:, None], 0.0) + 0.0 * z.sum(axis=1)[:, None, None]
+            return np.asarray(spread.reshape(len(z), k * (d + 1)))
+
+        total, sd = cohort.sum(blocks, clip=1.0, share=share, name=name)
+        table = total.reshape(k, d + 1)
+        sizes = table[:, 0] / count
+        moved = table[:, 1:] / weight / np.maximum(sizes, 1.0)[:, None]
+        seen = sizes > 2 * sd / count
+        new = [clip_to_ball(m, radius) if s else c for m, c, s in zip(moved, centers, seen, strict=True)]
+        return np.array(new), sizes
+
+    def _distances(self, X: Any) -> FloatArray:
+        x = self._new_rows(X)
+        return np.asarray(np.linalg.norm(x[:, None] - self.cluster_centers_, axis=2))
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Index of the nearest centre, (m,)."""
+        return np.asarray(self._distances(X).argmin(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> np.ndarray[Any, Any]:
+        """Fit, and the nearest centre of each row: exact functions of the rows, for their owner alone."""
+        return self.fit(X, groups=groups).predict(X)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Distances from the centres, (m, k)."""
+        return self._distances(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the sum of squared distances of some rows from their nearest centres."""
+        return -float((self._distances(X).min(axis=1) ** 2).sum())

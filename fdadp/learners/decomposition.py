@@ -1,0 +1,280 @@
+"""Private principal components: one noisy second moment, the power method with noise, or the exponential mechanism.
+
+Textbooks put noise on the centred scatter as if a person moved it by |x|² (its mean moves as well: up to 4 times that),
+or Wishart noise, which is not private for any ε. Here mean, scatter and number of rows come from one second moment of
+rows with a constant added, whose sensitivity is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
+from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
+
+__all__ = ["DPPCA"]
+
+MECHANISMS = ("moments", "power", "bingham")
+_VARIANCES = 0.05
+"""Share of "power" and "bingham" for the variances along their directions."""
+
+
+def in_ball(x: FloatArray, radius: float) -> FloatArray:
+    """Rows moved into the ball of a radius about 0; for functions handed to the kernel."""
+    norm = rowwise_norm(x)
+    return x * np.minimum(1.0, radius / np.maximum(norm, 1e-300))[:, None]
+
+
+def clip_to_ball(v: FloatArray, radius: float) -> FloatArray:
+    """One public vector moved into the ball."""
+    return np.asarray(v * min(1.0, radius / max(float(np.linalg.norm(v)), 1e-300)))
+
+
+def noisy_scatter(
+    cohort: Cohort, center: FloatArray, radius: float, const: float, share: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """Number of rows, their mean about the centre (d,), and their scatter about that mean (d, d): one release.
+
+    a = (x - center, const) has |a|² <= radius² + const², hence so has the Frobenius norm of aa'. In L1, over the
+    entries on and above the diagonal, (|a|₁² + |a|²)/2 with |a|₁ <= √d radius + const.
+    """
+    d = len(center)
+
+    def row(rows: Rows) -> FloatArray:
+        x = in_ball(rows[0] - center, radius)
+        return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
+
+    square = radius**2 + const**2
+    clip = ((math.sqrt(d) * radius + const) ** 2 + square) / 2 if cohort.pure else square
+    M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant")
+    n = max(float(M[d, d]) / const**2, 1.0)
+    mean = clip_to_ball(M[:d, d] / (const * n), radius)
+    return n, mean, M[:d, :d] - n * np.outer(mean, mean)
+
+
+def signed(components: FloatArray) -> FloatArray:
+    """Rows with their largest entry positive."""
+    at = np.abs(components).argmax(axis=1)
+    return np.asarray(components * np.where(components[np.arange(len(at)), at] < 0, -1.0, 1.0)[:, None])
+
+
+class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+    """Principal components with differential privacy.
+
+    Parameters
+    ----------
+    epsilon, delta, n, adjacency, budget, dataset, random_state
+        See :class:`fdadp.learners._base.PrivateLearner`.
+    n_components : int, optional
+        Default: all d.
+    data_norm : float
+        Public radius B: rows are clipped to the ball of this radius about `center`.
+    center : float or array_like of shape (d,)
+        Public guess of the middle of the data, in units of the features.
+    mechanism : {"moments", "power", "bingham"}
+        ``"moments"``: noise on one second moment of all rows. ``"power"``: noise on each step of the power method, for
+        many features and few components. ``"bingham"``: directions drawn by the exponential mechanism; the one to take
+        with pure ε.
+    const : float, optional
+        Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/4 (a
+        larger one costs noise everywhere, a smaller one accuracy of the mean).
+    n_iter : int
+        Steps of ``"power"``: public.
+    mean_share : float
+        Share of the budget with which ``"power"`` and ``"bingham"`` learn the mean; 0: `center` is taken for it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Orthonormal rows.
+    explained_variance_ : ndarray of shape (k,)
+        In squared units of the features, about the mean.
+    mean_ : ndarray of shape (d,)
+    noisy_n_ : float
+        Number of usable rows, or persons, with noise.
+    ledger_, privacy_spent_
+
+    Raises
+    ------
+    PublicParameterMissing
+        No data_norm. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with |aa'|_F = |a|² <= B² + const²; where a
+    person is replaced √2 times that. See :meth:`fdadp.privacy.Cohort.second_moment`, also for the noise.
+
+    *Power method.* With an orthonormal Q the step is Σ x x'Q, |x x'Q|_F <= B² (Hardt & Price 2014, arXiv:1311.2495); in
+    L1 at most √d B · √k B.
+
+    *Bingham.* See :meth:`fdadp.privacy.Cohort.principal_directions`, whose draws are exact up to floating point, and
+    take a time that depends on the data.
+
+    ``transform`` of the rows that were fitted on gives exact rows in private axes: it is not private, and neither is
+    ``fit_transform``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3] + 1
+    >>> pca = DPPCA(epsilon=1.0, delta=1e-6, n_components=1, data_norm=5.0, center=1.0, random_state=0).fit(X)
+    >>> bool(abs(pca.components_[0, 0]) > 0.99)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        n: int | None = None,
+        adjacency: str | None = None,
+        budget: Any = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+        n_components: int | None = None,
+        data_norm: float | None = None,
+        center: ArrayLike = 0.0,
+        mechanism: str = "moments",
+        const: float | None = None,
+        n_iter: int = 3,
+        mean_share: float = 0.1,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n = n
+        self.adjacency = adjacency
+        self.budget = budget
+        self.dataset = dataset
+        self.random_state = random_state
+        self.n_components = n_components
+        self.data_norm = data_norm
+        self.center = center
+        self.mechanism = mechanism
+        self.const = const
+        self.n_iter = n_iter
+        self.mean_share = mean_share
+
+    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> DPPCA:
+        """Release what the mechanism needs and fit.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Rows with a value that is not finite count as no rows.
+        y : None
+            Ignored.
+        groups : array_like of shape (n,), optional
+            Person of each row: then a person's second moments are averaged before they are clipped.
+        """
+        d = int(as_table(X).shape[1])
+        B, center = ball(self.data_norm, self.center, d)
+        k = d if self.n_components is None else self.n_components
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= d:
+            raise InputError(f"n_components must be an integer from 1 to the number of features, {d}, got {k!r}")
+        if self.mechanism not in MECHANISMS:
+            raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
+        const = B / 4 if self.const is None else self.const
+        if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
+            raise InputError(f"const must be a finite number above 0, got {self.const!r}")
+        if isinstance(self.n_iter, bool) or not isinstance(self.n_iter, (int, np.integer)) or self.n_iter < 1:
+            raise InputError(f"n_iter must be an integer of at least 1, got {self.n_iter!r}")
+        if not isinstance(self.mean_share, (int, float, np.number)) or not 0 <= self.mean_share < 0.9:
+            raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")
+        shown = {"data_norm": B, "center": self.center, "mechanism": self.mechanism, "n_components": k}
+        cohort = self._open(X, groups=groups, public=shown)
+        if self.mechanism == "moments":
+            n, mean, scatter = noisy_scatter(cohort, center, B, float(const), 1.0)
+            values, axes = np.linalg.eigh(scatter)
+            components, variances = axes[:, ::-1][:, :k].T, values[::-1][:k]
+        else:
+            mean = np.zeros(d)
+            if self.mean_share:
+                mean = _mean(cohort, center, B, float(self.mean_share))
+
+            def row(rows: Rows) -> FloatArray:
+                return in_ball(rows[0] - (center + mean), B)
+
+            rest = 1 - self.mean_share - _VARIANCES
+            if self.mechanism == "bingham":
+                components = cohort.principal_directions(
+                    row, int(k), clip=B**2, share=rest, name="principal directions"
+                )
+            else:
+                components = self._power(cohort, row, d, int(k), B, rest)
+            n, variances = _variances(cohort, row, components, B)
+            order = np.argsort(-variances, kind="stable")
+            components, variances = components[order], variances[order]
+        self.components_ = signed(components)
+        self.explained_variance_ = np.maximum(variances, 0.0) / n
+        self.mean_ = center + mean
+        self.noisy_n_ = n
+        self._close(cohort)
+        return self
+
+    def _power(self, cohort: Cohort, row: Any, d: int, k: int, B: float, share: float) -> FloatArray:
+        rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 1])
+        Q = np.linalg.qr(rng.standard_normal((d, k)))[0]  # public
+        clip = math.sqrt(d * k) * B**2 if cohort.pure else B**2
+        left = np.empty(0)
+        for step in range(self.n_iter):
+
+            def pair(rows: Rows, Q: FloatArray = Q) -> tuple[FloatArray, FloatArray]:
+                x = row(rows)
+                return x, rowwise_matmul(x, Q)
+
+            Y, _ = cohort.sum_outer(pair, clip=clip, share=share / self.n_iter, name=f"power method, step {step + 1}")
+            left = np.linalg.svd(Y, full_matrices=False)[0]
+            Q = np.ascontiguousarray(left)
+        return np.asarray(left.T)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores (m, k) of rows on the components, about the mean."""
+        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: ArrayLike) -> FloatArray:
+        """Rows (m, d) that have the scores (m, k)."""
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+def _mean(cohort: Cohort, center: FloatArray, B: float, share: float) -> FloatArray:
+    """Mean about the centre, from one sum of (const, x), const = B; shrunk where it is mostly noise."""
+    d = len(center)
+
+    def row(rows: Rows) -> FloatArray:
+        x = in_ball(rows[0] - center, B)
+        return np.concatenate((np.full((len(x), 1), B), x), axis=1)
+
+    clip = B + math.sqrt(d) * B if cohort.pure else math.sqrt(2) * B
+    total, sd = cohort.sum(row, clip=clip, share=share, name="sum of rows and their number")
+    n = max(float(total[0]) / B, 1.0)
+    mean = total[1:] / n
+    # Positive-part James-Stein: noise of this size in d coordinates is rather nothing than a mean.
+    kept = max(0.0, 1 - max(d - 2, 1) * (sd / n) ** 2 / max(float(mean @ mean), 1e-300))
+    return clip_to_ball(kept * mean, B)
+
+
+def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tuple[float, FloatArray]:
+    """Number of rows and Σ (u'x)² for each direction: entries of (B², (u'x)²) add up to at most 2 B²."""
+
+    def squares(rows: Rows) -> FloatArray:
+        x = row(rows)
+        scores = rowwise_matmul(x, np.ascontiguousarray(components.T))
+        return np.concatenate((B**2 + 0.0 * x[:, :1], scores**2), axis=1)
+
+    clip = 2 * B**2 if cohort.pure else math.sqrt(2) * B**2
+    total, _ = cohort.sum(squares, clip=clip, share=_VARIANCES, name="variances along the directions", nonnegative=True)
+    return max(float(total[0]) / B**2, 1.0), total[1:]
