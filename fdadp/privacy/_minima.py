@@ -19,14 +19,14 @@ never fails. With d = -F''⁻¹ F' at w and β = |d|, the third derivative along
 There is nothing to raise, and nothing to stop early: an error or a far point would tell of the rows. (How long it took
 does, as always.) What is left is rounding. Margins z'w are summed in twice the working precision (Ogita, Rump & Oishi
 2005) and gradients with compensation, so that the computed gradient is off by at most 10 n u, whatever |w|; rounding w
-itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). For n <= 10⁷, λ >= 1/4 (or n <= 10⁶,
-λ >= :data:`SMALLEST_RIDGE`) and |b| <= 10³ λ both are below half of :data:`GRADIENT_ERROR`, the other half is the
+itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). For |b| <= 10³ λ and n <= 10⁷,
+λ >= 1/4 or n <= 10⁶, λ >= :data:`SMALLEST_RIDGE` both are below half of :data:`GRADIENT_ERROR`, the other half is the
 stopping rule's. A point with a gradient of at most that is within :data:`GRADIENT_ERROR`/λ of the exact minimiser.
 
 Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12 (output and objective perturbation); Iyengar et al. (2019),
 doi:10.1109/SP.2019.00001 (noise on an approximate minimum); Redberg, Koskela & Wang (2023), arXiv:2401.00583
-(objective perturbation of generalised linear models); Bach (2010), doi:10.1214/09-EJS521 (self-concordance of the logistic
-loss); Sun & Tran-Dinh (2019), doi:10.1007/s10107-018-1282-4 (the damped step); Ogita, Rump & Oishi (2005),
+(objective perturbation of generalised linear models); Bach (2010), doi:10.1214/09-EJS521 (self-concordance of the
+logistic loss); Sun & Tran-Dinh (2019), doi:10.1007/s10107-018-1282-4 (the damped step); Ogita, Rump & Oishi (2005),
 doi:10.1137/030601818 (sums and products in twice the precision).
 """
 
