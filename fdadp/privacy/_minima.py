@@ -42,7 +42,7 @@ from scipy.special import log_ndtr, ndtr
 
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._local import BLOCK, RowFunction, evaluate, silence
+from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
 
@@ -132,6 +132,7 @@ def logistic(
     w = np.zeros((D, K))
     near = np.zeros(K, dtype=np.int64)  # full steps taken since a step was short
     with silence():
+        vault, f = vault.derive(f, shapes), _same
         while True:
             value, gradient, hessian = _logistic_sums(vault, f, shapes, w, ridge, linear, curvature=True)
             todo = (np.linalg.norm(gradient, axis=0) > GRADIENT_ERROR / 2) & (near < _FINAL)
@@ -148,6 +149,10 @@ def logistic(
                 short = long & ~(reached <= value + (gradient * step).sum(axis=0) / 4)
                 step[:, short] *= np.log1p(length[short]) / length[short]
             w = w + step
+
+
+def _same(rows: Rows) -> Rows:
+    return rows
 
 
 def _logistic_sums(
