@@ -12,6 +12,7 @@ from typing import Any
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
+    "DPLinearRegression": "fdadp.learners.linear_regression",
     "DPLogisticRegression": "fdadp.learners.logistic",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",

@@ -16,7 +16,7 @@ __all__ = ["UnitRows", "positive"]
 
 
 class UnitRows:
-    """The map x -> z = (s, b0)/√(R² + b0²) with s = clip((x - center)/scale) of norm at most R; public, and row-local.
+    """The map x -> z = (s, b0)/√(1 + b0²) with s = clip((x - center)/scale)/R of norm at most 1; public, and row-local.
 
     ``|z| <= 1`` for every x, and a row outside the ball counts as the row at its edge in the same direction.
 
@@ -29,7 +29,7 @@ class UnitRows:
     bounds : (low, high), optional
         Instead of them: ranges of the features, mapped to [-1, 1] each; then R = √d.
     intercept : float
-        b0 above 0, the value of the constant feature.
+        b0 above 0, the value of the constant feature; 1: as large as the largest row.
 
     Attributes
     ----------
@@ -47,27 +47,31 @@ class UnitRows:
         intercept: float = 1.0,
     ) -> None:
         self.low = self.high = None
-        self.scale = np.ones(d)
         if bounds is None:
-            self.radius, self.center = ball(data_norm, center, d)
+            radius, self.center = ball(data_norm, center, d)
+            self.scale = np.full(d, radius)
         else:
             if data_norm is not None:
                 raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
             self.low, self.high = box(bounds, d)
-            self.center, self.scale = (self.low + self.high) / 2, (self.high - self.low) / 2
-            self.radius = math.sqrt(d)
+            self.center = (self.low + self.high) / 2
+            self.scale = (self.high - self.low) / 2 * math.sqrt(d)
         self.intercept = positive(intercept, "intercept_scaling")
         self.dimensions = d + 1
-        self.length = math.hypot(self.radius, self.intercept)
+        self.length = math.hypot(1.0, self.intercept)
 
     def __call__(self, x: FloatArray) -> FloatArray:
         """(m, d) rows as (m, d + 1) vectors; a row that is not finite stays so."""
         if self.low is not None:
-            x = np.clip(x, self.low, self.high)
+            x = np.clip(x, self.low, self.high) + 0.0 * x  # infinity is no number, rather than the end of a range
         s = (x - self.center) / self.scale
-        s = s / np.maximum(1.0, np.abs(s).max(axis=1, keepdims=True) / self.radius)  # so that squares cannot overflow
-        s = s / np.maximum(1.0, rowwise_norm(s) / self.radius)[:, None]
+        s = s / np.maximum(1.0, np.abs(s).max(axis=1, keepdims=True))  # so that squares cannot overflow
+        s = s / np.maximum(1.0, rowwise_norm(s))[:, None]
         return np.concatenate((s, np.full((len(s), 1), self.intercept)), axis=1) / self.length
+
+    def inside(self, x: FloatArray) -> FloatArray:
+        """(m, d) rows as they count: clipped, in units of the features."""
+        return np.asarray(self(x)[:, :-1] * (self.length * self.scale) + self.center)
 
     def coefficients(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes (K, d) and intercepts (K,), in units of the features, of w (d + 1, K)."""

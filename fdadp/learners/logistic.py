@@ -36,9 +36,9 @@ def default_regularization(
 
     ``max(11 (|b|/√n)^(5/4), 1/(4 (exp(ε/(3K)) - 1)))``, |b| the usual length of the linear term that meets (ε, δ).
 
-    The first term balances what noise does to the minimiser against shrinkage; its two constants were fitted to the best
-    λ on five data sets (Adult twice, bank marketing, Australian and German credit: n from 517 to 32 950, 6 to 108
-    dimensions, ε from 0.01 to 5). With the second the Jacobian of objective perturbation costs at most a third of ε.
+    The first term balances what noise does to the minimiser against shrinkage; its two constants were fitted to the
+    best λ on five data sets (Adult twice, bank marketing, Australian and German credit: n from 517 to 32 950, 6 to
+    108 dimensions, ε from 0.01 to 5). With the second the Jacobian of objective perturbation costs at most a third of ε.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def default_regularization(
     problems : int
         K: 1 with two classes, else one for each class.
     n : int, optional
-        Declared number of persons; default 20 000: declare fewer.
+        Declared number of persons; default 20 000 (declare a smaller number).
     steps : int
         2 with adjacency "replace", which is two steps of adding or removing.
 
@@ -60,7 +60,7 @@ def default_regularization(
     Examples
     --------
     >>> round(default_regularization(1.0, 1e-6, 10, n=10_000), 2)
-    1.6
+    0.89
     """
     if delta is None:
         length = steps * problems * dimensions / epsilon
@@ -69,7 +69,7 @@ def default_regularization(
             epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
         length = math.sqrt(dimensions) / gaussian_multiplier(epsilon, delta, 1e9, problems)
     jacobian = 0.25 / math.expm1(min(epsilon / (3 * problems), 50.0))
-    return min(max(11 * (length / math.sqrt(n or _USUAL_N)) ** 1.25, jacobian, 0.01), 1e9)
+    return float(min(max(11 * (length / math.sqrt(n or _USUAL_N)) ** 1.25, jacobian, 0.01), 1e9))
 
 
 class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
@@ -93,7 +93,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         λ of ``Σ loss + (λ/2) |w|²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`default_regularization` (ten times that for ``"output"``), public.
     intercept_scaling : float
-        b0, the value of the constant feature, in units of ``data_norm``'s.
+        b0, the value of the constant feature, in units of ``data_norm``.
     max_iter : int, optional
         Gradients of ``"gradient"``; default: from λ and n, 10 to 100.
 
@@ -116,7 +116,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
 
     Notes
     -----
-    A row is encoded as z = (clip(x - center), b0)/√(R² + b0²), |z| <= 1, and every coordinate is regularised; then a
+    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²), |z| <= 1, and every coordinate is regularised; then a
     loss log(1 + exp(-t z'w)) has a gradient of norm at most 1 and a Hessian of rank one and norm at most 1/4.
 
     *Objective.* w = argmin Σ loss + (λ/2)|w|² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
@@ -157,7 +157,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         center: ArrayLike = 0.0,
         mechanism: str = "objective",
         regularization: float | None = None,
-        intercept_scaling: float = 1.0,
+        intercept_scaling: float = 0.5,
         max_iter: int | None = None,
     ) -> None:
         self.epsilon = epsilon
@@ -190,9 +190,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         K = 1 if len(labels) == 2 else len(labels)
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
-        encode = UnitRows(
-            int(as_table(X).shape[1]), data_norm=self.data_norm, center=self.center, intercept=self.intercept_scaling
-        )
+        encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
         self._check_budget(groups)
         ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency)
@@ -216,6 +214,9 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         self.regularization_ = ridge
         self._close(cohort)
         return self
+
+    def _encoding(self, d: int) -> UnitRows:
+        return UnitRows(d, data_norm=self.data_norm, center=self.center, intercept=self.intercept_scaling)
 
     def _check_budget(self, groups: ArrayLike | None) -> None:
         if self.mechanism != "objective":
@@ -269,9 +270,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
     def decision_function(self, X: Any) -> FloatArray:
         """Logits: of the second class, shape (m,), or of each class, shape (m, K)."""
         x = self._new_rows(X)
-        away = x - np.asarray(self.center, dtype=np.float64)
-        inside = away / np.maximum(1.0, np.linalg.norm(away, axis=1) / float(self.data_norm or 1.0))[:, None]
-        logits = inside @ self.coef_.T + (self.intercept_ + self.coef_ @ np.broadcast_to(self.center, x.shape[1:]))
+        logits = self._encoding(x.shape[1]).inside(x) @ self.coef_.T + self.intercept_
         return np.asarray(logits[:, 0] if len(self.classes_) == 2 else logits)
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -65,7 +65,7 @@ class Codes:
     @property
     def in_memory(self) -> bool:
         """Whether the labels are, so that their codes may be too."""
-        return isinstance(self._labels, np.ndarray) and not isinstance(self._labels, np.memmap)
+        return isinstance(self.source, np.ndarray) and not isinstance(self.source, np.memmap)
 
     def of(self, labels: Any) -> FloatArray:
         """Codes of some labels (m,)."""
