@@ -71,7 +71,7 @@ class UnitRows:
 
     def inside(self, x: FloatArray) -> FloatArray:
         """(m, d) rows as they count: clipped, in units of the features."""
-        return np.asarray(self(x)[:, :-1] * (self.length * self.scale) + self.center)
+        return np.ascontiguousarray(self(x)[:, :-1] * (self.length * self.scale) + self.center)
 
     def coefficients(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes (K, d) and intercepts (K,), in units of the features, of w (d + 1, K)."""

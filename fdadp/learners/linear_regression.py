@@ -15,7 +15,7 @@ from sklearn.base import RegressorMixin
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, as_target, box
+from fdadp.learners._base import PrivateLearner, Rows, as_table, as_target, box, public
 from fdadp.learners._features import UnitRows
 from fdadp.privacy import Cohort
 
@@ -27,8 +27,8 @@ _SQUARES = 0.3
 
 
 class _Moments(NamedTuple):
-    """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and the noise's standard deviations: of the diagonal and off-diagonal
-    entries of the first, of the second."""
+    """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and standard deviations of the noise on their entries: on the
+    diagonal and off it of the first, and of the second."""
 
     gram: FloatArray
     cross: FloatArray
@@ -81,8 +81,9 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
     *Sensitivity.* A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
     with |t| <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
     |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. For pure ε with 1 in place of √2: L1 norm at most
-    (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release has less noise than a share of the budget for each moment; the
-    smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
+    (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release
+    has less noise than a share of the budget for each moment; the smallest eigenvalue, for which AdaSSP spends a
+    third, is taken from the noisy matrix.
 
     *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
     contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
@@ -172,6 +173,8 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         return self
 
     def _encoding(self, d: int) -> UnitRows:
+        if self.data_norm is None:
+            public("bounds", self.bounds, "the range of each feature (or data_norm, the largest norm of a row)")
         return UnitRows(
             d,
             data_norm=self.data_norm,

@@ -38,7 +38,7 @@ def default_regularization(
 
     The first term balances what noise does to the minimiser against shrinkage; its two constants were fitted to the
     best λ on five data sets (Adult twice, bank marketing, Australian and German credit: n from 517 to 32 950, 6 to
-    108 dimensions, ε from 0.01 to 5). With the second the Jacobian of objective perturbation costs at most a third of ε.
+    108 dimensions, ε from 0.01 to 5). With the second the Jacobian of objective perturbation costs at most ε/3.
 
     Parameters
     ----------

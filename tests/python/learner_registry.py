@@ -87,6 +87,37 @@ class Learner:
 
 CLASSES = {"classes": [0, 1]}
 
+LINE = {"bounds": (-1, 1), "bounds_y": (-1, 1)}
+
 LEARNERS = [
     Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
+    Learner(learners.DPLinearRegression, "regressor", LINE, ("bounds", "bounds_y")),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
+        LINE | {"mechanism": "adassp"},
+        ("bounds", "bounds_y"),
+        pure=False,
+        name="DPLinearRegression, AdaSSP",
+    ),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
+        LINE | {"mechanism": "functional"},
+        ("bounds", "bounds_y"),
+        gaussian=False,
+        name="DPLinearRegression, functional",
+    ),
+    *(
+        Learner(
+            learners.DPLogisticRegression,
+            "classifier",
+            CLASSES | {"data_norm": 2.0, "mechanism": mechanism},
+            ("classes", "data_norm"),
+            grouped=mechanism != "objective",
+            sums=mechanism == "gradient",
+            name=f"DPLogisticRegression, {mechanism}",
+        )
+        for mechanism in ("objective", "output", "gradient")
+    ),
 ]
