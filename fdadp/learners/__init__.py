@@ -15,6 +15,8 @@ _EXPORTS = {
     "DPGaussianNB": "fdadp.learners.naive_bayes",
     "DPHistogramNB": "fdadp.learners.naive_bayes",
     "DPKMeans": "fdadp.learners.cluster",
+    "DPLinearRegression": "fdadp.learners.linear_regression",
+    "DPLogisticRegression": "fdadp.learners.logistic",
     "DPPCA": "fdadp.learners.decomposition",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",

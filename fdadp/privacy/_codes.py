@@ -62,6 +62,11 @@ class Codes:
     def __getitem__(self, rows: Any) -> FloatArray:
         return self.of(self.source[rows])
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the labels are, so that their codes may be too."""
+        return isinstance(self.source, np.ndarray) and not isinstance(self.source, np.memmap)
+
     def of(self, labels: Any) -> FloatArray:
         """Codes of some labels (m,)."""
         out = []

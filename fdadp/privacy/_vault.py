@@ -138,9 +138,13 @@ class Vault:
     def source_blocks(self) -> Iterator[Block]:
         """Do the same with rows as their source has them: :meth:`view`, on any thread, makes of them what is here."""
         self.__passes[0] += 1
-        if self.__arrays is not None:  # text and other objects are read once
-            self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)
+        self.__load()
         return self.__blocks()
+
+    def __load(self) -> None:
+        """Read text, labels and other objects in memory once, on the first pass."""
+        if self.__arrays is not None:
+            self.__arrays = tuple(_loaded(a) for a in self.__arrays)
 
     def __blocks(self) -> Iterator[Block]:
         if self.__function is not None:
@@ -201,6 +205,7 @@ class Vault:
         new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
         new.__late_persons = None
         new.__spec = tuple(shapes)
+        self.__load()
         if self.__arrays is None or not all(map(_in_memory, self.__arrays)):
             new.__function = (self, f, shapes)
             return new
@@ -268,8 +273,10 @@ def _in_memory(a: Any) -> bool:
     return isinstance(a, np.ndarray) and not isinstance(a, np.memmap)
 
 
-def _is_slow(values: Any) -> bool:
-    return type(values) is np.ndarray and values.dtype.kind not in "biuf"
+def _loaded(values: Any) -> Any:
+    if type(values) is np.ndarray and values.dtype.kind not in "biuf":
+        return as_float(values)
+    return values[:] if getattr(values, "in_memory", False) else values
 
 
 def as_float(values: Any) -> FloatArray:

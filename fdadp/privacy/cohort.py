@@ -29,7 +29,7 @@ from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, probe, silence
-from fdadp.privacy._minima import GRADIENT_ERROR, gaussian_multiplier, least_squares, logistic
+from fdadp.privacy._minima import GRADIENT_ERROR, SMALLEST_RIDGE, gaussian_multiplier, least_squares, logistic
 from fdadp.privacy._rows import L1, L2, LINF, log_positions
 from fdadp.privacy._statement import UNITS, statement
 from fdadp.privacy._sums import Contributions, Products, count_persons, exact_sum
@@ -623,6 +623,10 @@ class Cohort:
                 raise PrivacyError(f"{name}: {key} must be a finite number above 0, got {number!r}")
         if not squared and (clip != 1 or target_clip is not None or radius is not None):
             raise PrivacyError(f"{name}: the logistic loss takes features in the unit ball: clip 1, no other bounds")
+        if not squared and not SMALLEST_RIDGE <= ridge <= 1e9:
+            raise PrivacyError(
+                f"{name}: ridge must be from {SMALLEST_RIDGE} to 1e9 with the logistic loss, got {ridge:g}"
+            )
         if squared and ridge > 1e9 * clip**2:
             raise PrivacyError(f"{name}: ridge must be at most 1e9 clip^2, got {ridge:g}")
         if perturb == "objective":

@@ -88,6 +88,8 @@ class Learner:
 NO_LABELS = "labels_ of the training rows are exact functions of them, and not kept"
 CLASSES = {"classes": [0, 1]}
 
+LINE = {"bounds": (-1, 1), "bounds_y": (-1, 1)}
+
 LEARNERS = [
     Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
     Learner(
@@ -127,5 +129,34 @@ LEARNERS = [
         ("data_norm",),
         failing={"check_clustering": NO_LABELS},
         name="DPKMeans-projection",
+    ),
+    Learner(learners.DPLinearRegression, "regressor", LINE, ("bounds", "bounds_y")),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
+        LINE | {"mechanism": "adassp"},
+        ("bounds", "bounds_y"),
+        pure=False,
+        name="DPLinearRegression, AdaSSP",
+    ),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
+        LINE | {"mechanism": "functional"},
+        ("bounds", "bounds_y"),
+        gaussian=False,
+        name="DPLinearRegression, functional",
+    ),
+    *(
+        Learner(
+            learners.DPLogisticRegression,
+            "classifier",
+            CLASSES | {"data_norm": 2.0, "mechanism": mechanism},
+            ("classes", "data_norm"),
+            grouped=mechanism != "objective",
+            sums=mechanism == "gradient",
+            name=f"DPLogisticRegression, {mechanism}",
+        )
+        for mechanism in ("objective", "output", "gradient")
     ),
 ]

@@ -1,0 +1,254 @@
+"""Private linear regression from one noisy second moment of features and targets.
+
+Sources: Vu & Slavkovic (2009), doi:10.1109/ICDMW.2009.52 and Wang (2018), arXiv:1803.02596 (sufficient statistics and
+AdaSSP); Zhang et al. (2012), arXiv:1208.0219 (functional mechanism); Dwork et al. (2014), doi:10.1145/2591796.2591883
+(Gaussian noise on second moments).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.learners._base import PrivateLearner, Rows, as_table, as_target, box, public
+from fdadp.learners._features import UnitRows
+from fdadp.privacy import Cohort
+
+__all__ = ["DPLinearRegression"]
+
+_MECHANISMS = ("moments", "adassp", "functional")
+_SQUARES = 0.3
+"""Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
+
+
+class _Moments(NamedTuple):
+    """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and standard deviations of the noise on their entries: on the
+    diagonal and off it of the first, and of the second."""
+
+    gram: FloatArray
+    cross: FloatArray
+    squares: FloatArray
+    sd: float
+    sd_off: float
+    sd_cross: float
+
+
+class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
+    """Linear regression for one or several targets, differentially private.
+
+    Parameters
+    ----------
+    epsilon, delta, n, adjacency, budget, dataset, random_state
+        See :class:`fdadp.learners._base.PrivateLearner`.
+    bounds : (low, high), optional
+        Public range of each feature, a number or d numbers each; values are clipped to it.
+    data_norm : float, optional
+        Instead of ``bounds``: public bound on the L2 norm of a row about ``center``; longer rows are shortened to it.
+        A ball much smaller than the box around it means that much less noise.
+    center : float or array_like of shape (d,)
+        Public; with ``data_norm``.
+    bounds_y : (low, high)
+        Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
+    mechanism : {"moments", "adassp", "functional"}
+        What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate.
+        ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ).
+        ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
+        (pure ε): the functional mechanism, corrected; only for n ε far above d³.
+    intercept_scaling : float
+        b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,) or (q, d)
+        Target's units per unit of a feature, within the ball.
+    intercept_ : float or ndarray of shape (q,)
+    ledger_, privacy_spent_
+
+    Raises
+    ------
+    PublicParameterMissing
+        No bounds_y, or neither bounds nor data_norm. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    *Sensitivity.* A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
+    with |t| <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
+    |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. For pure ε with 1 in place of √2: L1 norm at most
+    (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release
+    has less noise than a share of the budget for each moment; the smallest eigenvalue, for which AdaSSP spends a
+    third, is taken from the noisy matrix.
+
+    *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
+    contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
+    chosen by the largest marginal likelihood, the estimate is P A (A P A + s² I)⁻¹ Σ zt. As the noise goes to 0 so does
+    s, and it becomes that of least squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (5000, 2))
+    >>> y = 1 + X @ [2.0, -1.0] + 0.1 * rng.normal(size=5000)
+    >>> model = DPLinearRegression(epsilon=1.0, delta=1e-6, bounds=(-1, 1), bounds_y=(-2.5, 4.5), random_state=0)
+    >>> bool(model.fit(X, y).score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        n: int | None = None,
+        adjacency: str | None = None,
+        budget: Any = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+        bounds: Any = None,
+        data_norm: float | None = None,
+        center: ArrayLike = 0.0,
+        bounds_y: Any = None,
+        mechanism: str = "moments",
+        intercept_scaling: float = 1.0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n = n
+        self.adjacency = adjacency
+        self.budget = budget
+        self.dataset = dataset
+        self.random_state = random_state
+        self.bounds = bounds
+        self.data_norm = data_norm
+        self.center = center
+        self.bounds_y = bounds_y
+        self.mechanism = mechanism
+        self.intercept_scaling = intercept_scaling
+
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLinearRegression:
+        """Release the moments and fit.
+
+        Parameters
+        ----------
+        X : array_like of shape (n, d)
+            Rows with a value, or a target, that is not finite count as no rows.
+        y : array_like of shape (n,) or (n, q)
+        groups : array_like of shape (n,), optional
+            Person of each row: then the moments of a person's rows are averaged.
+        """
+        if self.mechanism not in _MECHANISMS:
+            raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        if self.mechanism == "adassp" and self.delta is None:
+            raise InputError('delta must be given with mechanism="adassp", got None; "moments" takes pure epsilon')
+        if self.mechanism == "functional" and self.delta is not None:
+            raise InputError(f'delta must be left out with mechanism="functional", which is pure, got {self.delta:g}')
+        encode = self._encoding(int(as_table(X).shape[1]))
+        shape = as_target(y).shape
+        q = 1 if len(shape) == 1 else int(shape[1])
+        low, high = box(self.bounds_y, q, "bounds_y")
+        middle, half = (low + high) / 2, (high - low) / 2
+        shown = {"bounds": self.bounds, "data_norm": self.data_norm, "center": self.center, "bounds_y": self.bounds_y}
+        cohort = self._open(X, y, groups, public=shown)
+
+        def pair(rows: Rows) -> FloatArray:
+            x, target = rows[0], rows[1].reshape(len(rows[1]), q)
+            t = (np.clip(target, low, high) - middle) / half / math.sqrt(q) + 0.0 * target
+            return np.concatenate((encode(x), t), axis=1)
+
+        moments = _release(cohort, pair, encode.dimensions, q)
+        solve = {"moments": _shrunk, "adassp": _adassp, "functional": _functional}[self.mechanism]
+        theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
+        slopes, intercepts = encode.coefficients(theta)
+        intercepts = intercepts + middle
+        self.coef_ = slopes[0] if len(shape) == 1 else slopes
+        self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
+        self._close(cohort)
+        return self
+
+    def _encoding(self, d: int) -> UnitRows:
+        if self.data_norm is None:
+            public("bounds", self.bounds, "the range of each feature (or data_norm, the largest norm of a row)")
+        return UnitRows(
+            d,
+            data_norm=self.data_norm,
+            center=self.center,
+            bounds=self.bounds,
+            intercept=self.intercept_scaling,
+        )
+
+    def predict(self, X: Any) -> FloatArray:
+        """Targets, shape (m,) or (m, q), within ``bounds_y``; rows are clipped as in the fit."""
+        x = self._new_rows(X)
+        x = self._encoding(x.shape[1]).inside(x)
+        out = x @ np.asarray(self.coef_).T + self.intercept_
+        low, high = (np.asarray(b, dtype=np.float64) for b in self.bounds_y)
+        return np.asarray(np.clip(out, low, high))
+
+
+def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
+    """Upper triangle of the joint second moment, in coordinates in which one person's part has a norm of 1 or so."""
+    off = 1.0 if cohort.pure else math.sqrt(2.0)
+    weights = np.zeros((p + q, p + q))
+    weights[:p, :p] = np.triu(np.full((p, p), off), 1) + np.eye(p)
+    weights[:p, p:] = 1.0
+    weights[p:, p:] = _SQUARES * np.eye(q)
+    clip = (p + 1) / 2 + math.sqrt(p * q) + _SQUARES if cohort.pure else math.sqrt(2 + _SQUARES**2)
+    value, sd = cohort.sum_outer(
+        lambda rows: (pair(rows), pair(rows)),
+        clip=clip,
+        weights=weights,
+        share=1.0,
+        name="second moment of features and targets",
+    )
+    moment = value / np.where(weights > 0, weights, 1.0)
+    upper = np.triu(moment[:p, :p], 1)
+    return _Moments(
+        gram=upper + upper.T + np.diag(np.diag(moment[:p, :p])),
+        cross=moment[:p, p:],
+        squares=np.diag(moment[p:, p:]),
+        sd=sd,
+        sd_off=sd / off,
+        sd_cross=sd,
+    )
+
+
+def _shrunk(m: _Moments, k: int) -> FloatArray:
+    """Posterior mean under the prior of largest marginal likelihood; see :class:`DPLinearRegression`."""
+    values, axes = np.linalg.eigh(m.gram)
+    A = np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
+    b, p = m.cross[:, k], len(A)
+    residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
+    best, theta = -math.inf, np.zeros(p)
+    for intercept in (0.01, 0.1, 1.0):  # of the priors' variances; |t| <= 1, so these are from small to any
+        for slope in np.geomspace(1e-4, 1e2, 25):
+            prior = np.append(np.full(p - 1, slope), intercept)
+            noise = m.sd_cross**2 + m.sd_off**2 * prior.sum()
+            law = (A * prior) @ A + noise * np.eye(p)
+            factor = np.linalg.cholesky(law + residual * A)
+            misfit = np.linalg.solve(factor, b)
+            evidence = -0.5 * misfit @ misfit - np.log(np.diag(factor)).sum()
+            if evidence > best:
+                best, theta = float(evidence), prior * (A @ np.linalg.solve(law, b))
+    return theta
+
+
+def _adassp(m: _Moments, k: int) -> FloatArray:
+    """Ridge max(0, √(2p) s - λ_min), where √(2p) s is the norm of the noise on the matrix (Wang 2018)."""
+    values, axes = np.linalg.eigh(m.gram)
+    ridge = max(0.0, math.sqrt(2 * len(values)) * m.sd - float(values[0]))
+    return np.asarray(axes @ ((axes.T @ m.cross[:, k]) / np.maximum(values + ridge, 0.25 * m.sd)))
+
+
+def _functional(m: _Moments, k: int) -> FloatArray:
+    """Ridge of four standard deviations; directions in which the noisy quadratic has no minimum are left out."""
+    values, axes = np.linalg.eigh(m.gram)
+    curvature = values + 4 * m.sd
+    inverse = np.where(curvature > 0, 1 / np.where(curvature > 0, curvature, 1.0), 0.0)
+    return np.asarray(axes @ (inverse * (axes.T @ m.cross[:, k])))
