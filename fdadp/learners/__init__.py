@@ -11,6 +11,8 @@ from typing import Any
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
+    "DPAdditiveHistograms": "fdadp.learners.boosting",
+    "DPBoostedStumps": "fdadp.learners.boosting",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",

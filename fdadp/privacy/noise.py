@@ -16,7 +16,8 @@ spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/sca
                                     for the linear term of objective perturbation, which no integer sum is added to
 ========== ================ ======= ==========================================================================
 
-L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`). OpenDP has no spherical noise:
+L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
+OpenDP has no spherical noise:
 it is computed here to 50 digits from the system's randomness, so that it is off its law by less than 10⁻⁴⁰.
 """
 
