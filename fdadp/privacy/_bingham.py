@@ -24,7 +24,7 @@ from scipy.special import ndtri
 
 from fdadp._typing import FloatArray, IntArray
 
-__all__ = ["UNIT", "bingham", "order_of", "triangle"]
+__all__ = ["UNIT", "bingham", "matrix_of", "order_of", "triangle"]
 
 UNIT = 2.0**30
 """A direction is given as integers, of this length."""
@@ -42,13 +42,22 @@ def triangle(order: int) -> tuple[IntArray, IntArray]:
     return rows.astype(np.int64), columns.astype(np.int64)
 
 
+def matrix_of(entries: IntArray) -> FloatArray:
+    """Symmetric matrix of the Frobenius norm of its coordinates: the upper triangle, times √2 off the diagonal."""
+    d = order_of(len(entries))
+    rows, columns = triangle(d)
+    S = np.zeros((d, d))
+    S[rows, columns] = S[columns, rows] = np.where(rows == columns, 1.0, np.sqrt(0.5)) * entries
+    return S
+
+
 def bingham(entries: IntArray, scale: float, uniform: Callable[[int], FloatArray]) -> IntArray:
     """Draw a direction.
 
     Parameters
     ----------
     entries : ndarray of shape (d (d + 1)/2,)
-        Upper triangle of S.
+        Upper triangle of S, times √2 off the diagonal.
     scale : float
     uniform : callable
         From a number to so many independent uniform values in (0, 1).
@@ -58,11 +67,8 @@ def bingham(entries: IntArray, scale: float, uniform: Callable[[int], FloatArray
     ndarray of shape (d,)
         The direction times :data:`UNIT`, rounded.
     """
-    d = order_of(len(entries))
-    S = np.zeros((d, d))
-    rows, columns = triangle(d)
-    S[rows, columns] = S[columns, rows] = np.asarray(entries, dtype=np.float64)
-    values, axes = np.linalg.eigh(S)
+    values, axes = np.linalg.eigh(matrix_of(entries))
+    d = len(values)
     penalty = (values[-1] - values) / scale
     low, high = 1.0, float(d)
     for _ in range(200):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -9,9 +10,8 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._vault import as_float
 
-__all__ = ["Codes", "Columns"]
+__all__ = ["Codes", "Columns", "as_float"]
 
 
 class Codes:
@@ -134,3 +134,18 @@ class Columns:
 
     def __repr__(self) -> str:
         return "<private columns>"
+
+
+def as_float(values: Any) -> FloatArray:
+    """Numbers as float64, entry by entry: what is none is NaN."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=np.float64)
+    if values.dtype.kind == "c":  # because of one entry, perhaps: the real ones stay what they are
+        return np.where(values.imag == 0, values.real, np.nan).astype(np.float64)
+    out = np.full(values.size, np.nan)
+    for i, value in enumerate(values.ravel().tolist()):
+        with contextlib.suppress(Exception):
+            out[i] = float(value)
+    return out.reshape(values.shape)

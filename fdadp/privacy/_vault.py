@@ -6,18 +6,18 @@ by looking at the values (integers become floats where one is missing) must not 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from fdadp._threads import map_stream
-from fdadp._typing import FloatArray, IntArray
+from fdadp._typing import IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._codes import as_float
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate, zero_rows
 
-__all__ = ["Block", "Vault", "as_float"]
+__all__ = ["Block", "Vault"]
 
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
@@ -277,21 +277,6 @@ def _loaded(values: Any) -> Any:
     if type(values) is np.ndarray and values.dtype.kind not in "biuf":
         return as_float(values)
     return values[:] if getattr(values, "in_memory", False) else values
-
-
-def as_float(values: Any) -> FloatArray:
-    """Numbers as float64, entry by entry: what is none is NaN."""
-    if isinstance(values, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(values.astype(np.float64), np.nan))
-    if values.dtype.kind in "biuf":
-        return np.asarray(values, dtype=np.float64)
-    if values.dtype.kind == "c":  # because of one entry, perhaps: the real ones stay what they are
-        return np.where(values.imag == 0, values.real, np.nan).astype(np.float64)
-    out = np.full(values.size, np.nan)
-    for i, value in enumerate(values.ravel().tolist()):
-        with contextlib.suppress(Exception):
-            out[i] = float(value)
-    return out.reshape(values.shape)
 
 
 def _factorise(persons: Any) -> tuple[IntArray, IntArray]:

@@ -454,17 +454,19 @@ class Cohort:
         size = D * (D + 1) // 2
         bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self.adjacency == "replace" else 1)
         kind = "bingham" if self.pure else "bingham-zcdp"
-        orders = range(D, D - k, -1)
-        samplers = [self.__noise.prepare(kind, d * (d + 1) // 2, bounded, amount) for d in orders]
+        sampler = self.__noise.prepare(kind, size, bounded, amount)  # those that follow cost the same
         self.__account.spend(share)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         total = exact_sum(self.__vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True)
         S = _symmetric(total / W[triangle(D)])
         found = np.zeros((0, D))
-        for j, sampler in enumerate(samplers):
-            basis = np.linalg.qr(np.vstack([found, np.eye(D)]).T)[0][:, j:]  # public: from what was released
-            inner = basis.T @ S @ basis
-            entries = np.rint((inner + inner.T)[triangle(D - j)] / 2).astype(np.int64)
+        for j in range(k):
+            entries, basis = total, np.eye(D)
+            if j:
+                basis = np.linalg.qr(np.vstack([found, np.eye(D)]).T)[0][:, j:]  # public: from what was released
+                inner, at = basis.T @ S @ basis, triangle(D - j)
+                entries = np.rint((inner + inner.T)[at] / 2 * W[at]).astype(np.int64)
+                sampler = self.__noise.prepare(kind, len(entries), bounded, amount)
             u = basis @ np.asarray(sampler(entries), dtype=np.float64)
             u -= found.T @ (found @ u)
             found = np.vstack([found, u / np.linalg.norm(u)])

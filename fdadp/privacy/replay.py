@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._typing import IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._bingham import order_of, triangle
+from fdadp.privacy._bingham import matrix_of
 from fdadp.privacy.noise import Noise, Sampler, SeededNoise
 
 __all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses"]
@@ -152,11 +152,7 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         spent = sum(abs(m) for m in moves) / scale
         change = spent * scale / first.sensitivity
     elif first.kind in ("bingham", "bingham-zcdp"):
-        d = order_of(first.size)
-        rows, columns = triangle(d)
-        difference = np.zeros((d, d))
-        difference[rows, columns] = difference[columns, rows] = moves
-        eigenvalues = np.linalg.eigvalsh(difference)
+        eigenvalues = np.linalg.eigvalsh(matrix_of(np.array(moves, dtype=np.int64)))
         ranged = float(eigenvalues[-1] - eigenvalues[0]) / scale
         value = math.nan  # its normaliser has no closed form; it is at most the range
         spent = ranged if first.kind == "bingham" else ranged**2 / 8

@@ -32,6 +32,9 @@ RELEASES = {
     "sum, 8 bits": lambda c: c.sum(lambda r: r[0], clip=3.0, share=0.1, name="s", bits=8),
     "sum_outer": lambda c: c.sum_outer(lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="o"),
     "sum_outer, weights": lambda c: c.sum_outer(lambda r: (r[0], r[0]), clip=0.7, share=0.1, name="o", weights=W),
+    "sum, nonnegative": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", nonnegative=True),
+    "second_moment": lambda c: c.second_moment(lambda r: r[0], clip=1.5, share=0.1, name="m"),
+    "principal_directions": lambda c: c.principal_directions(lambda r: r[0], 1, clip=1.5, share=0.1, name="p"),
     "log_scale": lambda c: c.log_scale(lambda r: abs(r[0][:, 0]), 0.1, 5.0, share=0.1, name="l", n=9),
     "histogram": lambda c: c.histogram(
         lambda r: np.stack([r[0][:, 0] > 0.5, r[0][:, 0] <= 0.5, r[0][:, 1] > 3], 1) * 1.0, share=0.1, name="h"
@@ -58,6 +61,8 @@ def run(release, rows, persons=None, *, pure=False, adjacency="zero-out", n=9, c
 def distance(one, other):
     """Between two exact sums, in the norm of the release; integers, so exact but for one root."""
     moves = [a - b for a, b in zip(one.exact, other.exact, strict=True)]
+    if one.kind in ("bingham", "bingham-zcdp"):  # of two features: largest less smallest u'Mu over the circle
+        return math.hypot(moves[0] - moves[2], math.sqrt(2) * moves[1])
     if one.kind == "gaussian":
         return math.sqrt(sum(m * m for m in moves))
     if one.kind == "laplace":

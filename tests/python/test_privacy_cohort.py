@@ -431,7 +431,7 @@ def test_two_fits_on_one_budget():
 def test_the_ledger_says_what_was_spent(pure):
     c = cohort(delta=None if pure else 1e-6, noise=OpenDPNoise(), public={"bounds": (0, 1)})
     for kind in RELEASES:
-        if kind != "sum, norm 1":
+        if kind not in ("sum, norm 1", "sum of rows", "sum, 8 bits", "sum, nonnegative"):  # a tenth each
             RELEASES[kind](c)
     ledger = c.ledger
     spent = sum(r.epsilon if pure else r.rho for r in ledger.releases)
@@ -489,7 +489,7 @@ def test_nothing_but_the_sums_depends_on_a_person(kind, pure, adjacency, caplog,
             warnings.simplefilter("always")
             out = RELEASES[kind](c)
         tape = noise.entries if tape is None else tape
-        values = out if kind == "select" else (np.asarray(out.value).tolist(), out.sd)
+        values = (np.asarray(out.value).tolist(), out.sd) if hasattr(out, "sd") else np.asarray(out).tolist()
         seen.append((values, c.ledger.to_json(), repr(c), c.reads, str(caught), caplog.text, capsys.readouterr()))
     assert seen[0] == seen[1] == seen[2]
 
