@@ -14,6 +14,8 @@ exponential pure (ε)        L∞      index of the largest + exponential: permu
                                     Sheldon 2020)
 spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008);
                                     for the linear term of objective perturbation, which no integer sum is added to
+wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (see ``_wishart``); the amount
+                                    stands for ν = 1/(4 amount), the ρ of Gaussian noise of the same scale √(2ν) Δ
 ========== ================ ======= ==========================================================================
 
 Neither selection uses monotonicity: that bound also holds where a person is replaced. OpenDP has no spherical noise:
@@ -33,12 +35,13 @@ import numpy as np
 
 from fdadp._typing import IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._wishart import float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
 __all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
 SELECTIONS = ("gumbel", "exponential")
-KINDS = ("gaussian", "laplace", "spherical", *SELECTIONS)
+KINDS = ("gaussian", "laplace", "spherical", "wishart", *SELECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 _LARGEST = 2.0**57
@@ -51,7 +54,7 @@ class Sampler:
 
     Attributes
     ----------
-    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical"}
+    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical", "wishart"}
     size : int
         Number of integers that it takes; a selection returns one, the others as many.
     sensitivity : float
@@ -83,6 +86,7 @@ class Sampler:
                 "gumbel": math.pi / math.sqrt(6),
                 "exponential": 1.0,
                 "spherical": math.sqrt(self.size + 1),
+                "wishart": 1.0,
             }[self.kind]
         )
 
@@ -104,14 +108,16 @@ class Noise(Protocol):
 
 def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
     """Smallest scale that spends at most the amount, a hair above to absorb rounding."""
-    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel") else amount)
+    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel", "wishart") else amount)
     return rate * _SLACK * (2 if kind == "exponential" else 1)
 
 
 def analytic_cost(kind: str, sensitivity: float, scale: float) -> float:
     """ρ or ε of one release."""
     rate = sensitivity / scale
-    return {"gumbel": rate**2 / 2, "gaussian": rate**2 / 2, "exponential": 2 * rate}.get(kind, rate)
+    return {"gumbel": rate**2 / 2, "gaussian": rate**2 / 2, "wishart": rate**2 / 2, "exponential": 2 * rate}.get(
+        kind, rate
+    )
 
 
 def _validate(kind: str, size: int, sensitivity: float, amount: float) -> float:
@@ -164,6 +170,18 @@ class OpenDPNoise:
             return Sampler(
                 kind, size, float(sensitivity), amount, spent, scale, lambda exact: exact + _spherical(size, scale)
             )
+        if kind == "wishart":
+            spent = analytic_cost(kind, sensitivity, scale)
+            p, nu = _wishart_shape(size, amount)
+            return Sampler(
+                kind,
+                size,
+                float(sensitivity),
+                amount,
+                spent,
+                scale,
+                lambda e: e + wishart(p, nu, sensitivity, _uniform),
+            )
         for _ in range(4):
             measurement = _measurement(kind, size, scale)
             spent = float(measurement.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
@@ -193,18 +211,24 @@ def _measurement(kind: str, size: int, scale: float) -> Any:
     )
 
 
+def _uniform() -> decimal.Decimal:
+    return (decimal.Decimal(secrets.randbits(160)) + decimal.Decimal("0.5")) / 2**160
+
+
+def _wishart_shape(size: int, amount: float) -> tuple[int, int]:
+    """p and ν, from the number of entries of a triangle and the amount."""
+    return (math.isqrt(8 * size + 1) - 1) // 2, round(1 / (4 * amount))
+
+
 def _spherical(size: int, scale: float) -> IntArray:
     """One vector of density ∝ exp(-|b|₂/scale), rounded: a Gamma(size) length in a uniform direction."""
     with decimal.localcontext() as context:
         context.prec = 50
 
-        def uniform() -> decimal.Decimal:
-            return (decimal.Decimal(secrets.randbits(160)) + decimal.Decimal("0.5")) / 2**160
-
-        length = decimal.Decimal(scale) * sum((-uniform().ln() for _ in range(size)), decimal.Decimal(0))
+        length = decimal.Decimal(scale) * sum((-_uniform().ln() for _ in range(size)), decimal.Decimal(0))
         direction: list[decimal.Decimal] = []
         while len(direction) < size:  # Marsaglia's polar method
-            u, v = 2 * uniform() - 1, 2 * uniform() - 1
+            u, v = 2 * _uniform() - 1, 2 * _uniform() - 1
             s = u * u + v * v
             if 0 < s < 1:
                 factor = (-2 * s.ln() / s).sqrt()
@@ -242,6 +266,9 @@ class SeededNoise:
                 return exact + np.rint(scale * rng.standard_normal(size)).astype(np.int64)
             if kind == "laplace":
                 return exact + np.rint(scale * rng.laplace(size=size)).astype(np.int64)
+            if kind == "wishart":
+                p, nu = _wishart_shape(size, amount)
+                return exact + np.rint(float_wishart(p, nu, sensitivity, rng)).astype(np.int64)
             if kind == "spherical":
                 direction = rng.standard_normal(size)
                 length = scale * rng.gamma(size)
