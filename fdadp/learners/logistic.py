@@ -190,6 +190,9 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         K = 1 if len(labels) == 2 else len(labels)
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        steps = self.n_steps
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1):
+            raise InputError(f"n_steps must be a positive integer, got {steps!r}")
         encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
         if self.mechanism == "objective":
@@ -233,7 +236,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
             n = cohort.count(share=0.02).value
             share -= 0.02
         steepest = n * (0.25 if K == 1 else 0.5) + ridge
-        T = self.n_steps or int(min(max(math.ceil(math.sqrt(steepest / ridge)), 10), 100))
+        T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
         bound = 1.0 if K == 1 else math.sqrt(2.0)
         if cohort.pure:  # norms in L1: |z| <= √D, |p - e_y| <= 2
             bound = math.sqrt(D) * (1 if K == 1 else 2)
