@@ -118,6 +118,18 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         return settings.cohort(arrays, persons=groups, mechanism=type(self).__name__, public=public or {}, noise=noise)
 
+    def _wants_whole_budget(self, groups: Any, instead: str) -> None:
+        """Refuse groups and, with a δ, a shared budget, before anything is reserved; name the mechanisms that can."""
+        name = getattr(self, "mechanism", "")
+        if groups is not None:
+            raise InputError(f'mechanism must be {instead} with groups: "{name}" wants one row a person')
+        budget, share = self._settings().budget_share()
+        if self.delta is not None and (share < 1 - 1e-9 or budget.left < budget.total * (1 - 1e-9)):
+            raise InputError(
+                f'mechanism must be {instead} where a budget with a delta is shared: "{name}" is accounted for in '
+                f"(epsilon, delta) by itself and takes a whole budget, not {share:.3g} of {budget!r}"
+            )
+
     def _close(self, cohort: Cohort) -> None:
         """Write down what was spent."""
         ledger = cohort.ledger
@@ -182,6 +194,8 @@ def as_table(X: Any) -> Any:
 
 def as_target(y: Any) -> Any:
     """(n,) or (n, q) numbers as they are."""
+    if y is None:
+        raise InputError("the regression requires y to be passed, but the target y is None")
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     if not (hasattr(y, "shape") and hasattr(y, "dtype")):

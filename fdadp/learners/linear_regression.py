@@ -2,7 +2,7 @@
 
 Sources: Vu & Slavkovic (2009), doi:10.1109/ICDMW.2009.52 and Wang (2018), arXiv:1803.02596 (sufficient statistics and
 AdaSSP); Zhang et al. (2012), arXiv:1208.0219 (functional mechanism); Dwork et al. (2014), doi:10.1145/2591796.2591883
-(Gaussian noise on second moments).
+(Gaussian noise on second moments); Sheffet (2015), arXiv:1507.00056 (Wishart noise).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fdadp.privacy import Cohort
 
 __all__ = ["DPLinearRegression"]
 
-_MECHANISMS = ("moments", "adassp", "functional")
+_MECHANISMS = ("moments", "adassp", "functional", "wishart")
 _SQUARES = 0.3
 """Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
 
@@ -54,11 +54,12 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         Public; with ``data_norm``.
     bounds_y : (low, high)
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
-    mechanism : {"moments", "adassp", "functional"}
+    mechanism : {"moments", "adassp", "functional", "wishart"}
         What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate.
         ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ).
         ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
-        (pure ε): the functional mechanism, corrected; only for n ε far above d³.
+        (pure ε): the functional mechanism, corrected; only for n ε far above d³. ``"wishart"``: as ``"moments"`` from
+        a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
 
@@ -83,7 +84,7 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
     |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. For pure ε with 1 in place of √2: L1 norm at most
     (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release
     has less noise than a share of the budget for each moment; the smallest eigenvalue, for which AdaSSP spends a
-    third, is taken from the noisy matrix.
+    third, is taken from the noisy matrix. Wishart: |(z, t)|² <= 2, see :mod:`fdadp.privacy._wishart`.
 
     *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
     contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
@@ -145,8 +146,12 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         """
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
-        if self.mechanism == "adassp" and self.delta is None:
-            raise InputError('delta must be given with mechanism="adassp", got None; "moments" takes pure epsilon')
+        if self.mechanism in ("adassp", "wishart") and self.delta is None:
+            raise InputError(
+                f'delta must be given with mechanism="{self.mechanism}", got None; "moments" takes pure epsilon'
+            )
+        if self.mechanism == "wishart":
+            self._wants_whole_budget(groups, '"moments"')
         if self.mechanism == "functional" and self.delta is not None:
             raise InputError(f'delta must be left out with mechanism="functional", which is pure, got {self.delta:g}')
         encode = self._encoding(int(as_table(X).shape[1]))
@@ -162,8 +167,9 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
             t = (np.clip(target, low, high) - middle) / half / math.sqrt(q) + 0.0 * target
             return np.concatenate((encode(x), t), axis=1)
 
-        moments = _release(cohort, pair, encode.dimensions, q)
-        solve = {"moments": _shrunk, "adassp": _adassp, "functional": _functional}[self.mechanism]
+        release = _release_wishart if self.mechanism == "wishart" else _release
+        moments = release(cohort, pair, encode.dimensions, q)
+        solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
         theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
         slopes, intercepts = encode.coefficients(theta)
         intercepts = intercepts + middle
@@ -217,6 +223,15 @@ def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
         sd_off=sd / off,
         sd_cross=sd,
     )
+
+
+def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
+    """Do the same with Wishart noise: |(z, t)|² <= 2."""
+    moment, sd = cohort.wishart_moment(
+        pair, clip=math.sqrt(2.0), share=1.0, name="second moment of features and targets"
+    )
+    squares = np.diag(moment)[p:]
+    return _Moments(moment[:p, :p], moment[:p, p:], squares, sd, sd / math.sqrt(2), sd / math.sqrt(2))
 
 
 def _shrunk(m: _Moments, k: int) -> FloatArray:

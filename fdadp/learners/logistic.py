@@ -94,7 +94,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         :func:`default_regularization` (ten times that for ``"output"``), public.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
-    max_iter : int, optional
+    n_steps : int, optional
         Gradients of ``"gradient"``; default: from λ and n, 10 to 100.
 
     Attributes
@@ -158,7 +158,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         mechanism: str = "objective",
         regularization: float | None = None,
         intercept_scaling: float = 0.5,
-        max_iter: int | None = None,
+        n_steps: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -173,7 +173,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         self.mechanism = mechanism
         self.regularization = regularization
         self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
+        self.n_steps = n_steps
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLogisticRegression:
         """Fit, and spend ε.
@@ -190,9 +190,13 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         K = 1 if len(labels) == 2 else len(labels)
         if self.mechanism not in _MECHANISMS:
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        steps = self.n_steps
+        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1):
+            raise InputError(f"n_steps must be a positive integer, got {steps!r}")
         encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
-        self._check_budget(groups)
+        if self.mechanism == "objective":
+            self._wants_whole_budget(groups, '"output" or "gradient"')
         ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency)
         shown = {"classes": labels, "data_norm": self.data_norm, "center": self.center, "regularization": ridge}
         cohort = self._open(X, y, groups, classes=labels, public=shown)
@@ -218,18 +222,6 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
     def _encoding(self, d: int) -> UnitRows:
         return UnitRows(d, data_norm=self.data_norm, center=self.center, intercept=self.intercept_scaling)
 
-    def _check_budget(self, groups: ArrayLike | None) -> None:
-        if self.mechanism != "objective":
-            return
-        budget, share = self._settings().budget_share()
-        if groups is not None:
-            raise InputError('mechanism must be "output" or "gradient" with groups: "objective" wants one row a person')
-        if self.delta is not None and (share < 1 - 1e-9 or budget.left < budget.total * (1 - 1e-9)):
-            raise InputError(
-                'mechanism must be "output" or "gradient" where a budget with a delta is shared: "objective" is '
-                f"accounted for in (epsilon, delta) by itself and takes a whole budget, not {share:.3g} of {budget!r}"
-            )
-
     def _ridge(self, dimensions: int, K: int, adjacency: str) -> float:
         if self.regularization is not None:
             return positive(self.regularization, "regularization")
@@ -244,7 +236,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
             n = cohort.count(share=0.02).value
             share -= 0.02
         steepest = n * (0.25 if K == 1 else 0.5) + ridge
-        T = self.max_iter or int(min(max(math.ceil(math.sqrt(steepest / ridge)), 10), 100))
+        T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
         bound = 1.0 if K == 1 else math.sqrt(2.0)
         if cohort.pure:  # norms in L1: |z| <= √D, |p - e_y| <= 2
             bound = math.sqrt(D) * (1 if K == 1 else 2)

@@ -35,10 +35,11 @@ from fdadp.privacy._rows import L1, L2, LINF, log_positions, test_utilities
 from fdadp.privacy._statement import UNITS, statement
 from fdadp.privacy._sums import Contributions, Products, cell_sums, count_persons, exact_sum
 from fdadp.privacy._vault import Vault
+from fdadp.privacy._wishart import BITS, degrees, exact_moment
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.ledger import Ledger, Release
-from fdadp.privacy.noise import DIRECTIONS, Noise, OpenDPNoise, Sampler
+from fdadp.privacy.noise import Noise, OpenDPNoise, Sampler
 from fdadp.privacy.settings import ADJACENCIES
 
 __all__ = ["Cohort", "Noisy"]
@@ -470,7 +471,7 @@ class Cohort:
             u = basis @ np.asarray(sampler(entries), dtype=np.float64)
             u -= found.T @ (found @ u)
             found = np.vstack([found, u / np.linalg.norm(u)])
-            self.__record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip))
+            self.__record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip), where="")
         return found
 
     def log_scale(
@@ -710,7 +711,7 @@ class Cohort:
         # 0.1 % more than a person's influence for rounding in the solution (_minima), and a lattice step for its own.
         slack = both * 1.001 + (0 if squared else 2 * GRADIENT_ERROR)
         value, sampler, step = self.__noisy_point(solve, D * K, bound, slack, share, name)
-        self.__record(sampler, step, share, name, clip=float(clip))
+        self.__record(sampler, step, share, name, clip=float(clip), where=" on the minimiser")
         return Noisy(value.reshape(D, K), sampler.sd * step)
 
     def __noisy_point(
@@ -750,11 +751,7 @@ class Cohort:
                 )
             kind, cost, extra = "spherical", epsilon, 0.01 * amount
         else:
-            if self.__account.used or not math.isclose(self.amount, self.budget.total) or not math.isclose(share, 1):
-                raise PrivacyError(
-                    f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: objective "
-                    "perturbation is accounted for in (epsilon, delta) by itself"
-                )
+            self.__whole_budget(share, name, "objective perturbation")
             whole = self.budget.epsilon
             of_term, of_delta = 0.99 * whole, 0.99 * delta
             if replace:  # two neighbouring steps
@@ -779,15 +776,20 @@ class Cohort:
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self.__vault, f, shapes, ridge=ridge, linear=b)
         noisy = point(_to_lattice(w, step)) * step
-        self.__record(linear[0], lattice, share, name, clip=1.0, objective=True)
+        self.__record(linear[0], lattice, share, name, clip=1.0, where=" in the objective", whole=not self.pure)
         return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
 
+    def __whole_budget(self, share: float, name: str, what: str) -> None:
+        if self.__account.used or not math.isclose(self.amount, self.budget.total) or not math.isclose(share, 1):
+            raise PrivacyError(
+                f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: {what} is "
+                "accounted for in (epsilon, delta) by itself"
+            )
+
     def __record(
-        self, sampler: Sampler, step: float, share: float, name: str, *, clip: float, objective: bool = False
+        self, sampler: Sampler, step: float, share: float, name: str, *, clip: float, where: str, whole: bool = False
     ) -> None:
-        whole = objective and not self.pure
-        spent = self.__account.amount * share if objective else sampler.spent
-        where = "" if sampler.kind in DIRECTIONS else " in the objective" if objective else " on the minimiser"
+        spent = sampler.spent if sampler.kind != "spherical" else self.__account.amount * share
         kind = _NOISE_NAMES[sampler.kind] + where
         self.__releases.append(
             Release(
@@ -808,6 +810,43 @@ class Cohort:
                 delta=self.budget.delta if whole else None,
             )
         )
+
+    def wishart_moment(self, f: RowFunction, *, clip: float, share: float, name: str) -> Noisy:
+        """Release Σ over persons of aa' with Wishart noise, a = f(row) clipped to |a| <= clip.
+
+        The noise is positive semidefinite before its mean is taken off, which is done here. Accounted for in (ε, δ) by
+        itself, with the exact number of degrees (see :mod:`fdadp.privacy._wishart`): it takes a whole budget, and every
+        row must be a person. Replace: two steps of adding or removing.
+
+        Returns
+        -------
+        Noisy
+            ``value`` (p, p), symmetric; ``sd`` on the diagonal, 1/√2 of that off it.
+        """
+        (shape,) = self.__probe(f, name, 1)
+        if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
+            raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
+        if self.__vault.grouped:
+            raise PrivacyError(f"{name}: Wishart noise wants one row a person; sum_outer takes several")
+        if self.budget.delta is None:
+            raise PrivacyError(f"{name}: Wishart noise wants a delta, got a budget of pure epsilon")
+        self.__account.check(share)
+        self.__whole_budget(share, name, "Wishart noise")
+        epsilon, delta = self.budget.epsilon, self.budget.delta
+        if self.adjacency == "replace":
+            epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
+        nu = degrees(epsilon, delta)
+        p = math.prod(shape)
+        sampler = self.__noise.prepare("wishart", p * (p + 1) // 2, 4.0**BITS, 1 / (4 * nu))
+        self.__account.spend(share)
+        noisy = sampler(exact_moment(self.__vault, f, shape, float(clip)))
+        unit = (clip * 2.0**-BITS) ** 2
+        self.__record(sampler, unit, share, name, clip=float(clip), where="", whole=True)
+        upper = np.zeros((p, p))
+        upper[np.triu_indices(p)] = noisy * unit
+        m = nu + p - 1
+        moment = upper + np.triu(upper, 1).T - m * clip**2 * np.eye(p)
+        return Noisy(moment, math.sqrt(2 * m) * clip**2)
 
     def derive(self, f: RowFunction, *, name: str = "derived rows") -> Cohort:
         """Give a cohort whose rows are f(row), of the same persons, on the same account and ledger.
@@ -984,6 +1023,7 @@ _NOISE_NAMES = {
     "spherical": "spherical Laplace",
     "bingham": "Bingham (exponential)",
     "bingham-zcdp": "Bingham (exponential)",
+    "wishart": "Wishart",
 }
 
 

@@ -18,6 +18,8 @@ bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale
                                     between neighbours costs ε = Δ/scale (Chaudhuri, Sarwate & Sinha 2013)
 bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
 zcdp
+wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, δ) by itself (see ``_wishart``); the amount
+                                    stands for ν = 1/(4 amount), the ρ of Gaussian noise of the same scale √(2ν) Δ
 ========== ================ ======= ==========================================================================
 
 L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
@@ -40,13 +42,14 @@ import numpy as np
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import bingham
+from fdadp.privacy._wishart import float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
 __all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
-KINDS = ("gaussian", "laplace", "spherical", *SELECTIONS, *DIRECTIONS)
+KINDS = ("gaussian", "laplace", "spherical", "wishart", *SELECTIONS, *DIRECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 _LARGEST = 2.0**57
@@ -59,7 +62,7 @@ class Sampler:
 
     Attributes
     ----------
-    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical", "bingham", "bingham-zcdp"}
+    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical", "wishart", "bingham", "bingham-zcdp"}
     size : int
         Number of integers that it takes; a selection returns one, a direction in d dimensions d from a triangle of
         d (d + 1)/2, the others as many.
@@ -94,6 +97,7 @@ class Sampler:
                 "spherical": math.sqrt(self.size + 1),
                 "bingham": 1.0,  # of no additive noise: the scale of the score
                 "bingham-zcdp": 1.0,
+                "wishart": 1.0,
             }[self.kind]
         )
 
@@ -117,15 +121,15 @@ def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
     """Smallest scale that spends at most the amount, a hair above to absorb rounding."""
     if kind == "bingham-zcdp":
         return sensitivity / math.sqrt(8 * amount) * _SLACK
-    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel") else amount)
+    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel", "wishart") else amount)
     return rate * _SLACK * (2 if kind == "exponential" else 1)
 
 
 def analytic_cost(kind: str, sensitivity: float, scale: float) -> float:
     """ρ or ε of one release."""
     rate = sensitivity / scale
-    costs = {"gumbel": rate**2 / 2, "gaussian": rate**2 / 2, "exponential": 2 * rate, "bingham-zcdp": rate**2 / 8}
-    return costs.get(kind, rate)
+    zcdp = dict.fromkeys(("gaussian", "gumbel", "wishart"), rate**2 / 2)
+    return {**zcdp, "exponential": 2 * rate, "bingham-zcdp": rate**2 / 8}.get(kind, rate)
 
 
 def _validate(kind: str, size: int, sensitivity: float, amount: float) -> float:
@@ -181,7 +185,19 @@ class OpenDPNoise:
         if kind in DIRECTIONS:
             spent = analytic_cost(kind, sensitivity, scale)
             return Sampler(
-                kind, size, float(sensitivity), amount, spent, scale, lambda exact: bingham(exact, scale, _uniform)
+                kind, size, float(sensitivity), amount, spent, scale, lambda exact: bingham(exact, scale, _floats)
+            )
+        if kind == "wishart":
+            spent = analytic_cost(kind, sensitivity, scale)
+            p, nu = _wishart_shape(size, amount)
+            return Sampler(
+                kind,
+                size,
+                float(sensitivity),
+                amount,
+                spent,
+                scale,
+                lambda e: e + wishart(p, nu, sensitivity, _uniform),
             )
         for _ in range(4):
             measurement = _measurement(kind, size, scale)
@@ -212,10 +228,19 @@ def _measurement(kind: str, size: int, scale: float) -> Any:
     )
 
 
-def _uniform(size: int) -> FloatArray:
+def _floats(size: int) -> FloatArray:
     """Values in (0, 1) from the system's randomness, 53 bits each."""
     bits = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(11)
     return np.minimum((bits.astype(np.float64) + 0.5) * 2.0**-53, 1 - 2.0**-53)
+
+
+def _uniform() -> decimal.Decimal:
+    return (decimal.Decimal(secrets.randbits(160)) + decimal.Decimal("0.5")) / 2**160
+
+
+def _wishart_shape(size: int, amount: float) -> tuple[int, int]:
+    """p and ν, from the number of entries of a triangle and the amount."""
+    return (math.isqrt(8 * size + 1) - 1) // 2, round(1 / (4 * amount))
 
 
 def _spherical(size: int, scale: float) -> IntArray:
@@ -223,13 +248,10 @@ def _spherical(size: int, scale: float) -> IntArray:
     with decimal.localcontext() as context:
         context.prec = 50
 
-        def uniform() -> decimal.Decimal:
-            return (decimal.Decimal(secrets.randbits(160)) + decimal.Decimal("0.5")) / 2**160
-
-        length = decimal.Decimal(scale) * sum((-uniform().ln() for _ in range(size)), decimal.Decimal(0))
+        length = decimal.Decimal(scale) * sum((-_uniform().ln() for _ in range(size)), decimal.Decimal(0))
         direction: list[decimal.Decimal] = []
         while len(direction) < size:  # Marsaglia's polar method
-            u, v = 2 * uniform() - 1, 2 * uniform() - 1
+            u, v = 2 * _uniform() - 1, 2 * _uniform() - 1
             s = u * u + v * v
             if 0 < s < 1:
                 factor = (-2 * s.ln() / s).sqrt()
@@ -267,6 +289,9 @@ class SeededNoise:
                 return exact + np.rint(scale * rng.standard_normal(size)).astype(np.int64)
             if kind == "laplace":
                 return exact + np.rint(scale * rng.laplace(size=size)).astype(np.int64)
+            if kind == "wishart":
+                p, nu = _wishart_shape(size, amount)
+                return exact + np.rint(float_wishart(p, nu, sensitivity, rng)).astype(np.int64)
             if kind == "spherical":
                 direction = rng.standard_normal(size)
                 length = scale * rng.gamma(size)

@@ -45,6 +45,8 @@ class Learner:
         Whether all that it releases are sums and selections on a tape (not so: perturbed minimisers, Bingham).
     whole : bool
         Whether the releases use the whole reservation (not so, if a part is kept for what was not needed).
+    shared : bool
+        Whether several fits may share a budget (not so: releases that are accounted for in (ε, δ) by themselves).
     failing : dict
         Checks of scikit-learn that cannot hold for this learner, each with the reason, beyond those in ``COMMON``.
     name : str
@@ -61,6 +63,7 @@ class Learner:
     grouped: bool = True
     sums: bool = True
     whole: bool = True
+    shared: bool = True
     failing: dict[str, str] = field(default_factory=dict)
     name: str = ""
 
@@ -89,6 +92,8 @@ NO_LABELS = "labels_ of the training rows are exact functions of them, and not k
 CLASSES = {"classes": [0, 1]}
 
 LINE = {"bounds": (-1, 1), "bounds_y": (-1, 1)}
+RANGE = {"check_regressors_train": "ranges are public and given, here [-1, 1]; the check has others"}
+ONE = {"check_classifiers_one_label": "the noise on ten rows decides; that all have one label is private"}
 
 LEARNERS = [
     Learner(learners.DPGaussianNB, "classifier", CLASSES | {"bounds": (-1, 1)}, ("classes", "bounds")),
@@ -130,13 +135,14 @@ LEARNERS = [
         failing={"check_clustering": NO_LABELS},
         name="DPKMeans-projection",
     ),
-    Learner(learners.DPLinearRegression, "regressor", LINE, ("bounds", "bounds_y")),
+    Learner(learners.DPLinearRegression, "regressor", LINE, ("bounds", "bounds_y"), failing=RANGE),
     Learner(
         learners.DPLinearRegression,
         "regressor",
         LINE | {"mechanism": "adassp"},
         ("bounds", "bounds_y"),
         pure=False,
+        failing=RANGE,
         name="DPLinearRegression, AdaSSP",
     ),
     Learner(
@@ -145,7 +151,20 @@ LEARNERS = [
         LINE | {"mechanism": "functional"},
         ("bounds", "bounds_y"),
         gaussian=False,
+        failing=RANGE,
         name="DPLinearRegression, functional",
+    ),
+    Learner(
+        learners.DPLinearRegression,
+        "regressor",
+        LINE | {"mechanism": "wishart"},
+        ("bounds", "bounds_y"),
+        pure=False,
+        grouped=False,
+        sums=False,
+        shared=False,
+        failing=RANGE,
+        name="DPLinearRegression, Wishart",
     ),
     *(
         Learner(
@@ -155,6 +174,7 @@ LEARNERS = [
             ("classes", "data_norm"),
             grouped=mechanism != "objective",
             sums=mechanism == "gradient",
+            failing={} if mechanism == "objective" else ONE,
             name=f"DPLogisticRegression, {mechanism}",
         )
         for mechanism in ("objective", "output", "gradient")

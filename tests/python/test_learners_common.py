@@ -84,7 +84,7 @@ def test_the_ledger_adds_up_to_the_budget(learner, pure, adjacency):
         assert sum((r.epsilon if pure else r.rho) for r in releases) <= total
 
 
-@every
+@pytest.mark.parametrize("learner", [x for x in LEARNERS if x.shared], ids=str)
 def test_a_shared_budget_is_charged_and_refuses_what_is_too_much(learner):
     X, y = toy(learner.kind)
     model = learner.make()
