@@ -37,7 +37,7 @@ class Codes:
     array([ 1.,  0., nan])
     """
 
-    __slots__ = ("_index", "dtype", "shape", "source")
+    __slots__ = ("_index", "dtype", "in_memory", "shape", "source")
 
     def __init__(self, labels: Any, categories: Sequence[Hashable]) -> None:
         listed = np.asarray(categories, dtype=object).ravel().tolist()
@@ -56,6 +56,8 @@ class Codes:
             raise PrivacyError(f"labels must be one-dimensional, one a row, got shape {tuple(labels.shape)}")
         self.source = labels
         """The column itself, by which a budget knows the data again."""
+        self.in_memory = isinstance(labels, np.ndarray) and not isinstance(labels, np.memmap)
+        """Whether the kernel may make numbers of it once and keep them."""
         self.shape = (int(labels.shape[0]),)
         self.dtype = np.dtype(np.float64)
 
@@ -95,7 +97,7 @@ class Columns:
            [nan, nan]])
     """
 
-    __slots__ = ("_columns", "_table", "dtype", "shape", "source")
+    __slots__ = ("_columns", "_table", "dtype", "in_memory", "shape", "source")
 
     def __init__(
         self, X: Any, categories: Sequence[Sequence[Hashable] | None], at: Sequence[int] | None = None
@@ -116,6 +118,9 @@ class Columns:
             (part, None if labels is None else Codes(np.empty(0, dtype=object), labels))
             for part, labels in zip(parts, categories, strict=True)
         ]
+        held = parts if self._table is None else [self._table]
+        self.in_memory = all(isinstance(a, np.ndarray) and not isinstance(a, np.memmap) for a in held)
+        """Whether the kernel may make numbers of it once and keep them."""
         self.shape = (n, len(places))
         self.dtype = np.dtype(np.float64)
 

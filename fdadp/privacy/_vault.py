@@ -138,9 +138,15 @@ class Vault:
     def source_blocks(self) -> Iterator[Block]:
         """Do the same with rows as their source has them: :meth:`view`, on any thread, makes of them what is here."""
         self.__passes[0] += 1
-        if self.__arrays is not None:  # text and other objects are read once
-            self.__arrays = tuple(as_float(a) if _is_slow(a) else a for a in self.__arrays)
+        self.__read_slow()
         return self.__blocks()
+
+    def __read_slow(self) -> None:
+        """Text and other objects in memory become numbers once, not on each pass."""
+        if self.__arrays is not None:
+            self.__arrays = tuple(
+                a[:] if getattr(a, "in_memory", False) else as_float(a) if _is_slow(a) else a for a in self.__arrays
+            )
 
     def __blocks(self) -> Iterator[Block]:
         if self.__function is not None:
@@ -201,6 +207,7 @@ class Vault:
         new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
         new.__late_persons = None
         new.__spec = tuple(shapes)
+        self.__read_slow()
         if self.__arrays is None or not all(map(_in_memory, self.__arrays)):
             new.__function = (self, f, shapes)
             return new

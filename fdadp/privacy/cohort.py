@@ -537,9 +537,11 @@ class Cohort:
     def select(self, utilities: RowFunction, *, share: float, name: str) -> int:
         """Release the index of a candidate with a large sum of utilities over persons.
 
-        The kernel clips each person's utilities to [0, 1] itself, so the sums have L∞ sensitivity 1 for each
-        adjacency. (ε, δ): Gumbel noise of scale s, the exponential mechanism, ρ = ½ (1/s)², without using monotonicity;
-        pure ε: permute-and-flip, ε = 2/s. See :mod:`fdadp.privacy.noise`.
+        The kernel clips each person's utilities to [0, 1] itself. The law of the selected index does not change when the
+        same constant is added to all sums. So a person who is added, removed or blanked out, who moves each sum by
+        something in [0, 1], moves them in effect by something in [-½, ½]: L∞ sensitivity Δ = ½; where a person is
+        replaced, Δ = 1. (ε, δ): Gumbel noise of scale s, the exponential mechanism, ρ = ½ (Δ/s)²; pure ε:
+        permute-and-flip, ε = 2Δ/s. See :mod:`fdadp.privacy.noise`.
         """
         shape = self.__probe(utilities, name, 1)[0]
         k = math.prod(shape)
@@ -869,8 +871,8 @@ class Cohort:
 
     def __sensitivity(self, what: str, bits: int, factor: float | None) -> float:
         """Of the integer sum: one person's bound, doubled where a person is replaced (except as said)."""
-        one = float(2**bits)
-        if self.adjacency != "replace" or what == "select":  # utilities in [0, 1] differ by at most 1
+        one = float(2 ** (bits - 1) if what == "select" else 2**bits)  # select: up to a constant, see there
+        if self.adjacency != "replace":
             return one
         return 2 * one if factor is None else math.nextafter(factor * one, math.inf)
 

@@ -20,9 +20,10 @@ bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
 zcdp
 ========== ================ ======= ==========================================================================
 
-Neither selection uses monotonicity: that bound also holds where a person is replaced. OpenDP has no spherical noise:
-it is computed here to 50 digits from the system's randomness, so that it is off its law by less than 10⁻⁴⁰. Nor has it
-a usable Bingham law; see :mod:`fdadp.privacy._bingham` for ours and its limits (floating point, time).
+L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
+OpenDP has no spherical noise: it is computed here to 50 digits from the system's randomness, so that it is off its law
+by less than 10⁻⁴⁰. Nor has it a usable Bingham law; see :mod:`fdadp.privacy._bingham` for ours and its limits (floating
+point, time).
 """
 
 from __future__ import annotations

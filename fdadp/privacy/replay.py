@@ -167,7 +167,7 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         value = float(p[chosen] - q[chosen])
         ranged = (max(moves) - min(moves)) / scale  # bounded range (Dong, Durfee & Rogers 2020)
         spent = ranged**2 / 8 if first.kind == "gumbel" else float(np.abs(p - q).max())
-        change = max(abs(m) for m in moves) / first.sensitivity
+        change = (max(moves) - min(moves)) / 2 / first.sensitivity  # up to a constant, which changes no probability
     return Loss(float(value), float(spent), first.amount, float(change))
 
 

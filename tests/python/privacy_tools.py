@@ -60,7 +60,9 @@ def distance(one, other):
     moves = [a - b for a, b in zip(one.exact, other.exact, strict=True)]
     if one.kind == "gaussian":
         return math.sqrt(sum(m * m for m in moves))
-    return sum(map(abs, moves)) if one.kind == "laplace" else max(map(abs, moves))
+    if one.kind == "laplace":
+        return sum(map(abs, moves))
+    return (max(moves) - min(moves)) / 2  # a constant on all candidates changes no selection
 
 
 def toy(grouped):
