@@ -11,6 +11,8 @@ from typing import Any
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
+    "DPAdditiveHistograms": "fdadp.learners.boosting",
+    "DPBoostedStumps": "fdadp.learners.boosting",
     "DPCategoricalNB": "fdadp.learners.naive_bayes",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
     "DPHistogramNB": "fdadp.learners.naive_bayes",

@@ -18,6 +18,7 @@ __all__ = [
     "L1",
     "L2",
     "LINF",
+    "add_cells",
     "add_outer_rows",
     "add_persons",
     "add_rows",
@@ -27,6 +28,7 @@ __all__ = [
     "quantise_rows",
     "rowwise_matmul",
     "rowwise_norm",
+    "test_utilities",
 ]
 
 LINF, L1, L2 = 0, 1, 2
@@ -139,6 +141,39 @@ def _outer(f, r, weights, v):  # type: ignore[no-untyped-def]
     for j in range(f.size):
         for k in range(r.size):
             v[j * r.size + k] = weights[j, k] * f[j] * r[k]
+
+
+@njit(cache=True, nogil=True)
+def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyped-def]
+    """Add trunc(weight · limit), weight clipped to [0, 1], to one cell of each feature, for the first m rows.
+
+    A row without a finite weight, or without a cell of each feature, adds nothing.
+    """
+    for i in range(m):
+        usable = math.isfinite(weights[i])
+        for j in range(codes.shape[1]):
+            code = codes[i, j]
+            usable = usable and code >= 0 and code < starts[j + 1] - starts[j] and code == math.floor(code)
+        if usable:
+            q = np.int64(min(max(weights[i], 0.0), 1.0) * limit)
+            for j in range(codes.shape[1]):
+                total[starts[j] + np.int64(codes[i, j])] += q
+
+
+@njit(cache=True, nogil=True)
+def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore[no-untyped-def]
+    """Write each row's utility of each test: its weight where its cell of the test's feature passes, else 0."""
+    for i in range(codes.shape[0]):
+        usable = math.isfinite(weights[i])
+        for j in range(codes.shape[1]):
+            code = codes[i, j]
+            usable = usable and code >= 0 and code < starts[j + 1] - starts[j] and code == math.floor(code)
+        for t in range(feature.size):
+            if usable:
+                passes = tests[t, starts[feature[t]] + np.int64(codes[i, feature[t]])] != 0
+                out[i, t] = weights[i] if passes else 0.0
+            else:
+                out[i, t] = np.nan
 
 
 @njit(cache=True, nogil=True)

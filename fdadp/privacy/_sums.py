@@ -9,11 +9,11 @@ import numpy as np
 
 from fdadp._threads import map_stream
 from fdadp._typing import FloatArray, IntArray
-from fdadp.privacy._local import BLOCK, Rows, silence
-from fdadp.privacy._rows import add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
+from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
+from fdadp.privacy._rows import add_cells, add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
 from fdadp.privacy._vault import Block, Vault
 
-__all__ = ["Products", "count_persons", "exact_sum"]
+__all__ = ["Products", "cell_sums", "count_persons", "exact_sum"]
 
 
 class Products(NamedTuple):
@@ -85,6 +85,16 @@ def exact_sum(
                 values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
             )
         finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total)
+    return total
+
+
+def cell_sums(vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], starts: IntArray, *, bits: int) -> IntArray:
+    """Return the sums of the rows' weights, in integers, in the cells of each feature; each row is a person."""
+    total = np.zeros(int(starts[-1]), dtype=np.int64)
+    with silence():
+        for rows, m, _ in vault.blocks():
+            codes, weights = evaluate(f, rows, m, shapes)
+            add_cells(codes, weights.reshape(-1), m, starts, float(2**bits), total)
     return total
 
 

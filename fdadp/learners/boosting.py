@@ -1,0 +1,533 @@
+"""Private boosting over public bins: stumps chosen one by one, and additive histograms fitted in turn.
+
+The published private variants of AdaBoost (see :mod:`fdadp.learners.published`) add noise to a few weights and release
+the rest as it is. Here each round is a private selection and a private sum, so that the rounds' costs add up to the
+budget and everything that is kept was released.
+
+Sources: Freund & Schapire (1997), doi:10.1006/jcss.1997.1504 (boosting); Domingo & Watanabe (2000), MadaBoost (weights
+in [0, 1] without normalisation); Friedman, Hastie & Tibshirani (2000), doi:10.1214/aos/1016218223 (logistic weights);
+Dong, Durfee & Rogers (2020), arXiv:1909.01917 (bounded range of the exponential mechanism); Nori et al. (2021),
+Accuracy, Interpretability and Differential Privacy via Explainable Boosting, arXiv:2106.09680 (cyclic histograms).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fdadp._typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.learners._base import PrivateLearner, Rows, as_table, class_labels
+from fdadp.learners._bins import Bins, odds
+from fdadp.learners.encoding import Numeric
+from fdadp.privacy import Cohort
+
+RowFunction = Callable[[Rows], Any]
+
+__all__ = ["DPAdditiveHistograms", "DPBoostedStumps", "Stump"]
+
+
+class Stump(NamedTuple):
+    """One vote: ``step`` for the class where the test holds and ``-step`` elsewhere, times ``polarity``.
+
+    The test is ``feature >= test`` for a number and ``feature == test`` for a label.
+    """
+
+    label: Hashable
+    feature: int
+    test: Any
+    polarity: int
+    step: float
+
+
+class _Binned(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
+    """A classifier whose scores are sums over features of a released number for each bin."""
+
+    features: Any
+    classes: Sequence[Hashable] | None
+    _bins: Bins
+    classes_: np.ndarray[Any, Any]
+    scores_: FloatArray
+
+    def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
+        """Cohort, and the same persons as (codes of bins, code of the class)."""
+        labels = class_labels(self.classes)
+        bins = Bins(self.features)
+        if not hasattr(X, "columns") or not isinstance(self.features, dict):
+            X = X if hasattr(X, "columns") else as_table(X)
+        shown = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
+        names = list(X.columns) if hasattr(X, "columns") else None
+        cohort = self._open(bins.encoder.columns(X), y, groups, classes=labels, public=shown)
+        if names is not None and not isinstance(self.features, dict):
+            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
+        return cohort, binned, bins, labels
+
+    def _codes(self, X: Any) -> FloatArray:
+        """Bins of rows to predict for; NaN where there is none."""
+        check_is_fitted(self, "ledger_")
+        if not isinstance(self.features, dict):
+            if not hasattr(X, "columns"):
+                X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
+            else:
+                validate_data(self, X, reset=False, skip_check_array=True)
+        return self._bins.encoder.transform(X)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
+        return self._bins.scores(self._codes(X), self.scores_)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class with the largest score, (m,)."""
+        return self._decide(self.decision_function(X))
+
+    def _decide(self, score: FloatArray) -> np.ndarray[Any, Any]:
+        best = (score > 0).astype(np.int64) if score.ndim == 1 else score.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+
+class DPBoostedStumps(_Binned):
+    """Boosting of one-feature tests: each round selects a test privately and weighs it by a noisy weighted error.
+
+    Parameters
+    ----------
+    epsilon, delta, n, adjacency, budget, dataset, random_state
+        See :class:`fdadp.learners._base.PrivateLearner`.
+    classes : sequence
+        Public labels; a row with another label counts as no row. More than two: one against the rest, each with its
+        share of the budget.
+    features : mapping of name to Numeric or Categorical, or sequence of them
+        Public. The candidates are ``x >= cut`` for every edge and ``x == label`` for every label, each with both
+        signs. A Numeric without edges gets 38 cuts of its range, half of them on a logarithmic scale.
+    n_rounds : int, optional
+        Default, by the public ε: 5 below 0.05, 25 below 0.5, else 50.
+    select_share : float
+        Share of a round's budget for the selection; the rest is for the step.
+    max_step : float
+        Largest step, in logits.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    model_ : list of Stump
+        In the order of the rounds; the test is a cut or a label.
+    scores_ : ndarray of shape (number of bins,), or (number of bins, K) of more than two classes
+        The same model as one number for each bin of each feature, in logits.
+    ledger_, privacy_spent_
+
+    Raises
+    ------
+    PublicParameterMissing
+        No classes or features. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    *Proof.* Given the model F so far (released), a row with y = ±1 has the weight w = 1/(1 + exp(y F(x))) in (0, 1).
+
+    Selection: h is worth u(h) = w 1[h(x) = y] to a row, in [0, 1]; the sum over rows orders the candidates as the
+    weighted edge Σ w y h(x) does, whose contribution is 2 u(h) - w and would lie in [-1, 1]. In this form a row moves
+    all sums in one direction by at most 1, hence in effect by ½ (:meth:`fdadp.privacy.Cohort.select`).
+
+    Step: a row adds w to one of W+ = Σ w 1[h = y] and W- = Σ w 1[h ≠ y], so the pair has sensitivity 1 in L1 and L2,
+    and √2 in L2 where a person is replaced. With r = (W+ - W-)/(W+ + W-) in [0, 0.95] the step is log((1+r)/(1-r)), at most
+    ``max_step``. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded sensitivity.
+
+    Rounds compose adaptively. Of a person with several rows the mean of each contribution counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.learners import DPBoostedStumps, Numeric
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0, 10, (3000, 2))
+    >>> y = np.where(X[:, 0] > 5, "old", "young")
+    >>> ages = [Numeric(0, 10), Numeric(0, 10)]
+    >>> model = DPBoostedStumps(epsilon=1.0, classes=["young", "old"], features=ages, n_rounds=3, random_state=0)
+    >>> bool(model.fit(X, y).score(X, y) > 0.95)
+    True
+    >>> model.model_[0].feature, model.model_[0].test
+    (0, 5.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        n: int | None = None,
+        adjacency: str | None = None,
+        budget: Any = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+        classes: Sequence[Hashable] | None = None,
+        features: Any = None,
+        n_rounds: int | None = None,
+        select_share: float = 0.7,
+        max_step: float = 2.0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n = n
+        self.adjacency = adjacency
+        self.budget = budget
+        self.dataset = dataset
+        self.random_state = random_state
+        self.classes = classes
+        self.features = features
+        self.n_rounds = n_rounds
+        self.select_share = select_share
+        self.max_step = max_step
+
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPBoostedStumps:
+        """Select and weigh the stumps.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame of shape (n, d)
+            Values beyond a Numeric's range are moved to its ends; rows with a missing value or an unknown label count
+            as no rows.
+        y : array_like of shape (n,)
+        groups : array_like of shape (n,), optional
+            Person of each row.
+        """
+        rounds = _rounds(self.epsilon) if self.n_rounds is None else self.n_rounds
+        _whole("n_rounds", rounds)
+        _share("select_share", self.select_share)
+        if not 0 < self.max_step < math.inf:
+            raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
+        tests = _Tests(Bins(self.features)) if self.features is not None else None
+        cohort, binned, bins, labels = self._start(X, y, groups)
+        assert tests is not None
+        K = len(labels)
+        wanted = [1] if K == 2 else list(range(K))
+        scores = np.zeros((bins.total, len(wanted)))
+        share = 1 / (rounds * len(wanted))
+        model = []
+        for number in range(1, rounds + 1):
+            for column, code in enumerate(wanted):
+                released = scores[:, [column]]
+                text = f"round {number}" + ("" if K == 2 else f", {labels[code]}")
+                chosen = binned.select_test(
+                    _cells(bins.starts, released, code),
+                    tests.cells,
+                    2 * bins.sizes,
+                    share=share * self.select_share,
+                    name=f"{text}: test",
+                )
+                index, sign = chosen % tests.size, 1 if chosen < tests.size else -1
+                pattern = sign * tests.patterns[index]
+                (right, wrong), _ = binned.histogram(
+                    _votes(bins.starts, released, code, tests.feature[index], pattern),
+                    share=share * (1 - self.select_share),
+                    name=f"{text}: step",
+                )
+                edge = min(max((right - wrong) / max(right + wrong, 1.0), 0.0), 0.95)
+                step = min(self.max_step, math.log((1 + edge) / (1 - edge)))
+                model.append(Stump(labels[code], *tests.describe(index), sign, step))
+                scores[:, column] += step * pattern
+        self.classes_ = np.array(labels)
+        self._bins, self._tests = bins, tests
+        self.scores_ = scores[:, 0] if K == 2 else scores
+        self.model_ = model
+        self._close(cohort)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, (m, K); of more than two, those of each against the rest, normalised."""
+        score = self.decision_function(X)
+        if score.ndim == 1:
+            return np.stack([expit(-score), expit(score)], axis=1)
+        each = expit(score)
+        return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray[Any, Any]]:
+        """Predictions after each round."""
+        codes = self._codes(X)
+        K = len(self.classes_)
+        width = 1 if K == 2 else K
+        total = np.zeros((len(codes), width))
+        for at, stump in enumerate(self.model_):
+            column = at % width
+            total[:, column] += stump.step * stump.polarity * self._bins.scores(codes, self._tests.pattern(stump))
+            if column == width - 1:
+                yield self._decide(total[:, 0] if K == 2 else total)
+
+
+class _Tests:
+    """The candidate tests of public bins: ``code >= c`` of numbers, ``code == c`` of labels.
+
+    Attributes
+    ----------
+    size : int
+    feature : ndarray of shape (size,)
+    patterns : ndarray of shape (size, number of bins)
+        1 in bins of the feature where the test holds, -1 in its others, 0 in those of other features.
+    cells : ndarray of shape (2 size, 2 number of bins)
+        Cells are bins and, in each, the other classes and the class; 1 in cells of rows that the test, or then the test
+        with the other sign, puts into the right class.
+    """
+
+    def __init__(self, bins: Bins) -> None:
+        self._bins = bins
+        found = []
+        for j, (size, ordered) in enumerate(zip(bins.sizes.tolist(), bins.ordered.tolist(), strict=True)):
+            # Of two labels one test says it all.
+            codes = range(1, size) if ordered or size == 2 else range(size) if size > 2 else ()
+            found += [(j, code) for code in codes]
+        if not found:
+            raise InputError("features must have at least one with two bins or labels")
+        self.size = len(found)
+        self.feature: IntArray = np.array([j for j, _ in found], dtype=np.int64)
+        self._codes = [code for _, code in found]
+        self.patterns = np.zeros((self.size, bins.total))
+        for pattern, (j, code) in zip(self.patterns, found, strict=True):
+            start, stop = bins.starts[j : j + 2]
+            here = np.arange(stop - start)
+            pattern[start:stop] = np.where(here >= code if bins.ordered[j] else here == code, 1.0, -1.0)
+        agree = np.stack([self.patterns < 0, self.patterns > 0], axis=2).reshape(self.size, -1)
+        other = np.stack([self.patterns > 0, self.patterns < 0], axis=2).reshape(self.size, -1)
+        self.cells: IntArray = np.concatenate([agree, other]).astype(np.int64)
+
+    def describe(self, index: int) -> tuple[int, Any]:
+        """Feature, and its cut or label."""
+        feature, code = int(self.feature[index]), self._codes[index]
+        spec = self._bins.specs[feature]
+        return feature, float(spec.cuts[code - 1]) if isinstance(spec, Numeric) else spec.values[code]
+
+    def pattern(self, stump: Stump) -> FloatArray:
+        """Of the test that a stump was described by."""
+        same = np.flatnonzero(self.feature == stump.feature).tolist()
+        return np.asarray(self.patterns[next(i for i in same if self.describe(i)[1] == stump.test)])
+
+
+def _weights(starts: IntArray, scores: FloatArray, codes: FloatArray, positive: FloatArray) -> FloatArray:
+    """w = 1/(1 + exp(±F)), in [0, 1], (m,)."""
+    each = odds(codes, starts, scores)[:, 0]
+    return np.asarray(np.where(positive, 1 / (1 + each), 1 / (1 + 1 / each)))
+
+
+def _cells(starts: IntArray, scores: FloatArray, wanted: int) -> RowFunction:
+    """Row function: the cells (m, d) of :class:`_Tests`, and the weights (m,)."""
+
+    def cells(rows: Rows) -> tuple[FloatArray, FloatArray]:
+        codes, label = rows
+        positive = label == wanted
+        return 2 * codes + positive[:, None], _weights(starts, scores, codes, positive) + 0 * label
+
+    return cells
+
+
+def _votes(starts: IntArray, scores: FloatArray, wanted: int, feature: int, pattern: FloatArray) -> RowFunction:
+    """Row function: (w 1[h(x) = y], w 1[h(x) ≠ y]), (m, 2), of the test with this pattern."""
+    start = int(starts[feature])
+    low = pattern[start : int(starts[feature + 1])]
+
+    def votes(rows: Rows) -> FloatArray:
+        codes, label = rows
+        positive = label == wanted
+        w = _weights(starts, scores, codes, positive) + 0 * label
+        at = np.clip(np.nan_to_num(codes[:, feature]), 0, len(low) - 1).astype(np.int64)
+        right = (low[at] > 0) == positive
+        return np.stack([np.where(right, w, 0 * w), np.where(right, 0 * w, w)], axis=1)
+
+    return votes
+
+
+def _rounds(epsilon: float) -> int:
+    return 5 if epsilon < 0.05 else 25 if epsilon < 0.5 else 50
+
+
+def _whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _share(name: str, value: Any) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
+
+
+class DPAdditiveHistograms(_Binned):
+    """Additive model with one score for each bin, fitted feature after feature from noisy residual sums.
+
+    Parameters
+    ----------
+    epsilon, delta, n, adjacency, budget, dataset, random_state
+        See :class:`fdadp.learners._base.PrivateLearner`.
+    classes : sequence
+        Public labels; a row with another label counts as no row.
+    features : mapping of name to Numeric or Categorical, or sequence of them
+        Public; see :class:`DPBoostedStumps`.
+    n_passes : int
+        How often each feature has its turn.
+    learning_rate : float
+        In (0, 1].
+    count_share : float
+        Share of the budget for the numbers of rows in the bins.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    scores_ : ndarray of shape (number of bins,), or (number of bins, K) of more than two classes
+        In logits.
+    bin_counts_ : ndarray of shape (number of bins,)
+        As released, with noise.
+    ledger_, privacy_spent_
+
+    Raises
+    ------
+    PublicParameterMissing
+        No classes or features. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    *Proof.* A row lies in one bin of each of d features: the counts have sensitivity √d in L2 and d in L1. Given the
+    model so far (released), its residual r = 1[y = 1] - p, |r| <= 1, goes to one bin of the feature whose turn it is:
+    sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
+    |e_y - p|₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. The kernel doubles all of
+    it where a person is replaced. Turns compose adaptively.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        n: int | None = None,
+        adjacency: str | None = None,
+        budget: Any = None,
+        dataset: str | None = None,
+        random_state: int | None = None,
+        classes: Sequence[Hashable] | None = None,
+        features: Any = None,
+        n_passes: int = 4,
+        learning_rate: float = 1.0,
+        count_share: float = 0.15,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n = n
+        self.adjacency = adjacency
+        self.budget = budget
+        self.dataset = dataset
+        self.random_state = random_state
+        self.classes = classes
+        self.features = features
+        self.n_passes = n_passes
+        self.learning_rate = learning_rate
+        self.count_share = count_share
+
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPAdditiveHistograms:
+        """Release counts and residual sums; parameters as :meth:`DPBoostedStumps.fit`."""
+        _whole("n_passes", self.n_passes)
+        _share("count_share", self.count_share)
+        if not 0 < self.learning_rate <= 1:
+            raise InputError(f"learning_rate must lie in (0, 1], got {self.learning_rate!r}")
+        cohort, binned, bins, labels = self._start(X, y, groups)
+        d, K = len(bins.sizes), len(labels)
+        width = 1 if K == 2 else K
+        pure = cohort.pure
+
+        def counts(rows: Rows) -> FloatArray:
+            out = np.empty((len(rows[0]), bins.total))
+            _spread(rows[0], bins.starts, 0, np.ones((len(out), 1)) + 0 * rows[1][:, None], out)
+            return out
+
+        clip = float(d) if pure else math.sqrt(d)
+        noisy, count_sd = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins")
+        scores = np.zeros((bins.total, width))
+        share = (1 - self.count_share) / (self.n_passes * d)
+        bound = 1.0 if K == 2 else 2.0 if pure else math.sqrt(2)
+        for turn in range(1, self.n_passes + 1):
+            for j in range(d):
+                start, stop = bins.starts[j : j + 2]
+                total, sd = binned.sum(
+                    _residuals(bins.starts, scores, j, K),
+                    clip=bound,
+                    share=share,
+                    name=f"pass {turn}: residuals by {bins.names[j]}",
+                )
+                scores[start:stop] += self.learning_rate * _steps(
+                    total.reshape(stop - start, width), noisy[start:stop], sd, count_sd
+                )
+        self.classes_ = np.array(labels)
+        self._bins = bins
+        self.bin_counts_ = noisy
+        self.scores_ = scores[:, 0] if K == 2 else scores
+        self._close(cohort)
+        return self
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, (m, K)."""
+        score = self.decision_function(X)
+        if score.ndim == 1:
+            return np.stack([expit(-score), expit(score)], axis=1)
+        return np.asarray(softmax(score, axis=1))
+
+
+def _residuals(starts: IntArray, scores: FloatArray, feature: int, K: int) -> RowFunction:
+    """Row function: the residuals, (m, bins of the feature · columns of the scores), in the bin of each row."""
+
+    def residuals(rows: Rows) -> FloatArray:
+        codes, label = rows
+        each = odds(codes, starts, scores)
+        if K == 2:
+            share = 1 / (1 + 1 / each)
+            hit = label[:, None] == 1
+        else:
+            total = each[:, 0].copy()
+            for k in range(1, K):  # in a fixed order
+                total += each[:, k]
+            share = each / total[:, None]
+            hit = label[:, None] == np.arange(K)
+        out = np.empty((len(codes), int(starts[feature + 1] - starts[feature]) * scores.shape[1]))
+        _spread(
+            codes[:, feature : feature + 1],
+            np.array([0, starts[feature + 1] - starts[feature]]),
+            0,
+            hit - share + 0 * label[:, None],
+            out,
+        )
+        return out
+
+    return residuals
+
+
+@njit(cache=True, nogil=True)
+def _spread(codes, starts, first, values, out):  # type: ignore[no-untyped-def]
+    """Put each row's values (m, K) into its bin of each feature; a row with a missing bin becomes NaN."""
+    K = values.shape[1]
+    out[:] = 0.0
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            code = codes[i, j]
+            if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
+                for k in range(K):
+                    out[i, (starts[j] + np.int64(code)) * K + k] = values[i, k]
+            else:
+                out[i, 0] = np.nan
+
+
+def _steps(total: FloatArray, count: FloatArray, sd: float, count_sd: float) -> FloatArray:
+    """Newton steps of the bins' scores, shrunk by what the noise leaves of them; (bins, K)."""
+    curvature = np.maximum(count, 1.0)[:, None] / 4
+    step = total / curvature
+    usable = (count > 2 * count_sd)[:, None]
+    return np.asarray(np.where(usable, np.clip(step / 1.5, -2, 2), 0.0))
