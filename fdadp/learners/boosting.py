@@ -144,8 +144,8 @@ class DPBoostedStumps(_Binned):
     all sums in one direction by at most 1, hence in effect by ½ (:meth:`fdadp.privacy.Cohort.select`).
 
     Step: a row adds w to one of W+ = Σ w 1[h = y] and W- = Σ w 1[h ≠ y], so the pair has sensitivity 1 in L1 and L2,
-    and √2 in L2 where a person is replaced. With r = (W+ - W-)/(W+ + W-) in [0, 0.95] the step is log((1+r)/(1-r)), at most
-    ``max_step``. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded sensitivity.
+    and √2 in L2 where a person is replaced. With r = (W+ - W-)/(W+ + W-) in [0, 0.95] the step is log((1+r)/(1-r)),
+    at most ``max_step``. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded sensitivity.
 
     Rounds compose adaptively. Of a person with several rows the mean of each contribution counts.
 

@@ -563,8 +563,8 @@ class Cohort:
         """Release the index of a test with a large sum of the weights of the persons who pass it.
 
         As :meth:`select`, of utilities that are a person's weight for the tests that it passes and 0 for the others,
-        and as private; but where every row is a person, weights are added up by cells, in one addition a feature, and the
-        sums of the tests are integer sums of cells: the same integers as :meth:`select` would get, many times faster.
+        and as private; but where every row is a person, weights are added up by cells, in one addition a feature, and
+        the sums of the tests are integer sums of cells: the integers that :meth:`select` would get, many times faster.
 
         Parameters
         ----------
