@@ -379,6 +379,10 @@ class DPAdditiveHistograms(_Binned):
         In (0, 1].
     count_share : float
         Share of the budget for the numbers of rows in the bins.
+    prior_sd, smooth_sd : float
+        Standard deviations, in logits, of what is believed in public of a step of a score, and of the difference of the
+        steps of neighbouring bins of a number: noise is shrunk and smoothed by them, and with a large budget they do
+        not matter.
 
     Attributes
     ----------
@@ -418,8 +422,10 @@ class DPAdditiveHistograms(_Binned):
         classes: Sequence[Hashable] | None = None,
         features: Any = None,
         n_passes: int = 4,
-        learning_rate: float = 1.0,
+        learning_rate: float = 0.7,
         count_share: float = 0.15,
+        prior_sd: float = 0.7,
+        smooth_sd: float = 0.3,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -433,6 +439,8 @@ class DPAdditiveHistograms(_Binned):
         self.n_passes = n_passes
         self.learning_rate = learning_rate
         self.count_share = count_share
+        self.prior_sd = prior_sd
+        self.smooth_sd = smooth_sd
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPAdditiveHistograms:
         """Release counts and residual sums; parameters as :meth:`DPBoostedStumps.fit`."""
@@ -440,6 +448,9 @@ class DPAdditiveHistograms(_Binned):
         _share("count_share", self.count_share)
         if not 0 < self.learning_rate <= 1:
             raise InputError(f"learning_rate must lie in (0, 1], got {self.learning_rate!r}")
+        for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
+            if not 0 < sd < math.inf:
+                raise InputError(f"{name} must be a number above 0, got {sd!r}")
         cohort, binned, bins, labels = self._start(X, y, groups)
         d, K = len(bins.sizes), len(labels)
         width = 1 if K == 2 else K
@@ -451,7 +462,7 @@ class DPAdditiveHistograms(_Binned):
             return out
 
         clip = float(d) if pure else math.sqrt(d)
-        noisy, count_sd = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins")
+        noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins")
         scores = np.zeros((bins.total, width))
         share = (1 - self.count_share) / (self.n_passes * d)
         bound = 1.0 if K == 2 else 2.0 if pure else math.sqrt(2)
@@ -465,7 +476,12 @@ class DPAdditiveHistograms(_Binned):
                     name=f"pass {turn}: residuals by {bins.names[j]}",
                 )
                 scores[start:stop] += self.learning_rate * _steps(
-                    total.reshape(stop - start, width), noisy[start:stop], sd, count_sd
+                    total.reshape(stop - start, width),
+                    noisy[start:stop],
+                    sd,
+                    ordered=bool(bins.ordered[j]),
+                    prior_sd=self.prior_sd,
+                    smooth_sd=self.smooth_sd,
                 )
         self.classes_ = np.array(labels)
         self._bins = bins
@@ -525,9 +541,20 @@ def _spread(codes, starts, first, values, out):  # type: ignore[no-untyped-def]
                 out[i, 0] = np.nan
 
 
-def _steps(total: FloatArray, count: FloatArray, sd: float, count_sd: float) -> FloatArray:
-    """Newton steps of the bins' scores, shrunk by what the noise leaves of them; (bins, K)."""
-    curvature = np.maximum(count, 1.0)[:, None] / 4
-    step = total / curvature
-    usable = (count > 2 * count_sd)[:, None]
-    return np.asarray(np.where(usable, np.clip(step / 1.5, -2, 2), 0.0))
+def _steps(
+    total: FloatArray, count: FloatArray, sd: float, *, ordered: bool, prior_sd: float, smooth_sd: float
+) -> FloatArray:
+    """Posterior mean of the bins' steps, (bins, K), given ``total = H step + N(0, sd²)`` with curvature H = count/4.
+
+    Prior: each step N(0, prior_sd²) and, of ordered bins, each difference of neighbours N(0, smooth_sd²).
+    """
+    curvature = np.maximum(count, 0.0) / 4
+    precision = np.diag((curvature / sd) ** 2 + 1 / prior_sd**2)
+    if ordered:
+        difference = np.diff(np.eye(len(count)), axis=0)
+        precision += difference.T @ difference / smooth_sd**2
+    steps = np.linalg.solve(precision, (curvature / sd**2)[:, None] * total)
+    return np.asarray(np.clip(steps, -_LARGEST_STEP, _LARGEST_STEP))
+
+
+_LARGEST_STEP = 2.0

@@ -257,8 +257,8 @@ class PublishedNoisyAdaBoost(_AdaBoost):
     scheme : {"DP-AdaBoost", "CART-DPsAdaBoost"}
         DP-AdaBoost: Laplace(m/B) on the weighted class counts of the leaves, N Σ w 1[y = c], whose larger one is the
         leaf's label. CART-DPsAdaBoost is not fully defined by its source; the reading here: trees of one split, half of
-        a round's budget for the split, Laplace(2m/B) on the weighted count N Σ w 1[y = h] of each candidate, and half for
-        the leaves as above.
+        a round's budget for the split, Laplace(2m/B) on the weighted count N Σ w 1[y = h] of each candidate, and half
+        for the leaves as above.
     random_state : int, optional
 
     Attributes
