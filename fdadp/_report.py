@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,15 @@ from fdadp.experiment import MEAN_CURVE, NO_PRIVACY, Paired, summarise
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["NOT_PRIVATE", "rich_table", "write_experiment"]
+__all__ = [
+    "NOT_PRIVATE",
+    "NOT_PRIVATE_BOOSTING",
+    "learners_table",
+    "rich_table",
+    "save_figure",
+    "write_experiment",
+    "write_learners",
+]
 
 NOT_PRIVATE = (
     "The published scheme is NOT differentially private end to end: its noise scales, the mean curve, the "
@@ -81,6 +90,62 @@ def write_experiment(
         return paths
     save_figure(figure, out / "experiment.png")
     return paths | {"experiment figure": out / "experiment.png"}
+
+
+NOT_PRIVATE_BOOSTING = (
+    "The published boosting schemes are NOT differentially private, whatever epsilon they claim: weak learners, their "
+    "votes and most weights are computed from the data and released without noise."
+)
+
+
+def learners_table(part: pd.DataFrame) -> Table:
+    """Table of one data set and metric, from :func:`fdadp.learners.experiment.summarise`: ε across, learners down."""
+    from rich import box
+    from rich.table import Table
+
+    first = part.iloc[0]
+    noisy = part[part["epsilon"].notna()]
+    repeats = int(part["repeats"].max())
+    plain = part[part["scheme"] == "trivial"]["score"]
+    title = f"{first['dataset']}: {first['metric']} on held-out rows, {repeats} repeats, mean (sd)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("learner")
+    epsilons = sorted(noisy["epsilon"].unique())
+    for name in (*(f"ε = {e:g}" for e in epsilons), "no privacy"):
+        table.add_column(name, justify="right")
+    for _, line in part[part["learner"] != ""].groupby(["learner", "rounds"], sort=False, dropna=False):
+        name, m = str(line["learner"].iloc[0]), float(line["rounds"].iloc[0])
+        cells = []
+        for e in epsilons:
+            at = line[line["epsilon"] == e]
+            sd = "" if at.empty or pd.isna(at["score_sd"].iloc[0]) else f" ({at['score_sd'].iloc[0]:.3f})"
+            cells.append("" if at.empty else f"{at['score'].iloc[0]:.3f}{sd}")
+        without = line[line["scheme"] == "no privacy"]["score"]
+        cells.append("" if without.empty else f"{without.iloc[0]:.3f}")
+        table.add_row(name if math.isnan(m) else f"{name}, m = {m:g}", *cells)
+    if len(plain):
+        table.add_row("without a learner", *[""] * len(epsilons), f"{plain.iloc[0]:.3f}")
+    return table
+
+
+def write_learners(
+    out: Path, results: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, Any]
+) -> dict[str, Path]:
+    """Write ``results.csv`` (every fit), ``table.csv``, ``settings.json``, ``learners.png``; paths by what they are."""
+    from fdadp.plot._canvas import MissingPlotsError
+
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {"every fit": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
+    results.to_csv(paths["every fit"], index=False)
+    table.to_csv(paths["table"], index=False)
+    paths["settings"].write_text(json.dumps({"fdadp": __version__, **settings}, indent=2) + "\n", encoding="utf-8")
+    try:
+        from fdadp.plot import learners
+
+        figure = learners(table)
+    except MissingPlotsError:
+        return paths
+    return paths | {"figure": save_figure(figure, out / "learners.png")}
 
 
 def save_figure(figure: Any, path: Path) -> Path:

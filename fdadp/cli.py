@@ -1,4 +1,4 @@
-"""The command line: ``python -m fdadp demo | fit | predict | experiment | plan | audit`` (or ``fdadp ...``).
+"""The command line: ``python -m fdadp demo | fit | predict | experiment | learners | plan | audit`` (or ``fdadp ...``).
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -288,6 +288,84 @@ def audit_command(
                 continue
             out.mkdir(parents=True, exist_ok=True)
             typer.echo(f"figure: {save_figure(figure, out / f'audit-{name}.png')}\n")
+
+
+@app.command(cls=Variadic, name="learners")
+def learners_command(
+    dataset: Annotated[list[str], typer.Option(help="adult, bank, diabetes, digits or all.")] = ["adult"],  # noqa: B006
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="One or several. [default: 0.01 0.1 0.5 1 5; published: 0.1 0.5 1 2 5]")
+    ] = None,
+    experiment: Annotated[
+        str, typer.Option(help="private: all private learners; published: the DPAda family as printed.")
+    ] = "private",
+    learner: Annotated[list[str] | None, typer.Option(help="Only these, as DPBoostedStumps. [default: all]")] = None,
+    rounds: Annotated[list[int], typer.Option(help="m of the published experiment.")] = [  # noqa: B006
+        30,
+        50,
+        70,
+        90,
+        100,
+    ],
+    repeats: Annotated[int, typer.Option(help="Draws of the noise; random splits where there is none.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-learners"),
+    seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
+    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
+) -> None:
+    """Accuracy against privacy: the private learners, or the published boosting schemes, on public data sets.
+
+    Beside each: the same kind of learner without privacy, and what needs no learner. The noise is seeded, for
+    simulation.
+    """
+    _no_window()
+    with _plain_messages():
+        import pandas as pd
+
+        from fdadp._report import NOT_PRIVATE_BOOSTING, learners_table, write_learners
+        from fdadp.learners import experiment as study
+
+        if experiment not in ("private", "published"):
+            raise InputError(f"--experiment must be private or published, got {experiment!r}")
+        is_private = experiment == "private"
+        every = study.TASKS if is_private else ("adult", "bank")
+        tasks, absent = study.load(list(every) if "all" in dataset else dataset, download=download)
+        for name, reason in absent.items():
+            typer.echo(f"Skipped {name}: {_one_line(reason)}", err=True)
+        if not tasks:
+            raise InputError(f"dataset must be one that is present, got {', '.join(dataset)}")
+        epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])
+        common: dict[str, Any] = {"epsilons": epsilons, "repeats": repeats, "seed": seed}
+        common["progress"] = sys.stderr.isatty()
+        results = pd.concat(
+            [
+                study.run(task, only=learner or None, **common)
+                if is_private
+                else study.published(task, rounds=rounds, **common)
+                for task in tasks
+            ],
+            ignore_index=True,
+        )
+        table = study.summarise(results)
+        console = _console()
+        for _, part in table.groupby(["dataset", "metric"], sort=False):
+            console.print(learners_table(part))
+        if not is_private:
+            console.print(NOT_PRIVATE_BOOSTING, style="bold")
+        settings = {
+            "experiment": experiment,
+            "datasets": [task.name for task in tasks],
+            "skipped": list(absent),
+            "epsilon": epsilons,
+            "repeats": repeats,
+            "seed": seed,
+            **({"delta": {task.name: task.delta for task in tasks}} if is_private else {"rounds": rounds}),
+            "note": "seeded noise, for simulation" if is_private else NOT_PRIVATE_BOOSTING,
+        }
+        paths = write_learners(out, results, table, settings)
+        for what, path in paths.items():
+            typer.echo(f"{what}: {path}")
+        if "figure" not in paths:
+            typer.echo("no figure: pip install fdadp[plots]", err=True)
 
 
 @app.command(name="plan")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fdadp.datasets._affr import simulate_affr
 from fdadp.datasets._canadian import load_canadian_weather
+from fdadp.datasets._census import TableDataset, load_adult, load_bank_marketing
 from fdadp.datasets._container import FunctionalDataset, WeatherDataset
 from fdadp.datasets._cosine import simulate_cosine
 from fdadp.datasets._lip import load_lip_emg
@@ -13,7 +14,10 @@ from fdadp.datasets._tracts import load_dti, load_dti2
 __all__ = [
     "FunctionalDataset",
     "SimulatedCurves",
+    "TableDataset",
     "WeatherDataset",
+    "load_adult",
+    "load_bank_marketing",
     "load_canadian_weather",
     "load_dti",
     "load_dti2",

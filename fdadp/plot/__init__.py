@@ -10,6 +10,7 @@ from fdadp.plot._audit import audit
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, mean, predictions
 from fdadp.plot._experiment import experiment
+from fdadp.plot._learners import learners
 from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
 
@@ -19,6 +20,7 @@ __all__ = [
     "eigenfunctions",
     "experiment",
     "forecast",
+    "learners",
     "mean",
     "predictions",
     "prior",
