@@ -20,23 +20,10 @@ from fdadp.errors import FileFormatError
 
 __all__ = ["TableDataset", "load_adult", "load_bank_marketing"]
 
-ADULT_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-]
+ADULT_COLUMNS = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
+    *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income"),
+)
 ADULT_SHA256 = "eeef6bebeaaeb929b615b4ce264dd1723c33fca598ddc4fba16aba919bc6bf36"
 BANK_SHA256 = "e4f065553fa35aba62b6c61321c68d518c9897917365c124bb30613d5d5382f8"
 SITE = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
@@ -185,14 +172,14 @@ def _from_folder(names: list[str], decode: Decode) -> Columns | None:
 
 def _adult(paths: list[Path]) -> Columns:
     """Read our CSV files, or the source's: no header, blanks after commas, in the test file a remark and dots."""
-    columns = {}
+    columns: dict[str, npt.NDArray[np.generic]] = {}
     for part, path in zip(("train", "test"), paths, strict=True):
         ours = path.suffix == ".gz"
         try:
             frame = pd.read_csv(
                 path,
                 header=0 if ours else None,
-                names=None if ours else ADULT_COLUMNS,
+                names=None if ours else list(ADULT_COLUMNS),
                 skipinitialspace=True,
                 keep_default_na=False,
                 comment=None if ours else "|",
@@ -213,7 +200,7 @@ def _bank(paths: list[Path]) -> Columns:
                 frame = pd.read_csv(io.BytesIO(archive.read(member)), sep=";", keep_default_na=False)
         else:
             frame = pd.read_csv(path, keep_default_na=False)
-        return {name: _plain(frame[name]) for name in frame}
+        return {str(name): _plain(frame[name]) for name in frame.columns}
     except (ValueError, KeyError, EOFError, OSError, StopIteration, zipfile.BadZipFile) as exc:
         raise FileFormatError(f"{path} must be a table of Bank Marketing, got {exc}") from exc
 

@@ -209,7 +209,8 @@ def binned(task: Task) -> Any:
 
 
 def _codes(task: Task) -> Callable[[Any], Any]:
-    return binned(task).encoder.transform
+    encoder: PublicEncoder = binned(task).encoder
+    return encoder.transform
 
 
 def one_hot_codes(task: Task) -> Callable[[Any], Any]:

@@ -189,7 +189,11 @@ def published(
                     )
                 bar.update()
                 for scheme, epsilon in ((s, e) for s in schemes for e in epsilons):
-                    settings = {"epsilon": float(epsilon), "n_rounds": m, "random_state": _seed(seed, repeat)}
+                    settings: dict[str, Any] = {
+                        "epsilon": float(epsilon),
+                        "n_rounds": m,
+                        "random_state": _seed(seed, repeat),
+                    }
                     model: Any = (
                         PublishedDPAda(variant=scheme, **settings)
                         if scheme in VARIANTS
