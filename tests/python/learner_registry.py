@@ -128,4 +128,16 @@ LEARNERS = [
         failing={"check_clustering": NO_LABELS},
         name="DPKMeans-projection",
     ),
+    Learner(
+        learners.DPBoostedStumps,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},
+        ("classes", "features"),
+    ),
+    Learner(
+        learners.DPAdditiveHistograms,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_passes": 1},
+        ("classes", "features"),
+    ),
 ]
