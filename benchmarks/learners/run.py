@@ -2,9 +2,9 @@
 
     python benchmarks/learners/run.py [--seeds 3] [--epsilon 0.1 1 5] [--venvs FOLDER]
 
-The peers cannot share an environment with fdadp (diffprivlib needs an old scikit-learn), so each gets one, which is made
-on the first run. What they claim is taken at its word here: diffprivlib's rows are pure epsilon as claimed, DP-EBM reads
-the list of labels of a feature from the data. The table is written to results/latest.md and results/latest.json.
+The peers cannot share an environment with fdadp (diffprivlib needs an old scikit-learn), so each gets one, which is
+made on the first run. What they claim is taken at its word here: diffprivlib's rows are pure epsilon as claimed, DP-EBM
+reads the list of labels of a feature from the data. The table is written to results/latest.md and results/latest.json.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def main() -> None:
             rows += [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     results = pd.DataFrame(rows)
     about = (
-        f"Adult, the source's split, {args.seeds} seeds, delta 1e-6 (diffprivlib: pure epsilon, as claimed), add/remove, "
-        f"public bounds. fdadp {__version__}, diffprivlib 0.6.6, interpret-core 0.7.8, Python {platform.python_version()}; "
-        "all in one run on one machine.\n\n"
+        f"Adult, the source's split, {args.seeds} seeds, delta 1e-6 (diffprivlib: pure epsilon, as claimed), "
+        f"add/remove, public bounds. fdadp {__version__}, diffprivlib 0.6.6, interpret-core 0.7.8, Python "
+        f"{platform.python_version()}; all in one run on one machine.\n\n"
     )
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "latest.md").write_text(about + table(results), encoding="utf-8")

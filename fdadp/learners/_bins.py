@@ -22,6 +22,8 @@ __all__ = ["Bins", "odds"]
 CUTS = 19
 """Of each kind, for a number without edges: evenly spaced, and evenly spaced in log(1 + x - low)."""
 _LARGEST = 1e150
+_LONGEST = 345.0
+"""Its logarithm, rounded down."""
 
 
 class Bins:
@@ -103,7 +105,7 @@ def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
         Public or released.
     """
     out = np.empty((len(codes), scores.shape[1]))
-    _product(codes, starts, np.clip(np.exp(scores), 1 / _LARGEST, _LARGEST), out)
+    _product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST)), out)
     return out
 
 
