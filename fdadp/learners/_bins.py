@@ -15,13 +15,15 @@ from numba import njit
 
 from fdadp._typing import FloatArray, IntArray
 from fdadp.learners._base import public
-from fdadp.learners.encoding import Numeric, PublicEncoder
+from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder
 
 __all__ = ["Bins", "odds"]
 
 CUTS = 19
 """Of each kind, for a number without edges: evenly spaced, and evenly spaced in log(1 + x - low)."""
 _LARGEST = 1e150
+_LONGEST = 345.0
+"""Its logarithm, rounded down."""
 
 
 class Bins:
@@ -29,8 +31,11 @@ class Bins:
 
     Parameters
     ----------
-    features : mapping of name to Numeric or Categorical, or sequence of them
-        A Numeric without edges gets 19 evenly spaced cuts and 19 that are so in log(1 + x - low).
+    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
+        One holds for all columns. A Numeric without edges gets 19 evenly spaced cuts, and 19 that are so in
+        log(1 + x - low).
+    d : int
+        Number of columns.
 
     Attributes
     ----------
@@ -44,8 +49,10 @@ class Bins:
         1 where bins have an order.
     """
 
-    def __init__(self, features: Any) -> None:
-        public("features", features, "a Numeric or Categorical for each column of X (see fdadp.learners.encoding)")
+    def __init__(self, features: Any, d: int) -> None:
+        public("features", features, "Numeric or Categorical for each column of X")
+        if isinstance(features, Numeric | Categorical):
+            features = [features] * d
         if isinstance(features, Mapping):
             with_cuts: Any = {name: _with_cuts(spec) for name, spec in features.items()}
         else:
@@ -98,7 +105,7 @@ def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
         Public or released.
     """
     out = np.empty((len(codes), scores.shape[1]))
-    _product(codes, starts, np.clip(np.exp(scores), 1 / _LARGEST, _LARGEST), out)
+    _product(codes, starts, np.exp(np.clip(scores, -_LONGEST, _LONGEST)), out)
     return out
 
 

@@ -205,7 +205,7 @@ def binned(task: Task) -> Any:
     """The bins that the boosted learners make of the task's features."""
     from fdadp.learners._bins import Bins
 
-    return Bins(task.features)
+    return Bins(task.features, len(task.features))
 
 
 def _codes(task: Task) -> Callable[[Any], Any]:

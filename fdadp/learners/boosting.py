@@ -59,30 +59,25 @@ class _Binned(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
         """Cohort, and the same persons as (codes of bins, code of the class)."""
         labels = class_labels(self.classes)
-        bins = Bins(self.features)
-        if not hasattr(X, "columns") or not isinstance(self.features, dict):
-            X = X if hasattr(X, "columns") else as_table(X)
+        bins = Bins(self.features, int(as_table(X).shape[1]))
+        if (bins.sizes < 2).all():
+            raise InputError("features must have at least one with two bins or labels")
         shown = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
-        names = list(X.columns) if hasattr(X, "columns") else None
-        cohort = self._open(bins.encoder.columns(X), y, groups, classes=labels, public=shown)
-        if names is not None and not isinstance(self.features, dict):
-            self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        cohort = self._open(X, y, groups, classes=labels, public=shown, columns=bins.encoder.columns(X))
         binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
         return cohort, binned, bins, labels
 
     def _codes(self, X: Any) -> FloatArray:
         """Bins of rows to predict for; NaN where there is none."""
         check_is_fitted(self, "ledger_")
-        if not isinstance(self.features, dict):
-            if not hasattr(X, "columns"):
-                X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
-            else:
-                validate_data(self, X, reset=False, skip_check_array=True)
+        as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
         return self._bins.encoder.transform(X)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
-        return self._bins.scores(self._codes(X), self.scores_)
+        codes = self._codes(X)
+        return self._bins.scores(codes, self.scores_)
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Class with the largest score, (m,)."""
@@ -95,7 +90,7 @@ class _Binned(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
+        tags.input_tags.categorical = True
         return tags
 
 
@@ -109,9 +104,10 @@ class DPBoostedStumps(_Binned):
     classes : sequence
         Public labels; a row with another label counts as no row. More than two: one against the rest, each with its
         share of the budget.
-    features : mapping of name to Numeric or Categorical, or sequence of them
-        Public. The candidates are ``x >= cut`` for every edge and ``x == label`` for every label, each with both
-        signs. A Numeric without edges gets 38 cuts of its range, half of them on a logarithmic scale.
+    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
+        Public; one holds for all columns. The candidates are ``x >= cut`` for every edge and
+        ``x == label`` for every label, each with both signs. A Numeric without edges gets 38 cuts of its range, half of
+        them on a logarithmic scale.
     n_rounds : int, optional
         Default, by the public ε: 5 below 0.05, 25 below 0.5, else 50.
     select_share : float
@@ -210,10 +206,8 @@ class DPBoostedStumps(_Binned):
         _share("select_share", self.select_share)
         if not 0 < self.max_step < math.inf:
             raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
-        tests = _Tests(Bins(self.features)) if self.features is not None else None
         cohort, binned, bins, labels = self._start(X, y, groups)
-        assert tests is not None
-        K = len(labels)
+        tests, K = _Tests(bins), len(labels)
         wanted = [1] if K == 2 else list(range(K))
         scores = np.zeros((bins.total, len(wanted)))
         share = 1 / (rounds * len(wanted))
@@ -289,8 +283,6 @@ class _Tests:
             # Of two labels one test says it all.
             codes = range(1, size) if ordered or size == 2 else range(size) if size > 2 else ()
             found += [(j, code) for code in codes]
-        if not found:
-            raise InputError("features must have at least one with two bins or labels")
         self.size = len(found)
         self.feature: IntArray = np.array([j for j, _ in found], dtype=np.int64)
         self._codes = [code for _, code in found]
@@ -371,7 +363,7 @@ class DPAdditiveHistograms(_Binned):
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels; a row with another label counts as no row.
-    features : mapping of name to Numeric or Categorical, or sequence of them
+    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
         Public; see :class:`DPBoostedStumps`.
     n_passes : int
         How often each feature has its turn.
@@ -405,8 +397,9 @@ class DPAdditiveHistograms(_Binned):
     *Proof.* A row lies in one bin of each of d features: the counts have sensitivity √d in L2 and d in L1. Given the
     model so far (released), its residual r = 1[y = 1] - p, |r| <= 1, goes to one bin of the feature whose turn it is:
     sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
-    |e_y - p|₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. The kernel doubles all of
-    it where a person is replaced. Turns compose adaptively.
+    |e_y - p|₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
+    replaced the counts, which are not negative, move by √2 times that in L2, all else by twice that. Turns compose
+    adaptively.
 
     *Step.* With a curvature of at most count/4 (that of the logistic loss) the residual sum is H step + noise; the step
     is its posterior mean under the public prior, at most 2. All of it is post-processing.
@@ -477,7 +470,7 @@ class DPAdditiveHistograms(_Binned):
             return out
 
         clip = float(d) if pure else math.sqrt(d)
-        noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins")
+        noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins", nonnegative=True)
         scores = np.zeros((bins.total, width))
         share = (1 - self.count_share) / (self.n_passes * d)
         bound = 1.0 if K == 2 else 2.0 if pure else math.sqrt(2)

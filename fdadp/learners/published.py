@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray, IntArray
@@ -84,6 +85,7 @@ class _AdaBoost(ClassifierMixin, _Published):  # type: ignore[misc]
     def _prepare(self, X: Any, y: Any) -> tuple[IntArray, IntArray, list[FloatArray], FloatArray]:
         """Rows as indices of the distinct values of each column, their number, the values; and y as ±1."""
         X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
         self._positive(epsilon=self.epsilon)
         if isinstance(self.n_rounds, bool) or not isinstance(self.n_rounds, (int, np.integer)) or self.n_rounds < 1:
             raise InputError(f"n_rounds must be a whole number of at least 1, got {self.n_rounds!r}")
@@ -134,8 +136,9 @@ class _AdaBoost(ClassifierMixin, _Published):  # type: ignore[misc]
             yield self.classes_[(total > 0).astype(np.int64)]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Sign of the votes, as a class, (m,); the second class where the sum is 0 counts as the first."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.int64)])
+        """Class by the sign of the votes, (m,); the first where they sum to 0."""
+        votes = self.decision_function(X)
+        return np.asarray(self.classes_[(votes > 0).astype(np.int64)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -436,6 +439,7 @@ class PublishedGaussianNB(ClassifierMixin, _Published):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> PublishedGaussianNB:
         """Fit to plain arrays; warns that the result is not private."""
         X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
         self._positive(epsilon=self.epsilon)
         rng = np.random.default_rng(self.random_state)
         self.classes_ = np.unique(y)
@@ -493,7 +497,8 @@ class PublishedGaussianNB(ClassifierMixin, _Published):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Most probable class, (m,)."""
-        return np.asarray(self.classes_[self._joint(X).argmax(axis=1)])
+        joint = self._joint(X)
+        return np.asarray(self.classes_[joint.argmax(axis=1)])
 
 
 class PublishedPCA(TransformerMixin, _Published):  # type: ignore[misc]

@@ -179,4 +179,16 @@ LEARNERS = [
         )
         for mechanism in ("objective", "output", "gradient")
     ),
+    Learner(
+        learners.DPBoostedStumps,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},
+        ("classes", "features"),
+    ),
+    Learner(
+        learners.DPAdditiveHistograms,
+        "classifier",
+        CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_passes": 1},
+        ("classes", "features"),
+    ),
 ]
