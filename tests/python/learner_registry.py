@@ -184,6 +184,7 @@ LEARNERS = [
         "classifier",
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},
         ("classes", "features"),
+        failing=ONE,
     ),
     Learner(
         learners.DPAdditiveHistograms,
