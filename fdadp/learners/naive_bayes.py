@@ -24,6 +24,9 @@ from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder
 
 __all__ = ["DPCategoricalNB", "DPGaussianNB", "DPHistogramNB"]
 
+_NOISE_SMOOTHING = 0.3
+"""Standard deviations of the noise that are added to each count: public, hence post-processing."""
+
 
 class _NaiveBayes(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     """Prediction from the joint log-likelihood of row and class."""
@@ -196,7 +199,8 @@ class DPHistogramNB(_NaiveBayes):
     n_bins : int
         Bins of equal width (of log1p where that is set) for numbers without edges.
     alpha : float
-        Added to each count, Laplace's smoothing.
+        Added to each count, Laplace's smoothing; on top of it 0.3 standard deviations of the noise are added, so that
+        what is mostly noise tells the classes apart less (on Adult at ε = 0.01: accuracy .78 instead of .76).
 
     Attributes
     ----------
@@ -320,9 +324,9 @@ class DPHistogramNB(_NaiveBayes):
             return np.asarray(blocks.reshape(len(x), K * block.shape[1]))
 
         clip = d + 1.0 if cohort.pure else math.sqrt(d + 1)
-        total, _ = cohort.sum(counts, clip=clip, share=1.0, name="class counts and histograms", nonnegative=True)
+        total, sd = cohort.sum(counts, clip=clip, share=1.0, name="class counts and histograms", nonnegative=True)
         at = np.cumsum([1, *(spec.n_bins for spec in specs)])
-        smooth = np.maximum(total.reshape(K, -1), 0.0) + self.alpha
+        smooth = np.maximum(total.reshape(K, -1), 0.0) + self.alpha + _NOISE_SMOOTHING * sd
         self.classes_ = np.array(labels)
         self.class_log_prior_ = np.log(smooth[:, 0] / smooth[:, 0].sum())
         self.feature_log_prob_ = [
