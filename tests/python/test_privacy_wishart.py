@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_delta_of_one_row_by_integration(nu, epsilon, square):
         points = sorted({0.0, square, nu - 2.0, nu + 1.0, 20.0 + 6 * nu})
         return sum(
             quad(lambda x: max(one(x) - math.exp(epsilon) * other(x), 0), a, b, limit=400)[0]
-            for a, b in zip(points, points[1:], strict=False)
+            for a, b in itertools.pairwise(points)
         )
 
     without, with_row = (lambda x: chi2.pdf(x, nu)), (lambda x: chi2.pdf(x - square, nu))
