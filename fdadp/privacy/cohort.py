@@ -668,8 +668,9 @@ class Cohort:
         *Objective.* ε, δ are 99 % for the linear term b (see :func:`fdadp.privacy._minima.gaussian_multiplier`; pure:
         |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
-        from it by at most a public bound. (A discrete Gaussian of 2^40 steps and more is a continuous one rounded, but
-        for a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ), |b| doubled for pure ε.
+        from it by at most a public bound. (A discrete Gaussian of some 2^40 steps is a continuous one rounded, but for
+        a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ),
+        |b| doubled for pure ε.
         """
         shapes = self.__probe(f, name, 2)
         D, K = (math.prod(shape) for shape in shapes)
