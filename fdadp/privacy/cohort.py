@@ -11,8 +11,9 @@ privacy map at this sensitivity was checked before the first row was read.
 happens, and what happens does not depend on private values: rows that cannot be evaluated contribute zero. (One
 exception: a source of chunks that fails while it is read, for then no sum with a bounded sensitivity is left.)
 
-One release is no sum: ``perturbed_minimum`` solves a regularised problem on the rows, for the mechanisms that perturb
-a minimiser or its objective. What it relies on instead is proved in ``_minima``.
+Two releases are no sums with integer noise: ``perturbed_minimum`` solves a regularised problem on the rows, for the
+mechanisms that perturb a minimiser or its objective, and ``wishart_moment`` adds Wishart noise to a second moment. What
+they rely on instead is proved in ``_minima`` and ``_wishart``.
 """
 
 from __future__ import annotations
@@ -667,7 +668,9 @@ class Cohort:
         *Objective.* ε, δ are 99 % for the linear term b (see :func:`fdadp.privacy._minima.gaussian_multiplier`; pure:
         |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
-        from it by at most a public bound. Replace: two steps of adding or removing for (ε, δ), |b| doubled for pure ε.
+        from it by at most a public bound. (A discrete Gaussian of some 2^40 steps is a continuous one rounded, but for
+        a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ),
+        |b| doubled for pure ε.
         """
         shapes = self.__probe(f, name, 2)
         D, K = (math.prod(shape) for shape in shapes)

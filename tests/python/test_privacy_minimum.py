@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,7 +16,15 @@ from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy._minima import GRADIENT_ERROR, _hockey_stick, gaussian_multiplier, least_squares, logistic
+from fdadp.privacy._minima import (
+    GRADIENT_ERROR,
+    SMALLEST_RIDGE,
+    _dot,
+    _hockey_stick,
+    gaussian_multiplier,
+    least_squares,
+    logistic,
+)
 from fdadp.privacy._vault import Vault
 
 
@@ -294,6 +303,7 @@ LOGISTIC = {"loss": "logistic", "ridge": 1.0, "share": 1.0, "name": "w"}
         (GOOD | {"ridge": 1e10}, "at most 1e9"),
         (GOOD | {"share": 0.0}, "share must be"),
         (LOGISTIC | {"clip": 2.0}, "unit ball"),
+        (LOGISTIC | {"ridge": 1e-3}, "ridge must be from"),
         (LOGISTIC | {"perturb": "objective", "share": 0.5}, "share must be 1"),
         (LOGISTIC | {"perturb": "objective", "ridge": 0.1}, "ridge must be at least"),
     ],
@@ -315,3 +325,68 @@ def test_objective_perturbation_wants_one_row_a_person_and_a_ridge_for_its_epsil
     with pytest.raises(PrivacyError, match="ridge must be above"):
         cohort(budget).perturbed_minimum(pair, loss="logistic", perturb="objective", ridge=0.1, share=1.0, name="w")
     assert budget.spent == 0
+
+
+# ------------------------------------------------------------------ the Newton method never fails
+
+
+def hard_cases():
+    rng = np.random.default_rng(7)
+    line = np.linspace(-1, 1, 3000)[:, None] * [1.0, 1e-3]
+    yield "separable", line, np.sign(line[:, :1]), SMALLEST_RIDGE, np.zeros((2, 1))
+    yield "one far from the others", np.vstack([line * 1e-4, [[1.0, 0.0]]]), -np.ones((3001, 1)), 0.05, np.zeros((2, 1))
+    z = rng.uniform(-0.6, 0.6, (3000, 2))
+    yield "a long linear term", z, np.sign(z[:, 1:]), 0.3, np.array([[300.0], [-200.0]])
+    yield "nobody", np.full((5, 2), np.nan), np.ones((5, 1)), 1.0, np.array([[50.0], [0.0]])
+    yield "a large ridge", z, np.sign(z[:, 1:]), 1e8, np.array([[1e9], [1e10]])
+
+
+@pytest.mark.parametrize("case", list(hard_cases()), ids=lambda c: c[0])
+def test_the_gradient_at_the_returned_point_is_as_small_as_claimed(case):
+    """Evaluated in extended precision, at the points that the kernel hands to the noise."""
+    _, z, t, ridge, linear = case
+    vault = Vault((z, t))
+    w = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear)
+    usable = np.isfinite(z).all(axis=1)
+    exact, z, t = w.astype(np.longdouble), z[usable].astype(np.longdouble), t[usable].astype(np.longdouble)
+    z = z / np.maximum(1 + 1e-12, np.sqrt((z**2).sum(axis=1)) * (1 + 1e-12))[:, None]
+    slope = -t / (1 + np.exp(t * (z @ exact)))
+    gradient = z.T @ slope + ridge * exact + linear
+    assert np.sqrt((gradient**2).sum()) <= GRADIENT_ERROR
+    assert vault.passes < 60
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damped_step_lowers_the_objective_by_what_is_proved(seed, ridge):
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((50, 3))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    t = rng.choice([-1.0, 1.0], 50)
+    b = rng.standard_normal(3) * 10
+
+    def objective(w):
+        return np.logaddexp(0, -t * (z @ w)).sum() + ridge / 2 * w @ w + b @ w
+
+    for _ in range(50):
+        w = rng.standard_normal(3) * 10.0 ** rng.uniform(-1, 2)
+        p = expit(-t * (z @ w))
+        gradient = -z.T @ (t * p) + ridge * w + b
+        hessian = (z * (p * (1 - p))[:, None]).T @ z + ridge * np.eye(3)
+        d = -np.linalg.solve(hessian, gradient)
+        beta = np.linalg.norm(d)
+        fall = objective(w) - objective(w + np.log1p(beta) / beta * d)
+        least = (d @ hessian @ d) / beta**2 * ((1 + beta) * np.log1p(beta) - beta)
+        assert fall >= least * (1 - 1e-6) - 1e-9
+        if beta > 0.5:
+            assert least >= 0.108 * ridge
+
+
+def test_margins_are_summed_in_twice_the_precision():
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal(50)
+    b = np.concatenate([rng.standard_normal(25) * 1e12, np.zeros(25)])
+    b[25:] = -b[:25] * a[:25] / a[25:]  # nearly all of it cancels
+    exact = sum(Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True))
+    assert float(_dot(a, b)) == pytest.approx(float(exact), rel=1e-12)
+    assert abs(float(a @ b) - float(exact)) > 1e3 * abs(float(_dot(a, b)) - float(exact))
