@@ -48,6 +48,9 @@ notebooks: $(VENV)/.stamp-dev rpy2 ## run every notebook from its .py pair (NOTE
 bench: $(VENV)/.stamp-bench ## side by side with the peers (BENCH_ARGS=--quick, --readme, --help)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)
 
+bench-learners: $(VENV)/.stamp-dev ## private classifiers beside diffprivlib and interpret, each in its own environment
+	$(PY) benchmarks/learners/run.py $(BENCH_ARGS)
+
 setup: $(VENV)/.stamp-dev ## only make .venv with everything for development
 
 r: ## install R where apt and root are there; else say what is skipped

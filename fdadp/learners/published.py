@@ -328,6 +328,8 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
     vote = np.empty(n)
     widest = sizes.max()
     sums = np.empty(widest)
+    if widest < 2:  # nothing to test
+        return out[:0]
     for k in range(m):
         total = 0.0
         for i in range(n):
@@ -338,8 +340,8 @@ def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng
             sums[: sizes[j]] = 0.0
             for i in range(n):
                 sums[codes[i, j]] += w[i] * y[i]
-            above = total
-            for c in range(sizes[j]):  # test x_j >= value c; c = 0 holds for all
+            above = total - sums[0]
+            for c in range(1, sizes[j]):  # test x_j >= value c
                 score = abs(2 * above - total)  # |Σ w y h| of h = ±(2 [x_j >= c] - 1)
                 if mode == 2:  # count N Σ w 1[y = h] of the better sign
                     score = n * (1 + score) / 2 + rng.laplace(0.0, 2 * m / budget)

@@ -25,15 +25,6 @@ NASTY = np.array(
 )
 W = np.array([[1.0, 0.5], [0.0, 0.25]])
 
-TESTS = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 1, 1, 0, 0]]
-
-
-def cells(rows):
-    """Cells of two features, some of them none, and a weight."""
-    x = rows[0]
-    return np.stack([np.minimum(np.floor(abs(x[:, 0])), 4.0), (x[:, 1] > 0) + 0 * x[:, 1]], 1), abs(x[:, 1])
-
-
 RELEASES = {
     "sum": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s"),
     "sum of rows": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", per_person="sum"),
@@ -50,7 +41,6 @@ RELEASES = {
     ),
     "histogram, wild": lambda c: c.histogram(lambda r: r[0], share=0.1, name="h"),
     "select": lambda c: c.select(lambda r: r[0], share=0.1, name="u"),
-    "select_test": lambda c: c.select_test(cells, TESTS, (3, 2), share=0.1, name="t"),
     "derived": lambda c: c.derive(lambda r: r[0] * 2).sum(lambda r: r[0], clip=1.0, share=0.1, name="d"),
 }
 COUNT = {"count": lambda c: c.count(share=0.1)}
