@@ -59,7 +59,8 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ).
         ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
         (pure ε): the functional mechanism, corrected; only for n ε far above d³. ``"wishart"``: as ``"moments"`` from
-        a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget.
+        a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget;
+        beyond ε of about 1 its noise hardly falls any more, so it is for comparison.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
 
