@@ -107,7 +107,8 @@ def learners_table(part: pd.DataFrame) -> Table:
     noisy = part[part["epsilon"].notna()]
     repeats = int(part["repeats"].max())
     plain = part[part["scheme"] == "trivial"]["score"]
-    title = f"{first['dataset']}: {first['metric']} on held-out rows, {repeats} repeats, mean (sd)"
+    rows = "held-out rows" if first["metric"] in ("accuracy", "R2") else "the rows that were fitted"
+    title = f"{first['dataset']}: {first['metric']} on {rows}, {repeats} repeats, mean (sd)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("learner")
     epsilons = sorted(noisy["epsilon"].unique())

@@ -314,7 +314,14 @@ LEARNERS = (
         _least_squares,
         _same,
     ),
-    Learner("DPKMeans", ("components",), lambda task: {"n_clusters": 10, "bounds": (0, 1)}, _same, _k_means, _same),
+    Learner(
+        "DPKMeans",
+        ("components",),
+        lambda task: {"n_clusters": 10, "data_norm": 3.0, "center": 0.3, "projection": 6},
+        _same,
+        _k_means,
+        _same,
+    ),
     Learner(
         "DPPCA",
         ("components",),

@@ -79,6 +79,10 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
         axis.set_xlabel("ε")
         axis.set_ylabel(metric)
         axis.set_title(dataset + (f", m = {rounds:g}" if rounds else ""))
-        axis.legend(fontsize="x-small")
+        if axes is not None or len({key[:2] for key in keys}) > 1:  # panels have learners of their own
+            axis.legend(fontsize="x-small")
+    if axes is None and len({key[:2] for key in keys}) == 1:
+        handles, texts = flat[0].get_legend_handles_labels()
+        figure.legend(handles, texts, loc="outside lower center", ncols=min(len(texts), 3), frameon=False)
     result: Figure = figure
     return result
