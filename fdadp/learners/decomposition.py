@@ -79,8 +79,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         Public guess of the middle of the data, in units of the features.
     mechanism : {"moments", "power", "bingham"}
         ``"moments"``: noise on one second moment of all rows. ``"power"``: noise on each step of the power method, for
-        many features and few components. ``"bingham"``: directions drawn by the exponential mechanism; the one to take
-        with pure ε.
+        many features and few components. ``"bingham"``: directions drawn by the exponential mechanism, with a public
+        mean; no better than ``"moments"`` on the digits (captured .49 against .54 at pure ε = 5).
     const : float, optional
         Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/4 (a
         larger one costs noise everywhere, a smaller one accuracy of the mean).
