@@ -71,8 +71,11 @@ for what in "$@"; do
         Rscript .ci/testthat.R
         ;;
     check)
-        root=$PWD
-        (cd "$work" && R CMD build "$root" && R CMD check --no-manual --no-tests --ignore-vignettes fdadp_*.tar.gz) || exit 1
+        # R CMD build copies a whole folder before it looks at .Rbuildignore: environments and Debian roots too.
+        mkdir -p "$work/source/tests"
+        cp -r DESCRIPTION NAMESPACE NEWS.md README.md LICENSE .Rbuildignore R man inst vignettes "$work/source"
+        cp -r tests/testthat.R tests/testthat "$work/source/tests"
+        (cd "$work" && R CMD build source && R CMD check --no-manual --no-tests --ignore-vignettes fdadp_*.tar.gz) || exit 1
         if grep -q '^Status:.*\(ERROR\|WARNING\)' "$work/fdadp.Rcheck/00check.log"; then
             echo "FAILED: R CMD check has warnings"
             exit 1
