@@ -58,13 +58,17 @@ _FINAL = 64
 """Full Newton steps after the first one shorter than 1/2: many more than are ever needed."""
 
 
-def _row_weights(vault: Vault, codes: IntArray, m: int, power: float) -> FloatArray:
-    """Weight of each row of a block: 1, or (rows of its person)^-power; 0 for a row that belongs to nobody."""
+def _person_weights(vault: Vault, power: float) -> FloatArray | None:
+    """(rows of a person)^-power, and 0 for nobody, whose code is -1; None where every row is a person."""
+    if not vault.grouped:
+        return None
+    return np.array([*(1.0 / c**power if c else 0.0 for c in vault.row_counts.tolist()), 0.0])
+
+
+def _row_weights(persons: FloatArray | None, codes: IntArray, m: int) -> FloatArray:
+    """Weights of the rows of a block."""
     weights = np.zeros(BLOCK)
-    weights[:m] = 1.0
-    if vault.grouped:
-        counts = np.append(vault.row_counts, 0)  # code -1 takes the last
-        weights[:m] = [1.0 / c**power if c else 0.0 for c in counts[codes[:m]].tolist()]
+    weights[:m] = 1.0 if persons is None else persons[codes[:m]]
     return weights
 
 
@@ -83,9 +87,10 @@ def least_squares(
     gram, cross = np.zeros((D, D), dtype=np.int64), np.zeros((D, K), dtype=np.int64)
     features, targets = np.empty((BLOCK, D)), np.empty((BLOCK, K))
     with silence():
+        persons = _person_weights(vault, 0.5)
         for rows, m, codes in vault.blocks():
             a, b = evaluate(f, rows, m, shapes)
-            weights = _row_weights(vault, codes, m, 0.5)
+            weights = _row_weights(persons, codes, m)
             quantise_rows(
                 a.reshape(-1, D), b.reshape(-1, K), m, weights, clip, target_clip, 2.0**_BITS, features, targets
             )
@@ -133,8 +138,9 @@ def logistic(
     near = np.zeros(K, dtype=np.int64)  # full steps taken since a step was short
     with silence():
         vault, f = vault.derive(f, shapes), _same
+        persons = _person_weights(vault, 1.0)
         while True:
-            value, gradient, hessian = _logistic_sums(vault, f, shapes, w, ridge, linear, curvature=True)
+            value, gradient, hessian = _logistic_sums(vault, f, shapes, persons, w, ridge, linear, curvature=True)
             todo = (np.linalg.norm(gradient, axis=0) > GRADIENT_ERROR / 2) & (near < _FINAL)
             if not todo.any():
                 return w
@@ -145,7 +151,7 @@ def logistic(
             near += todo & (length <= 0.5)
             long = todo & (length > 0.5) & (near == 0)
             if long.any():  # a full step only where it helps; else the one that is proved to
-                reached, _, _ = _logistic_sums(vault, f, shapes, w + step, ridge, linear, curvature=False)
+                reached, _, _ = _logistic_sums(vault, f, shapes, persons, w + step, ridge, linear, curvature=False)
                 short = long & ~(reached <= value + (gradient * step).sum(axis=0) / 4)
                 step[:, short] *= np.log1p(length[short]) / length[short]
             w = w + step
@@ -159,6 +165,7 @@ def _logistic_sums(
     vault: Vault,
     f: RowFunction,
     shapes: list[tuple[int, ...]],
+    persons: FloatArray | None,
     w: FloatArray,
     ridge: float,
     linear: FloatArray,
@@ -174,7 +181,7 @@ def _logistic_sums(
     for rows, m, codes in vault.blocks():
         z, t = evaluate(f, rows, m, shapes)
         z = np.array(z.reshape(-1, D))
-        _logistic_rows(z, t.reshape(-1, K), m, _row_weights(vault, codes, m, 1.0), columns, value, gradient, bend)
+        _logistic_rows(z, t.reshape(-1, K), m, _row_weights(persons, codes, m), columns, value, gradient, bend)
         for k in range(K if curvature else 0):
             hessian[k] += (z[:m] * bend[:m, k : k + 1]).T @ z[:m]
     values = value.sum(axis=0) + (ridge / 2 * w**2 + linear * w).sum(axis=0)
