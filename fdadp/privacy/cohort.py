@@ -40,8 +40,8 @@ from fdadp.privacy._wishart import BITS, degrees, exact_moment
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.ledger import Ledger, Release
-from fdadp.privacy.noise import Noise, OpenDPNoise, Sampler
-from fdadp.privacy.settings import ADJACENCIES
+from fdadp.privacy.noise import SELECTIONS, Noise, OpenDPNoise, Sampler
+from fdadp.privacy.settings import ADJACENCIES, check_delta
 
 __all__ = ["Cohort", "Noisy"]
 
@@ -147,8 +147,7 @@ class Cohort:
                 f"n must be {'left out' if n else 'declared'} with adjacency {adjacency!r}, got {n}: a declared n is "
                 "public, and only under 'add-remove' is the number of persons private"
             )
-        if n is not None and budget.delta is not None and budget.delta * int(n) >= 1:
-            raise PrivacyError(f"delta must be below 1/n = {1 / int(n):g}, got {budget.delta:g}")
+        check_delta(budget.delta, n)
         if noise is not None and not (hasattr(noise, "prepare") and hasattr(noise, "description")):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
         self.__vault = Vault(data, persons)
@@ -448,10 +447,8 @@ class Cohort:
         D = math.prod(shape)
         if len(shape) > 1 or isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= D:
             raise PrivacyError(f"{name}: k must be an integer from 1 to the number of values a row, {D}, got {k!r}")
-        if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
-            raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
-        if not isinstance(name, str) or not name:
-            raise PrivacyError(f"name must say what is released, for the ledger, got {name!r}")
+        _check_name(name)
+        _check_clip(clip, name)
         amount = self.__account.check(share) / k
         size = D * (D + 1) // 2
         bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self.adjacency == "replace" else 1)
@@ -472,7 +469,7 @@ class Cohort:
             u = basis @ np.asarray(sampler(entries), dtype=np.float64)
             u -= found.T @ (found @ u)
             found = np.vstack([found, u / np.linalg.norm(u)])
-            self.__record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip), where="")
+            self.__record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip))
         return found
 
     def log_scale(
@@ -672,6 +669,7 @@ class Cohort:
         a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ),
         |b| doubled for pure ε.
         """
+        _check_name(name)
         shapes = self.__probe(f, name, 2)
         D, K = (math.prod(shape) for shape in shapes)
         if loss not in ("squared", "logistic") or perturb not in ("output", "objective"):
@@ -723,14 +721,17 @@ class Cohort:
         """Noise on a point that neighbouring data move by at most unit · slack in L2; charges the share."""
         amount = self.__account.check(share)
         step = unit * 2.0**-24
-        sensitivity = math.ceil(slack * 2.0**24) + math.ceil(math.sqrt(size))
-        kind = "gaussian"
-        if self.pure:
-            kind, sensitivity = "laplace", math.ceil(sensitivity * math.sqrt(size))
-        sampler = self.__noise.prepare(kind, size, float(sensitivity), amount)
+        sampler = self.__point_noise(size, math.ceil(slack * 2.0**24), amount)
         self.__account.spend(share)
         noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
         return noisy * step, sampler, step
+
+    def __point_noise(self, size: int, moves: int, amount: float) -> Sampler:
+        """Noise on the lattice point nearest to one that moves by at most so many steps in L2."""
+        sensitivity = moves + math.ceil(math.sqrt(size))  # each end is rounded by √size/2
+        if self.pure:
+            return self.__noise.prepare("laplace", size, float(math.ceil(sensitivity * math.sqrt(size))), amount)
+        return self.__noise.prepare("gaussian", size, float(sensitivity), amount)
 
     def __objective(
         self, f: RowFunction, shapes: list[tuple[int, ...]], ridge: float, share: float, name: str
@@ -744,7 +745,6 @@ class Cohort:
             )
         amount = self.__account.check(share)
         delta = self.budget.delta
-        replace = self.adjacency == "replace"
         if delta is None:
             epsilon = 0.99 * amount / K - math.log1p(1 / (4 * ridge))
             if epsilon <= 0:
@@ -756,31 +756,28 @@ class Cohort:
         else:
             self.__whole_budget(share, name, "objective perturbation")
             whole = self.budget.epsilon
-            of_term, of_delta = 0.99 * whole, 0.99 * delta
-            if replace:  # two neighbouring steps
-                of_term, of_delta = of_term / 2, of_delta / (1 + math.exp(of_term / 2))
-            multiplier = gaussian_multiplier(of_term, of_delta, ridge, K)
+            multiplier = gaussian_multiplier(*self.__for_one(0.99 * whole, 0.99 * delta), ridge, K)
             kind, cost, extra = "gaussian", multiplier**2 / 2, rho_from(0.01 * whole, 0.01 * delta)
-        both = 2.0 if replace and self.pure else 1.0
+        both = 2.0 if self.adjacency == "replace" and self.pure else 1.0
         lattice = 2.0**-40
         linear = [self.__noise.prepare(kind, D, both / lattice, cost) for _ in range(K)]
         # The point computed is at most this far from the exact minimiser for the real b, in each problem.
         away = (GRADIENT_ERROR + lattice * math.sqrt(D)) / ridge
         step = away * 2.0**-12
-        size = D * K
-        sensitivity = math.ceil(2 * math.sqrt(K) * 2.0**12) + math.ceil(math.sqrt(size))
-        point = self.__noise.prepare(
-            "laplace" if self.pure else "gaussian",
-            size,
-            float(math.ceil(sensitivity * math.sqrt(size)) if self.pure else sensitivity),
-            extra,
-        )
+        point = self.__point_noise(D * K, math.ceil(2 * math.sqrt(K) * 2.0**12), extra)
         self.__account.spend(share)
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self.__vault, f, shapes, ridge=ridge, linear=b)
         noisy = point(_to_lattice(w, step)) * step
-        self.__record(linear[0], lattice, share, name, clip=1.0, where=" in the objective", whole=not self.pure)
+        cost_of_all = self.__account.amount * share if self.pure else None
+        self.__record(
+            linear[0], lattice, share, name, clip=1.0, where=" in the objective", whole=not self.pure, spent=cost_of_all
+        )
         return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
+
+    def __for_one(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """(ε, δ) for one person more or less, so that exchanging one, which is two such steps, costs what is given."""
+        return (epsilon / 2, delta / (1 + math.exp(epsilon / 2))) if self.adjacency == "replace" else (epsilon, delta)
 
     def __whole_budget(self, share: float, name: str, what: str) -> None:
         if self.__account.used or not math.isclose(self.amount, self.budget.total) or not math.isclose(share, 1):
@@ -788,31 +785,6 @@ class Cohort:
                 f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: {what} is "
                 "accounted for in (epsilon, delta) by itself"
             )
-
-    def __record(
-        self, sampler: Sampler, step: float, share: float, name: str, *, clip: float, where: str, whole: bool = False
-    ) -> None:
-        spent = sampler.spent if sampler.kind != "spherical" else self.__account.amount * share
-        kind = _NOISE_NAMES[sampler.kind] + where
-        self.__releases.append(
-            Release(
-                name=name,
-                size=sampler.size,
-                noise=f"{kind}, {self.__noise.description}",
-                scale=sampler.scale * step,
-                sensitivity=sampler.sensitivity * step,
-                epsilon=self.budget.epsilon if whole else spent if self.pure else None,
-                rho=None if self.pure or whole else spent,
-                share=float(share),
-                sd=sampler.sd * step,
-                clip=clip,
-                norm="L1" if sampler.kind == "laplace" else "L2",
-                adjacency=self.adjacency,
-                unit=self.unit,
-                secure=self.secure,
-                delta=self.budget.delta if whole else None,
-            )
-        )
 
     def wishart_moment(self, f: RowFunction, *, clip: float, share: float, name: str) -> Noisy:
         """Release Σ over persons of aa' with Wishart noise, a = f(row) clipped to |a| <= clip.
@@ -826,25 +798,22 @@ class Cohort:
         Noisy
             ``value`` (p, p), symmetric; ``sd`` on the diagonal, 1/√2 of that off it.
         """
+        _check_name(name)
         (shape,) = self.__probe(f, name, 1)
-        if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
-            raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
+        _check_clip(clip, name)
         if self.__vault.grouped:
             raise PrivacyError(f"{name}: Wishart noise wants one row a person; sum_outer takes several")
         if self.budget.delta is None:
             raise PrivacyError(f"{name}: Wishart noise wants a delta, got a budget of pure epsilon")
         self.__account.check(share)
         self.__whole_budget(share, name, "Wishart noise")
-        epsilon, delta = self.budget.epsilon, self.budget.delta
-        if self.adjacency == "replace":
-            epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
-        nu = degrees(epsilon, delta)
+        nu = degrees(*self.__for_one(self.budget.epsilon, self.budget.delta))
         p = math.prod(shape)
         sampler = self.__noise.prepare("wishart", p * (p + 1) // 2, 4.0**BITS, 1 / (4 * nu))
         self.__account.spend(share)
         noisy = sampler(exact_moment(self.__vault, f, shape, float(clip)))
         unit = (clip * 2.0**-BITS) ** 2
-        self.__record(sampler, unit, share, name, clip=float(clip), where="", whole=True)
+        self.__record(sampler, unit, share, name, clip=float(clip), whole=True)
         upper = np.zeros((p, p))
         upper[np.triu_indices(p)] = noisy * unit
         m = nu + p - 1
@@ -906,8 +875,7 @@ class Cohort:
         bits: int,
         factor: float | None = None,
     ) -> Noisy:
-        if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
-            raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
+        _check_clip(clip, name)
         if per_person not in ("mean", "sum"):
             raise PrivacyError(f"{name}: per_person must be 'mean' or 'sum', got {per_person!r}")
         if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 26:
@@ -933,8 +901,7 @@ class Cohort:
         exact: Callable[[int], IntArray] | None = None,
     ) -> tuple[IntArray, Sampler]:
         """Validate, fix the noise, spend, read, add noise: in this order."""
-        if not isinstance(name, str) or not name:
-            raise PrivacyError(f"name must say what is released, for the ledger, got {name!r}")
+        _check_name(name)
         amount = self.__account.check(share)
         sensitivity = self.__sensitivity(what, bits, factor)
         if what == "select":
@@ -955,27 +922,50 @@ class Cohort:
             mean = per_person == "mean"
             total = exact_sum(self.__vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
         noisy = sampler(total)
-        gamma = clip * 2.0**-bits
+        self.__record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits)
+        return noisy, sampler
+
+    def __record(
+        self,
+        sampler: Sampler,
+        step: float,
+        share: float,
+        name: str,
+        *,
+        clip: float,
+        norm: int | None = None,
+        bits: int | None = None,
+        where: str = "",
+        whole: bool = False,
+        spent: float | None = None,
+    ) -> None:
+        """Write a release down, one unit of the sampler's integers being `step` of its own.
+
+        ``norm``: by default that of the noise. ``whole``: accounted for in (ε, δ) by itself. ``spent``: where it is not
+        what the sampler cost.
+        """
+        spent = sampler.spent if spent is None else spent
+        norm = norm if norm is not None else L1 if sampler.kind == "laplace" else L2
         self.__releases.append(
             Release(
                 name=name,
-                size=1 if what == "select" else size,
-                noise=f"{_NOISE_NAMES[kind]}, {self.__noise.description}",
-                scale=sampler.scale * gamma,
-                sensitivity=sensitivity * gamma,
-                epsilon=sampler.spent if self.pure else None,
-                rho=None if self.pure else sampler.spent,
+                size=1 if sampler.kind in SELECTIONS else sampler.size,
+                noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {self.__noise.description}",
+                scale=sampler.scale * step,
+                sensitivity=sampler.sensitivity * step,
+                epsilon=self.budget.epsilon if whole else spent if self.pure else None,
+                rho=None if self.pure or whole else spent,
                 share=float(share),
-                sd=sampler.sd * gamma,
+                sd=sampler.sd * step,
                 clip=clip,
                 norm=_NORMS[norm],
                 adjacency=self.adjacency,
                 unit=self.unit,
                 secure=self.secure,
                 lattice_bits=bits,
+                delta=self.budget.delta if whole else None,
             )
         )
-        return noisy, sampler
 
     def __sensitivity(self, what: str, bits: int, factor: float | None) -> float:
         """Of the integer sum: one person's bound, doubled where a person is replaced (except as said)."""
@@ -990,6 +980,16 @@ class Cohort:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise PrivacyError(f"name must say what is released, for the ledger, got {name!r}")
+
+
+def _check_clip(clip: Any, name: str) -> None:
+    if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
+        raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")
 
 
 def _products(f: RowFunction, shape: tuple[int, ...], W: FloatArray) -> Contributions:

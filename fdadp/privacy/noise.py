@@ -177,28 +177,10 @@ class OpenDPNoise:
             Unknown kind, nonsensical numbers, or a map above the amount.
         """
         scale = _validate(kind, size, sensitivity, amount)
-        if kind == "spherical":
+        own = _law_of_ours(kind, size, sensitivity, amount, scale)
+        if own is not None:
             spent = analytic_cost(kind, sensitivity, scale)
-            return Sampler(
-                kind, size, float(sensitivity), amount, spent, scale, lambda exact: exact + _spherical(size, scale)
-            )
-        if kind in DIRECTIONS:
-            spent = analytic_cost(kind, sensitivity, scale)
-            return Sampler(
-                kind, size, float(sensitivity), amount, spent, scale, lambda exact: bingham(exact, scale, _floats)
-            )
-        if kind == "wishart":
-            spent = analytic_cost(kind, sensitivity, scale)
-            p, nu = _wishart_shape(size, amount)
-            return Sampler(
-                kind,
-                size,
-                float(sensitivity),
-                amount,
-                spent,
-                scale,
-                lambda e: e + wishart(p, nu, sensitivity, _uniform),
-            )
+            return Sampler(kind, size, float(sensitivity), amount, spent, scale, own)
         for _ in range(4):
             measurement = _measurement(kind, size, scale)
             spent = float(measurement.map(int(sensitivity) if kind in SELECTIONS else float(sensitivity)))
@@ -213,6 +195,18 @@ class OpenDPNoise:
             return np.atleast_1d(np.array(released, dtype=np.int64))
 
         return Sampler(kind, size, float(sensitivity), amount, spent, scale, draw)
+
+
+def _law_of_ours(
+    kind: str, size: int, sensitivity: float, amount: float, scale: float
+) -> Callable[[IntArray], IntArray] | None:
+    """Draw from a law that OpenDP has not (or not right), from the system's randomness; None for those that it has."""
+    if kind == "spherical":
+        return lambda exact: exact + _spherical(size, scale)
+    if kind == "wishart":
+        p, nu = _wishart_shape(size, amount)
+        return lambda exact: exact + wishart(p, nu, sensitivity, _uniform)
+    return (lambda exact: bingham(exact, scale, _floats)) if kind in DIRECTIONS else None
 
 
 def _measurement(kind: str, size: int, scale: float) -> Any:

@@ -23,6 +23,17 @@ SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 
 
+def check_delta(delta: float | None, n: float | None) -> None:
+    """Refuse a δ of 1/n or more, n declared or released: it would allow to publish a person's data as they are.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    if delta is not None and n is not None and delta * n >= 1:
+        raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {delta:g}")
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Public ranges of the curves' values, chosen without looking at the data.
@@ -245,8 +256,7 @@ class Privacy:
         PrivacyError
             δ of 1/n or more; n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
         """
-        if self.delta is not None and self.delta * n >= 1:
-            raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {self.delta:g}")
+        check_delta(self.delta, n)
         least = 100.0 if self.stated_adjacency == "replace" else 50.0
         if n * self.epsilon < least and not self.allow_useless:
             raise PrivacyError(

@@ -25,11 +25,14 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp.curves import Curves
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.noise import Noise
+from fdadp.privacy.settings import check_delta
 from fdadp.quadrature import quadrature_weights
+from fdadp.regression.private.curves import private_curves
 from fdadp.regression.private.fit import noise_multiplier, release_n
 from fdadp.regression.private.prior import PublicPrior
 
@@ -106,14 +109,22 @@ def check(privacy: Any) -> Privacy:
     return privacy
 
 
+def public_input(privacy: Any, Y: CurveData, t: ArrayLike | None, groups: Any) -> tuple[Privacy, Curves]:
+    """Check what is public of a fit: settings, grid and shapes; the curves' values are not looked at."""
+    checked = check(privacy)
+    curves = private_curves(Y, t, "Y")
+    if groups is not None and np.shape(groups) != (len(curves),):
+        raise InputError("groups must have one entry per curve")
+    return checked, curves
+
+
 def prior_of(privacy: Privacy) -> PublicPrior:
     """The public prior, whose functions carry the summaries."""
     return PublicPrior(n_response=12, y_length=0.2) if privacy.prior is None else privacy.prior
 
 
 def _check_noise(privacy: Privacy, n: float, relative: float) -> None:
-    if privacy.delta is not None and privacy.delta * n >= 1:
-        raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {privacy.delta:g}")
+    check_delta(privacy.delta, n)
     if relative > MOST_NOISE and not privacy.allow_useless:
         raise PrivacyError(
             f"n and epsilon must leave noise of at most {MOST_NOISE:g} of the curves' spread, got {relative:.2g} with "
