@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from fdadp._typing import FloatArray
 from fdadp.curves import as_curves
-from fdadp.errors import ExtrapolationWarning, InputError, MissingDataError, NotPrivateWarning
+from fdadp.datasets._present import load_present
+from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
 from fdadp.metrics import coverage, rmspe
 from fdadp.privacy import Privacy
 from fdadp.privacy.settings import SENSITIVITIES
@@ -103,15 +104,7 @@ def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Paired],
     InputError
         An unknown name.
     """
-    data, absent = [], {}
-    for name in names:
-        if name not in DATASETS:
-            raise InputError(f"dataset must be one of {', '.join(DATASETS)}, got {name!r}")
-        try:
-            data.append(DATASETS[name](download))
-        except MissingDataError as exc:
-            absent[name] = str(exc)
-    return data, absent
+    return load_present(names, DATASETS, download=download)
 
 
 def run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
-from fdadp.privacy import Cohort, Ledger, Privacy, epsilon_from
+from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy._codes import Codes, Columns
 from fdadp.privacy.noise import Noise
 
@@ -70,7 +69,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def _settings(self) -> Privacy:
-        settings = Privacy(
+        return Privacy(
             epsilon=self.epsilon,
             delta=self.delta,
             n=self.n,
@@ -79,9 +78,6 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             budget=self.budget,
             dataset=self.dataset,
         )
-        if settings.n is not None and settings.delta is not None and settings.delta * settings.n >= 1:
-            raise InputError(f"delta must be below 1/n = {1 / settings.n:g}, got {settings.delta:g}")
-        return settings
 
     def _open(
         self,
@@ -132,18 +128,21 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
 
     def _close(self, cohort: Cohort) -> None:
         """Write down what was spent."""
-        ledger = cohort.ledger
-        pure = cohort.pure
-        used = math.fsum((r.epsilon if pure else r.rho) or 0.0 for r in cohort.releases)
+        self.ledger_ = cohort.ledger
         whole = any(r.delta is not None for r in cohort.releases)
-        self.ledger_ = ledger
         self.privacy_spent_ = {
             "epsilon": float(self.epsilon),
             "delta": self.delta,
             "adjacency": cohort.adjacency,
             "unit": cohort.unit,
-            "spent": float(self.epsilon) if whole else used if self.delta is None else epsilon_from(used, self.delta),
+            "spent": float(self.epsilon) if whole else self.ledger_.details["spent by its releases, as epsilon"],
         }
+
+    def _check_new_table(self, X: Any) -> None:
+        """Of a table to predict for, with text and gaps perhaps: as wide, and with the names, that was fitted."""
+        check_is_fitted(self, "ledger_")
+        as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
 
     def _new_rows(self, X: Any) -> FloatArray:
         """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""

@@ -7,15 +7,13 @@ have other last bits at the end of a block (see :mod:`fdadp.privacy._local`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from fdadp._typing import FloatArray, IntArray
-from fdadp.learners._base import public
-from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder
+from fdadp.learners.encoding import Numeric, codes_encoder
 
 __all__ = ["Bins", "odds"]
 
@@ -50,14 +48,7 @@ class Bins:
     """
 
     def __init__(self, features: Any, d: int) -> None:
-        public("features", features, "Numeric or Categorical for each column of X")
-        if isinstance(features, Numeric | Categorical):
-            features = [features] * d
-        if isinstance(features, Mapping):
-            with_cuts: Any = {name: _with_cuts(spec) for name, spec in features.items()}
-        else:
-            with_cuts = [_with_cuts(spec) for spec in features] if isinstance(features, list | tuple) else features
-        self.encoder = PublicEncoder(with_cuts, output="codes").fit()
+        self.encoder = codes_encoder(features, d, _with_cuts)
         self.names, self.specs = self.encoder._specs()
         self.sizes: IntArray = np.array([spec.n_bins for spec in self.specs], dtype=np.int64)
         self.starts: IntArray = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)

@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
@@ -69,9 +68,7 @@ class _Binned(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
 
     def _codes(self, X: Any) -> FloatArray:
         """Bins of rows to predict for; NaN where there is none."""
-        check_is_fitted(self, "ledger_")
-        as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_new_table(X)
         return self._bins.encoder.transform(X)
 
     def decision_function(self, X: Any) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.learners._base import public
 from fdadp.privacy._codes import Codes, Columns
 
-__all__ = ["Categorical", "Numeric", "PublicEncoder"]
+__all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder"]
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,31 @@ class Categorical:
 
 
 Feature = Numeric | Categorical
+
+
+def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> PublicEncoder:
+    """Encoder to codes of d columns, with bins in every feature.
+
+    Parameters
+    ----------
+    features : mapping of name to Numeric or Categorical, sequence of them, or one of them, which holds for all columns
+    d : int
+    with_bins : callable
+        Gives a Numeric without edges some; leaves all else as it is.
+
+    Raises
+    ------
+    PublicParameterMissing, InputError
+        No features, or something else than Numeric and Categorical.
+    """
+    public("features", features, "Numeric or Categorical for each column of X")
+    if isinstance(features, (Numeric, Categorical)):
+        features = [features] * d
+    if isinstance(features, Mapping):
+        features = {name: with_bins(spec) for name, spec in features.items()}
+    elif isinstance(features, Sequence) and not isinstance(features, (str, bytes)):
+        features = [with_bins(spec) for spec in features]
+    return PublicEncoder(features, output="codes").fit()
 
 
 class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]

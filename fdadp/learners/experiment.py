@@ -17,7 +17,8 @@ import pandas as pd
 from tqdm import tqdm
 
 from fdadp import learners
-from fdadp.errors import InputError, MissingDataError, NotPrivateWarning
+from fdadp.datasets._present import load_present
+from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.learners._tasks import LEARNERS, TASKS, Task, adaboost, one_hot_codes
 from fdadp.learners.published import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 
@@ -47,15 +48,7 @@ def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Task], d
     InputError
         An unknown name.
     """
-    tasks, absent = [], {}
-    for name in names:
-        if name not in TASKS:
-            raise InputError(f"dataset must be one of {', '.join(TASKS)}, got {name!r}")
-        try:
-            tasks.append(TASKS[name](download))
-        except MissingDataError as exc:
-            absent[name] = str(exc)
-    return tasks, absent
+    return load_present(names, TASKS, download=download)
 
 
 def run(

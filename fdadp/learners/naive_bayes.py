@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner, Rows, as_table, box, class_labels, public
-from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder
+from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder
 
 __all__ = ["DPCategoricalNB", "DPGaussianNB", "DPHistogramNB"]
 
@@ -275,7 +274,6 @@ class DPHistogramNB(_NaiveBayes):
 
     def _encoder(self, d: int) -> PublicEncoder:
         """Encoder of d columns, with bins in every feature."""
-        features = public("features", self.features, "Numeric or Categorical for each column of X")
         if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, (int, np.integer)) or self.n_bins < 2:
             raise InputError(f"n_bins must be an integer of at least 2, got {self.n_bins!r}")
 
@@ -283,13 +281,7 @@ class DPHistogramNB(_NaiveBayes):
             plain = isinstance(spec, Numeric) and spec.edges is None
             return replace(spec, edges=int(self.n_bins)) if plain else spec
 
-        if isinstance(features, Mapping):
-            features = {name: binned(spec) for name, spec in features.items()}
-        elif isinstance(features, (Numeric, Categorical)):
-            features = [binned(features)] * d
-        elif isinstance(features, Sequence) and not isinstance(features, (str, bytes)):
-            features = [binned(spec) for spec in features]
-        return PublicEncoder(features, output="codes").fit()
+        return codes_encoder(self.features, d, binned)
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPHistogramNB:
         """Release the counts and fit.
@@ -336,9 +328,7 @@ class DPHistogramNB(_NaiveBayes):
         return self
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "ledger_")
-        as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_new_table(X)
         codes = self._encoder(self.n_features_in_).transform(X)
         joint = np.tile(self.class_log_prior_, (len(codes), 1))
         for code, log_prob in zip(codes.T, self.feature_log_prob_, strict=True):

@@ -14,7 +14,7 @@ from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MOMENTS, Summary, check, prior_of, summarise
+from fdadp.summaries.release import MOMENTS, Summary, prior_of, public_input, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -102,12 +102,7 @@ class PrivateFPCA(FPCA):
         return self._fit(Y, t, groups)
 
     def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateFPCA:
-        from fdadp.regression.private.curves import private_curves
-
-        privacy = check(self.privacy)
-        curves = private_curves(Y, t, "Y")
-        if groups is not None and np.shape(groups) != (len(curves),):
-            raise InputError("groups must have one entry per curve")
+        privacy, curves = public_input(self.privacy, Y, t, groups)
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
         count_components(np.ones(min(prior_of(privacy).n_response, curves.grid.size)), self.n_components)

@@ -14,7 +14,7 @@ from fdadp._typing import ArrayLike, CurveData, FloatArray
 from fdadp.curves import wrap
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MEAN, check, summarise
+from fdadp.summaries.release import MEAN, public_input, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -90,12 +90,7 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         return self._fit(Y, t, groups)
 
     def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateMean:
-        from fdadp.regression.private.curves import private_curves
-
-        privacy = check(self.privacy)
-        curves = private_curves(Y, t, "Y")
-        if groups is not None and np.shape(groups) != (len(curves),):
-            raise InputError("groups must have one entry per curve")
+        privacy, curves = public_input(self.privacy, Y, t, groups)
         found = summarise(curves.values, curves.grid, groups, privacy, MEAN, noise=noise)
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self.grid_, self.n_ = curves.grid, found.n
