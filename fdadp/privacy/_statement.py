@@ -26,8 +26,8 @@ NOT_COVERED = (
 )
 
 
-def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool) -> str:
-    """Say what is protected and what is not."""
+def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool, if_only: str | None = None) -> str:
+    """Say what is protected and what is not, and whom it takes for that (``if_only``)."""
     promise = f"epsilon = {budget.epsilon:g}" + ("" if budget.delta is None else f", delta = {budget.delta:g}")
     text = (
         f"Everything computed from the releases below, and from all else that drew on this budget, is "
@@ -35,6 +35,8 @@ def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool) -> str
         f"{_NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
         f"Not covered: {'; '.join(NOT_COVERED)}."
     )
+    if if_only:
+        text += f" This holds as long as {if_only}."
     if not secure:
         text += (
             " NOT FOR RELEASE: the noise came from a source for simulation or audit, which can be repeated or undone."

@@ -39,6 +39,7 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy._wishart import BITS, degrees, exact_moment
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.budget import Binding, Budget
+from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.noise import SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.settings import ADJACENCIES, check_delta
@@ -186,8 +187,14 @@ class Cohort:
 
     @property
     def secure(self) -> bool:
-        """Whether the noise may be used for a release: exactly OpenDPNoise, no subclass."""
-        return type(self.__noise) is OpenDPNoise
+        """Whether the noise may be used for a release: exactly the kernel's own classes, no subclass."""
+        noise = self.__noise
+        return type(noise) is OpenDPNoise or (type(noise) is DistributedNoise and noise.secure)
+
+    @property
+    def inflation(self) -> float:
+        """Factor on the noise that the amounts stand for: 1, more where owners may fail to deliver their shares."""
+        return self.__noise.inflation if isinstance(self.__noise, DistributedNoise) else 1.0
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -218,7 +225,7 @@ class Cohort:
         return Ledger(
             mechanism=self.mechanism,
             private=True,
-            statement=statement(budget, self.adjacency, self.unit, secure=self.secure),
+            statement=statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=self.__assumption()),
             releases=list(self.__releases),
             unnoised=[],
             for_release=self.secure,
@@ -669,6 +676,8 @@ class Cohort:
         a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ),
         |b| doubled for pure ε.
         """
+        if isinstance(self.__noise, DistributedNoise):
+            raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")
         _check_name(name)
         shapes = self.__probe(f, name, 2)
         D, K = (math.prod(shape) for shape in shapes)
@@ -847,6 +856,9 @@ class Cohort:
 
     # ------------------------------------------------------------------ inside
 
+    def __assumption(self) -> str | None:
+        return self.__noise.assumption if isinstance(self.__noise, DistributedNoise) else None
+
     def __probe(self, f: RowFunction, name: str, outputs: int | None) -> list[tuple[int, ...]]:
         shapes = probe(f, self.__vault.spec, name)
         if outputs is not None and len(shapes) != outputs:
@@ -914,14 +926,17 @@ class Cohort:
                 f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"
             )
         self.__account.spend(share)  # from here on it is gone, whatever happens
-        if exact is not None:
-            total = exact(bits)
-        elif contributions is None:
-            total = count_persons(self.__vault, bits)
+        if sampler.known is not None:
+            noisy = sampler.known
         else:
-            mean = per_person == "mean"
-            total = exact_sum(self.__vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
-        noisy = sampler(total)
+            if exact is not None:
+                total = exact(bits)
+            elif contributions is None:
+                total = count_persons(self.__vault, bits)
+            else:
+                mean = per_person == "mean"
+                total = exact_sum(self.__vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
+            noisy = sampler(total)
         self.__record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits)
         return noisy, sampler
 

@@ -74,6 +74,8 @@ class Sampler:
         The privacy map at the sensitivity, at most ``amount``.
     scale, sd : float
         Scale parameter and standard deviation, in units of the integers.
+    known : ndarray of int64, optional
+        The release itself, where it is public already (see :mod:`fdadp.privacy.distributed`): no row is read for it.
     """
 
     kind: str
@@ -83,6 +85,7 @@ class Sampler:
     spent: float
     scale: float
     draw: Callable[[IntArray], IntArray] = field(repr=False)
+    known: IntArray | None = field(default=None, repr=False)
 
     @property
     def sd(self) -> float:

@@ -217,7 +217,8 @@ class Privacy:
         mechanism, public
             Name and public inputs, for the ledger.
         noise : Noise, optional
-            Instead of OpenDP's, or of that seeded by `random_state`. For audits.
+            Instead of OpenDP's, or of that seeded by `random_state`. For audits. By default that of
+            :func:`fdadp.privacy.distributed.noise_source`, where a fit runs inside one.
 
         Raises
         ------
@@ -225,9 +226,11 @@ class Privacy:
             As the Cohort does; the budget is not there.
         """
         from fdadp.privacy.cohort import Cohort
+        from fdadp.privacy.distributed import current_noise
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 
         budget, share = self.budget_share()
+        noise = noise or current_noise()
         if noise is None:
             noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
         return Cohort(

@@ -104,7 +104,7 @@ def fit_private(
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     privacy.check_n(n)
-    multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure)
+    multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
     plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
     model.moments_ = None
     with one_blas_thread():

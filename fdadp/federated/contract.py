@@ -1,0 +1,141 @@
+"""What all parties of a run agree on beforehand: model, budget, owners, key size. Public, and bound into every message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fdadp._version import __version__
+from fdadp.errors import InputError, PrivacyError
+
+__all__ = ["KEY_BITS", "USER", "Contract"]
+
+KEY_BITS = (2048, 3072)
+"""Sizes of the Paillier modulus: NIST's 112 and 128 bits of security (SP 800-57)."""
+USER = "user"
+"""Name of the party that holds the secret key."""
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The public terms of one run.
+
+    Parameters
+    ----------
+    model : str
+        A name of :data:`fdadp.federated.models.MODELS`: ``"pca"``, ``"regression"``, ``"linear"``, ...
+    settings : mapping
+        Parameters of the model, its ``epsilon``, ``delta`` and public bounds among them, as JSON can hold them.
+    owners : int
+        How many there are, named ``"owner-1"``, ``"owner-2"``, ...
+    n_max : int
+        Public upper bound on the number of persons of all owners. With more of them totals wrap around: the result is
+        wrong then, and as private as before.
+    lost : int
+        How many owners may fail to deliver a share. Below that the run ends and nothing is decrypted.
+    corrupt : int
+        How many of those that do deliver may tell what noise they added. At least 1: every owner knows its own, and
+        sees the result.
+    key_bits : {2048, 3072}
+        Of the data user's key.
+    run : str
+        Name of this run, by default a random one: messages of other runs are refused, also with the same terms.
+
+    Attributes
+    ----------
+    honest : int
+        owners - lost - corrupt: so many shares carry all the noise that the budget asks for. The noise of a run in
+        which all deliver has owners/honest times that variance.
+    least : int
+        owners - lost: with fewer shares nothing is decrypted.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        The terms contradict each other.
+
+    Examples
+    --------
+    >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 2.0, "n_features": 4}, 5, n_max=10_000)
+    >>> terms.honest, terms.least
+    (4, 5)
+    """
+
+    model: str
+    settings: Mapping[str, Any]
+    owners: int
+    n_max: int
+    lost: int = 0
+    corrupt: int = 1
+    key_bits: int = 2048
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def __post_init__(self) -> None:
+        for name, least in (("owners", 2), ("n_max", 1), ("lost", 0), ("corrupt", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
+        if self.key_bits not in KEY_BITS:
+            raise PrivacyError(f"key_bits must be one of {KEY_BITS} (shorter keys can be broken), got {self.key_bits!r}")
+        if self.honest < 1:
+            raise PrivacyError(
+                f"owners must be more than lost + corrupt, {self.lost} + {self.corrupt}, or nobody's noise is left, "
+                f"got {self.owners}"
+            )
+        if not isinstance(self.run, str) or not self.run:
+            raise InputError(f"run must be a name, got {self.run!r}")
+        try:
+            plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))
+        except (TypeError, ValueError) as exc:
+            raise InputError(f"settings must be what JSON can hold, got {self.settings!r}") from exc
+        object.__setattr__(self, "settings", plain)
+        from fdadp.federated.models import check  # here: the models import what takes long
+
+        check(self)
+
+    @property
+    def honest(self) -> int:
+        """Shares that must stay secret."""
+        return self.owners - self.lost - self.corrupt
+
+    @property
+    def least(self) -> int:
+        """Shares without which nothing is decrypted."""
+        return self.owners - self.lost
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the owners."""
+        return tuple(f"owner-{i + 1}" for i in range(self.owners))
+
+    def to_json(self) -> str:
+        """Canonical text: the same terms give the same bytes. It names the version of fdadp, which must agree too."""
+        return json.dumps({**asdict(self), "fdadp": __version__}, sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Contract:
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        InputError
+            No contract, or that of another version of fdadp.
+        """
+        try:
+            fields = dict(json.loads(text))
+            version = fields.pop("fdadp")
+            contract = cls(**fields)
+        except (KeyError, TypeError, json.JSONDecodeError) as exc:
+            raise InputError(f"text must be a contract in JSON, got {text[:60]!r}") from exc
+        if version != __version__:
+            raise InputError(f"the contract must be of this version of fdadp, {__version__}, got {version}")
+        return contract
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical text, 32 bytes."""
+        return hashlib.sha256(self.to_json().encode()).digest()

@@ -1,0 +1,90 @@
+"""All parties in one process, for tests, notebooks and small studies; they still exchange bytes only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fdadp.federated.contract import USER, Contract
+from fdadp.federated.paillier import SecretKey
+from fdadp.federated.parties import DataUser, Owner, Party, Proxy
+
+__all__ = ["Federation", "fit_together"]
+
+
+class Federation:
+    """Owners, proxy and user of one run, in memory.
+
+    Parameters
+    ----------
+    contract : Contract
+    data : sequence of tuples of arrays
+        One for each owner.
+    key : SecretKey, optional
+        The user's; by default a new one.
+    timeout, n_jobs, random_state
+        See :class:`~fdadp.federated.Proxy` and :class:`~fdadp.federated.Owner`.
+
+    Attributes
+    ----------
+    owners, user, proxy : the parties
+    traffic : list of (str, str, bytes)
+        Every message: from, to, bytes. What a party got is all that it saw.
+    """
+
+    def __init__(
+        self,
+        contract: Contract,
+        data: Sequence[tuple[Any, ...]],
+        *,
+        key: SecretKey | None = None,
+        n_jobs: int = 1,
+        random_state: int | None = None,
+    ) -> None:
+        if len(data) != contract.owners:
+            raise ValueError(f"data must be of {contract.owners} owners, got {len(data)}")
+        self.owners = [
+            Owner(
+                contract,
+                name,
+                rows,
+                n_jobs=n_jobs,
+                random_state=None if random_state is None else 1000 * random_state + i,
+            )
+            for i, (name, rows) in enumerate(zip(contract.names, data, strict=True))
+        ]
+        self.user = DataUser(contract, key=key, n_jobs=n_jobs)
+        self.proxy = Proxy(contract, n_jobs=n_jobs)
+        self.traffic: list[tuple[str, str, bytes]] = []
+
+    def exchange(self, requests: Mapping[str, bytes], timeout: float | None = None) -> dict[str, list[bytes]]:
+        """Deliver requests and collect the answers."""
+        parties: dict[str, Party] = {USER: self.user, **{owner.name: owner for owner in self.owners}}
+        replies = {}
+        for name, request in requests.items():
+            answer = parties[name].answer(request)
+            self.traffic += [("proxy", name, request), (name, "proxy", answer)]
+            replies[name] = [answer]
+        return replies
+
+    def run(self) -> Any:
+        """Carry the run through; return the fitted model."""
+        self.proxy.run(self.exchange)
+        return self.user.result_
+
+
+def fit_together(contract: Contract, data: Sequence[tuple[Any, ...]], **options: Any) -> Any:
+    """Fit one model to the rows of all owners, in memory.
+
+    Parameters
+    ----------
+    contract : Contract
+    data : sequence of tuples of arrays
+    **options
+        See :class:`Federation`.
+
+    Returns
+    -------
+    The fitted estimator.
+    """
+    return Federation(contract, data, **options).run()

@@ -1,0 +1,147 @@
+"""What can be fitted by many owners: private estimators whose releases are sums with Gaussian noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
+
+if TYPE_CHECKING:
+    from fdadp.federated.contract import Contract
+
+__all__ = ["MODELS", "Model", "check", "fit"]
+
+Totals = Sequence[tuple[IntArray, int]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """How to make an estimator from a contract's settings, and rows of the right shape that count for nobody.
+
+    Attributes
+    ----------
+    estimator : callable
+        From the settings to an unfitted estimator.
+    nobody : callable
+        From the settings to data of one row without a single number, for parties that only follow.
+    keywords : callable
+        From the settings to keyword arguments of ``fit``.
+    """
+
+    estimator: Callable[[dict[str, Any]], Any]
+    nobody: Callable[[dict[str, Any]], tuple[FloatArray, ...]]
+    keywords: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: {}
+
+
+def _learner(name: str) -> Callable[[dict[str, Any]], Any]:
+    def make(settings: dict[str, Any]) -> Any:
+        import fdadp.learners
+
+        return getattr(fdadp.learners, name)(**{k: v for k, v in settings.items() if k != "n_features"})
+
+    return make
+
+
+def _row(settings: dict[str, Any]) -> FloatArray:
+    d = settings.get("n_features")
+    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+        raise InputError(f"settings must give n_features, the number of columns of X, got {d!r}")
+    return np.full((1, d), np.nan)
+
+
+def _row_and_number(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    return _row(settings), np.full(1, np.nan)
+
+
+def _regression(settings: dict[str, Any]) -> Any:
+    from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior
+
+    terms = {k: v for k, v in settings.items() if k not in ("s", "t", "bounds_x", "bounds_y", "prior")}
+    bounds = Bounds(x=tuple(settings["bounds_x"]), y=tuple(settings["bounds_y"]))
+    prior = PublicPrior(**settings.get("prior", {}))
+    return AdditiveFunctionOnFunction(privacy=Privacy(**{"mechanism": "moments", **terms}, bounds=bounds, prior=prior))
+
+
+def _curves(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    return tuple(np.full((1, len(grid)), np.nan) for grid in _grids(settings).values())
+
+
+def _grids(settings: dict[str, Any]) -> dict[str, Any]:
+    grids = {name: settings.get(name) for name in ("s", "t")}
+    for name, grid in grids.items():
+        if not isinstance(grid, list):
+            raise InputError(f"settings must give {name}, the grid of the curves, got {grid!r}")
+    return grids
+
+
+MODELS: dict[str, Model] = {
+    "pca": Model(_learner("DPPCA"), lambda settings: (_row(settings),)),
+    "linear": Model(_learner("DPLinearRegression"), _row_and_number),
+    "gaussian-naive-bayes": Model(_learner("DPGaussianNB"), _row_and_number),
+    "kmeans": Model(_learner("DPKMeans"), lambda settings: (_row(settings),)),
+    "regression": Model(_regression, _curves, _grids),
+}
+"""By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
+of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s and t), and n_features of a table."""
+
+
+def check(contract: Contract) -> None:
+    """Refuse a contract whose model cannot be fitted in shares, by following it up to its first release.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        From the estimator's own checks of its settings; no data were there.
+    """
+    if contract.model not in MODELS:
+        raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
+    if contract.settings.get("delta") is None:
+        raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
+    fit(contract, None, [])
+
+
+def fit(
+    contract: Contract, data: tuple[Any, ...] | None, totals: Totals, random_state: int | None = None
+) -> NextRound | Any:
+    """Run the model's program with the totals that are public so far.
+
+    Parameters
+    ----------
+    contract : Contract
+    data : tuple of arrays, or None
+        One owner's rows. None: only follow.
+    totals : sequence of (ndarray of int64, int)
+    random_state : int, optional
+        Seeded shares, for simulation.
+
+    Returns
+    -------
+    NextRound, or the fitted estimator
+    """
+    model, settings = MODELS[contract.model], dict(contract.settings)
+    estimator, nobody, keywords = model.estimator(settings), model.nobody(settings), model.keywords(settings)
+    rows = nobody if data is None else data
+    if len(rows) != len(nobody) or any(np.shape(a)[1:] != np.shape(b)[1:] for a, b in zip(rows, nobody, strict=True)):
+        raise InputError(
+            f"data must be {len(nobody)} arrays with rows of the shapes of the contract, "
+            f"{[np.shape(a)[1:] for a in nobody]}, got {[np.shape(a)[1:] for a in rows]}"
+        )
+    noise = DistributedNoise(
+        owners=contract.owners,
+        honest=contract.honest,
+        n_max=contract.n_max,
+        totals=totals,
+        listen=data is None,
+        random_state=random_state,
+    )
+    try:
+        with noise_source(noise):
+            return estimator.fit(*rows, **keywords)
+    except NextRound as waits:
+        return waits
