@@ -1,8 +1,8 @@
 """Many owners of data, and nobody whom all of them trust with it.
 
-Every private estimator of fdadp whose releases are sums with Gaussian noise can be fitted so: owners add their own noise
-to their own integer sums, encrypt them, and only the sum over owners is ever decrypted
-(:class:`Contract`, :class:`Owner`, :class:`Proxy`, :class:`DataUser`).
+A private estimator of fdadp whose releases are sums with Gaussian noise can be fitted so: owners add their own noise to
+their own integer sums and encrypt them, and only the sum over owners is ever decrypted (:class:`Contract`,
+:class:`Owner`, :class:`Proxy`, :class:`DataUser`).
 """
 
 from __future__ import annotations

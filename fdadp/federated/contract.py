@@ -1,4 +1,4 @@
-"""What all parties of a run agree on beforehand: model, budget, owners, key size. Public, and bound into every message."""
+"""What all parties of a run agree on beforehand: model, budget, owners, key size. Public, and bound into messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from fdadp._version import __version__
@@ -40,6 +41,8 @@ class Contract:
     corrupt : int
         How many of those that do deliver may tell what noise they added. At least 1: every owner knows its own, and
         sees the result.
+    groups : bool
+        Whether owners give the person of each row, as a last array: a person's rows must be with one owner.
     key_bits : {2048, 3072}
         Of the data user's key.
     run : str
@@ -71,6 +74,7 @@ class Contract:
     n_max: int
     lost: int = 0
     corrupt: int = 1
+    groups: bool = False
     key_bits: int = 2048
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -80,7 +84,9 @@ class Contract:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
         if self.key_bits not in KEY_BITS:
-            raise PrivacyError(f"key_bits must be one of {KEY_BITS} (shorter keys can be broken), got {self.key_bits!r}")
+            raise PrivacyError(
+                f"key_bits must be one of {KEY_BITS} (shorter ones can be broken), got {self.key_bits!r}"
+            )
         if self.honest < 1:
             raise PrivacyError(
                 f"owners must be more than lost + corrupt, {self.lost} + {self.corrupt}, or nobody's noise is left, "
@@ -135,7 +141,9 @@ class Contract:
             raise InputError(f"the contract must be of this version of fdadp, {__version__}, got {version}")
         return contract
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the canonical text, 32 bytes."""
-        return hashlib.sha256(self.to_json().encode()).digest()
+        """SHA-256 of the canonical text and of the model's public coordinates as this party computes them, 32 bytes."""
+        from fdadp.federated.models import fingerprint
+
+        return hashlib.sha256(self.to_json().encode() + fingerprint(self)).digest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fdadp.errors import InputError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.paillier import SecretKey
 from fdadp.federated.parties import DataUser, Owner, Party, Proxy
@@ -42,7 +43,7 @@ class Federation:
         random_state: int | None = None,
     ) -> None:
         if len(data) != contract.owners:
-            raise ValueError(f"data must be of {contract.owners} owners, got {len(data)}")
+            raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
         self.owners = [
             Owner(
                 contract,

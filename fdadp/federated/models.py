@@ -15,7 +15,7 @@ from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
 
-__all__ = ["MODELS", "Model", "check", "fit"]
+__all__ = ["MODELS", "Model", "check", "check_data", "fingerprint", "fit"]
 
 Totals = Sequence[tuple[IntArray, int]]
 
@@ -32,11 +32,15 @@ class Model:
         From the settings to data of one row without a single number, for parties that only follow.
     keywords : callable
         From the settings to keyword arguments of ``fit``.
+    coordinates : callable
+        From an estimator and the settings to public arrays that each party computes for itself, and on which rows are
+        expressed: linear algebra on other machines may turn the sign of an eigenvector.
     """
 
     estimator: Callable[[dict[str, Any]], Any]
     nobody: Callable[[dict[str, Any]], tuple[FloatArray, ...]]
     keywords: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: {}
+    coordinates: Callable[[Any, dict[str, Any]], tuple[FloatArray, ...]] = lambda estimator, settings: ()
 
 
 def _learner(name: str) -> Callable[[dict[str, Any]], Any]:
@@ -64,8 +68,13 @@ def _regression(settings: dict[str, Any]) -> Any:
 
     terms = {k: v for k, v in settings.items() if k not in ("s", "t", "bounds_x", "bounds_y", "prior")}
     bounds = Bounds(x=tuple(settings["bounds_x"]), y=tuple(settings["bounds_y"]))
-    prior = PublicPrior(**settings.get("prior", {}))
+    prior = PublicPrior(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()})
     return AdditiveFunctionOnFunction(privacy=Privacy(**{"mechanism": "moments", **terms}, bounds=bounds, prior=prior))
+
+
+def _white(estimator: Any, settings: dict[str, Any]) -> tuple[FloatArray, ...]:
+    design = estimator.privacy.prior.design(settings["s"], settings["t"])
+    return design.whitening, design.response
 
 
 def _curves(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
@@ -85,7 +94,7 @@ MODELS: dict[str, Model] = {
     "linear": Model(_learner("DPLinearRegression"), _row_and_number),
     "gaussian-naive-bayes": Model(_learner("DPGaussianNB"), _row_and_number),
     "kmeans": Model(_learner("DPKMeans"), lambda settings: (_row(settings),)),
-    "regression": Model(_regression, _curves, _grids),
+    "regression": Model(_regression, _curves, _grids, _white),
 }
 """By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
 of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s and t), and n_features of a table."""
@@ -106,6 +115,34 @@ def check(contract: Contract) -> None:
     fit(contract, None, [])
 
 
+def _nobody(contract: Contract) -> tuple[FloatArray, ...]:
+    rows = MODELS[contract.model].nobody(dict(contract.settings))
+    return (*rows, np.zeros(1)) if contract.groups else rows
+
+
+def check_data(contract: Contract, data: tuple[Any, ...]) -> None:
+    """Compare the shapes of an owner's arrays with those of the contract; values are not looked at.
+
+    Raises
+    ------
+    InputError
+        They differ.
+    """
+    wanted = [np.shape(a)[1:] for a in _nobody(contract)]
+    found = [tuple(np.shape(a)[1:]) for a in data] if isinstance(data, tuple | list) else type(data).__name__
+    if found != wanted or len({len(a) for a in data}) != 1:
+        raise InputError(
+            f"data must be a tuple of {len(wanted)} arrays of equal length with rows of shapes {wanted}, got {found}"
+        )
+
+
+def fingerprint(contract: Contract) -> bytes:
+    """Coarsely rounded public coordinates: the same bytes for all parties whose rows can be added up."""
+    model, settings = MODELS[contract.model], dict(contract.settings)
+    arrays = model.coordinates(model.estimator(settings), settings)
+    return b"".join(np.rint(a / np.abs(a).max() * 1e3).astype(">i4").tobytes() for a in arrays)
+
+
 def fit(
     contract: Contract, data: tuple[Any, ...] | None, totals: Totals, random_state: int | None = None
 ) -> NextRound | Any:
@@ -115,7 +152,7 @@ def fit(
     ----------
     contract : Contract
     data : tuple of arrays, or None
-        One owner's rows. None: only follow.
+        One owner's rows, with the person of each as a last array where the contract has groups. None: only follow.
     totals : sequence of (ndarray of int64, int)
     random_state : int, optional
         Seeded shares, for simulation.
@@ -125,13 +162,11 @@ def fit(
     NextRound, or the fitted estimator
     """
     model, settings = MODELS[contract.model], dict(contract.settings)
-    estimator, nobody, keywords = model.estimator(settings), model.nobody(settings), model.keywords(settings)
-    rows = nobody if data is None else data
-    if len(rows) != len(nobody) or any(np.shape(a)[1:] != np.shape(b)[1:] for a, b in zip(rows, nobody, strict=True)):
-        raise InputError(
-            f"data must be {len(nobody)} arrays with rows of the shapes of the contract, "
-            f"{[np.shape(a)[1:] for a in nobody]}, got {[np.shape(a)[1:] for a in rows]}"
-        )
+    estimator, keywords = model.estimator(settings), model.keywords(settings)
+    rows = _nobody(contract) if data is None else data
+    check_data(contract, rows)
+    if contract.groups:
+        *rows, keywords["groups"] = rows
     noise = DistributedNoise(
         owners=contract.owners,
         honest=contract.honest,

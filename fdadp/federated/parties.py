@@ -22,7 +22,15 @@ from fdadp.federated import models
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.packing import ciphertexts, pack, unpack
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, keys
-from fdadp.federated.wire import Kind, Message, Next, ProtocolError, Totals, ciphertexts_from_bytes, ciphertexts_to_bytes
+from fdadp.federated.wire import (
+    Kind,
+    Message,
+    Next,
+    ProtocolError,
+    Totals,
+    ciphertexts_from_bytes,
+    ciphertexts_to_bytes,
+)
 from fdadp.privacy.distributed import NextRound
 
 __all__ = ["DataUser", "Exchange", "Owner", "Party", "Proxy"]
@@ -107,7 +115,8 @@ class Owner(Party):
     name : str
         One of ``contract.names``.
     data : tuple of arrays
-        (X,) or (X, y) or (X, Y), as the model takes them. A person's rows must be with one owner.
+        (X,) or (X, y) or (X, Y), as the model takes them, and the person of each row where the contract has groups. A
+        person's rows must be with one owner.
     state : mapping, optional
         See :class:`Party`.
     n_jobs : int
@@ -129,6 +138,7 @@ class Owner(Party):
         super().__init__(contract, name, state)
         if name not in contract.names:
             raise ProtocolError(f"name must be one of {', '.join(contract.names)}, got {name!r}")
+        models.check_data(contract, data)
         self._data, self._n_jobs, self._random_state = data, n_jobs, random_state
         self._randomness: Randomness | None = None
 
@@ -365,4 +375,3 @@ class Proxy:
             missing = sorted(set(self.contract.names) - valid.keys())
             warnings.warn(f"release {index} goes without {', '.join(missing)}", FdadpWarning, stacklevel=3)
         return list(valid.values())
-

@@ -54,8 +54,8 @@ def distributed_cost(sensitivity: float, share_sd: float, honest: int, size: int
     return min(math.sqrt(whole**2 + tau * size / 2), whole + tau * math.sqrt(size)) ** 2 / 2
 
 
-class NextRound(Exception):  # noqa: N818  (no error: the program waits)
-    """The program waits for the total of its next release.
+class NextRound(Exception):
+    """The program waits for the total of its next release: no error.
 
     Attributes
     ----------

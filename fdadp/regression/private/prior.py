@@ -7,7 +7,7 @@ costs as little as possible. A wrong prior costs accuracy, never privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,8 +138,11 @@ class PublicPrior:
         return np.vstack(parts)
 
     def design(self, s: ArrayLike, t: ArrayLike) -> WhiteDesign:
-        """Public coordinates on the grids of X and Y."""
-        return WhiteDesign(self, np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64))
+        """Public coordinates on the grids of X and Y. The last few are kept: they take longer than small fits."""
+        s, t = np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64)
+        if self.pilot is not None:
+            return WhiteDesign(self, s, t)
+        return _design(self, tuple(s.tolist()), tuple(t.tolist()))
 
     def response(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Orthonormal basis of Y from its prior covariance, and the prior shares of variance of its functions.
@@ -235,6 +238,11 @@ class WhiteDesign:
 
     def _set_response(self) -> None:
         self.response, self.response_shares = self.prior.response(self.unit_t, self.t_weights)
+
+
+@lru_cache(maxsize=8)
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> WhiteDesign:
+    return WhiteDesign(prior, np.array(s), np.array(t))
 
 
 def _symmetric_root(matrix: FloatArray) -> FloatArray:
