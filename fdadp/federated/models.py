@@ -47,9 +47,16 @@ def _learner(name: str) -> Callable[[dict[str, Any]], Any]:
     def make(settings: dict[str, Any]) -> Any:
         import fdadp.learners
 
-        return getattr(fdadp.learners, name)(**{k: v for k, v in settings.items() if k != "n_features"})
+        return _made(getattr(fdadp.learners, name), {k: v for k, v in settings.items() if k != "n_features"})
 
     return make
+
+
+def _made(kind: Callable[..., Any], settings: dict[str, Any]) -> Any:
+    try:
+        return kind(**settings)
+    except TypeError as exc:
+        raise InputError(f"settings must be parameters of {kind.__name__}: {exc}") from exc
 
 
 def _row(settings: dict[str, Any]) -> FloatArray:
@@ -67,9 +74,10 @@ def _regression(settings: dict[str, Any]) -> Any:
     from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior
 
     terms = {k: v for k, v in settings.items() if k not in ("s", "t", "bounds_x", "bounds_y", "prior")}
-    bounds = Bounds(x=tuple(settings["bounds_x"]), y=tuple(settings["bounds_y"]))
+    bounds = Bounds(x=settings.get("bounds_x"), y=settings.get("bounds_y"))
     prior = PublicPrior(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()})
-    return AdditiveFunctionOnFunction(privacy=Privacy(**{"mechanism": "moments", **terms}, bounds=bounds, prior=prior))
+    privacy = _made(Privacy, {"mechanism": "moments", **terms, "bounds": bounds, "prior": prior})
+    return AdditiveFunctionOnFunction(privacy=privacy)
 
 
 def _white(estimator: Any, settings: dict[str, Any]) -> tuple[FloatArray, ...]:
@@ -101,7 +109,9 @@ of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s an
 
 
 def check(contract: Contract) -> None:
-    """Refuse a contract whose model cannot be fitted in shares, by following it up to its first release.
+    """Refuse a contract whose model cannot be fitted in shares, by following it with totals of zero.
+
+    The regression, whose releases are all of one kind, up to the first one.
 
     Raises
     ------
@@ -112,7 +122,9 @@ def check(contract: Contract) -> None:
         raise InputError(f"model must be one of {', '.join(MODELS)}, got {contract.model!r}")
     if contract.settings.get("delta") is None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
-    fit(contract, None, [])
+    totals: list[tuple[IntArray, int]] = []
+    while isinstance(waits := fit(contract, None, totals), NextRound) and contract.model != "regression":
+        totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
 
 
 def _nobody(contract: Contract) -> tuple[FloatArray, ...]:

@@ -159,10 +159,10 @@ class Owner(Party):
         key = PublicKey(int.from_bytes(modulus, "big"), self.contract.key_bits)
         if self.state.setdefault("key", modulus) != modulus:
             raise ProtocolError("the public key must not change in a run")
-        seen = self.state.get("totals", b"")
-        if message.body[size : size + len(seen)] != seen:
-            raise ProtocolError("totals must be those of the earlier requests, and more")
-        self.state["totals"] = message.body[size:]
+        seen, told = self.state.get("totals", b""), message.body[size:]
+        if not (told.startswith(seen) or seen.startswith(told)):
+            raise ProtocolError("totals must be those of the earlier requests")
+        self.state["totals"] = max(seen, told, key=len)
         return self._once(f"share {message.index}", message.body, lambda: self._share(key, totals, digest))
 
     def _share(self, key: PublicKey, totals: list[tuple[IntArray, int]], digest: bytes) -> bytes:

@@ -31,6 +31,10 @@ D = 3
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}
 
 
+CURVES = {"epsilon": 1.0, "delta": 1e-6, "bounds_x": [0, 1], "bounds_y": [0, 1]}
+GRIDS = {"s": [0.0, 0.25, 0.5, 1.0], "t": [0.0, 0.5, 1.0]}
+
+
 @pytest.fixture(scope="session")
 def key() -> SecretKey:
     return keys(2048)
@@ -278,6 +282,7 @@ def test_noise_counts_the_owners_that_may_fail(key: SecretKey) -> None:
     assert model.ledger_.releases[0].rho == pytest.approx(central.ledger_.releases[0].rho, rel=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 def test_regression_of_several_hospitals(key: SecretKey) -> None:
     """The moments mechanism, eleven releases: as good as with all curves in one place."""
     rng = np.random.default_rng(0)
@@ -531,7 +536,7 @@ def test_a_late_share_of_an_earlier_release_is_refused(key: SecretKey) -> None:
 
 
 def test_an_owner_answers_once(key: SecretKey) -> None:
-    """The same question again: the same bytes. Another one for the same release: nothing, or noise would average out."""
+    """The same question again: the same bytes. Another one for that release: nothing, or noise would average out."""
     terms = contract()
     federation = Federation(terms, parts(rows(), 3), key=key)
     federation.run()
@@ -662,9 +667,19 @@ def test_next_survives() -> None:
         ({"settings": {k: v for k, v in PCA.items() if k != "data_norm"}}, PrivacyError, "data_norm must be given"),
         ({"settings": {k: v for k, v in PCA.items() if k != "n_features"}}, InputError, "must give n_features"),
         ({"settings": {**PCA, "mechanism": "bingham"}}, PrivacyError, "cannot be added in shares"),
+        ({"settings": {**PCA, "colour": 1}}, InputError, "settings must be parameters of DPPCA: .*colour"),
         ({"settings": {**PCA, "epsilon": -1.0}}, PrivacyError, "epsilon must be a number above 0"),
         ({"n_max": 2**45}, PrivacyError, "n_max must be smaller"),
-        ({"model": "regression", "settings": {"epsilon": 1.0, "delta": 1e-6}}, InputError, "settings must give"),
+        (
+            {"model": "regression", "settings": CURVES},
+            InputError,
+            "settings must give s, the grid of the curves, got N",
+        ),
+        (
+            {"model": "regression", "settings": {**CURVES, **GRIDS, "bounds_x": None}},
+            PrivacyError,
+            "bounds must give a public",
+        ),
     ],
 )
 def test_contracts_say_what_is_wrong(changes: dict[str, Any], error: type[Exception], match: str) -> None:
