@@ -175,10 +175,10 @@ def fit(
     """
     model, settings = MODELS[contract.model], dict(contract.settings)
     estimator, keywords = model.estimator(settings), model.keywords(settings)
-    rows = _nobody(contract) if data is None else data
+    rows: tuple[Any, ...] = _nobody(contract) if data is None else tuple(data)
     check_data(contract, rows)
     if contract.groups:
-        *rows, keywords["groups"] = rows
+        rows, keywords["groups"] = rows[:-1], rows[-1]
     noise = DistributedNoise(
         owners=contract.owners,
         honest=contract.honest,

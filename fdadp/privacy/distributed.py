@@ -140,7 +140,8 @@ class DistributedNoise:
         return (
             f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever adds "
             "the shares up does not collude with whoever decrypts the sum: who sees one owner's share alone has its "
-            f"persons at {self.honest} times the rho. It rests on the encryption, hence on bounded computing power"
+            f"persons at {self.honest} times the rho. Every person's rows must be with one owner. It rests on the "
+            "encryption, hence on bounded computing power"
         )
 
     def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:

@@ -6,6 +6,7 @@ costs as little as possible. A wrong prior costs accuracy, never privacy.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -79,6 +80,7 @@ class PublicPrior:
     pilot: Any = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "x_lengths", tuple(self.x_lengths))
         positive = {
             "x_scale": self.x_scale,
             "x_lengths": min(self.x_lengths),
@@ -138,11 +140,13 @@ class PublicPrior:
         return np.vstack(parts)
 
     def design(self, s: ArrayLike, t: ArrayLike) -> WhiteDesign:
-        """Public coordinates on the grids of X and Y. The last few are kept: they take longer than small fits."""
-        s, t = np.asarray(s, dtype=np.float64), np.asarray(t, dtype=np.float64)
+        """Public coordinates on the grids of X and Y; those last asked for are remembered."""
+        s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
         if self.pilot is not None:
             return WhiteDesign(self, s, t)
-        return _design(self, tuple(s.tolist()), tuple(t.tolist()))
+        design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist())))
+        design.s, design.t = s, t  # which fitted models hand to their users
+        return design
 
     def response(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Orthonormal basis of Y from its prior covariance, and the prior shares of variance of its functions.

@@ -1,0 +1,183 @@
+"""Hospitals that fit one private regression together, beside each alone and beside all curves in one place."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm.auto import tqdm
+
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp.datasets import SimulatedCurves
+from fdadp.errors import ExtrapolationWarning, PrivacyError
+from fdadp.federated.contract import Contract
+from fdadp.federated.in_memory import Federation
+from fdadp.federated.paillier import SecretKey, keys
+
+__all__ = ["compare", "plot_comparison", "summarise"]
+
+BOUNDS = {"bounds_x": (-4.5, 4.5), "bounds_y": (-8.0, 8.0)}
+"""Public ranges of the simulated curves."""
+_ALONE = 3
+"""So many owners are fitted alone; the others would cost time and tell the same."""
+
+
+def compare(
+    owners: Sequence[int] = (2, 5, 10),
+    *,
+    n: int = 3000,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    mechanism: str = "moments",
+    scenario: int = 2,
+    lost: int = 0,
+    key_bits: int = 2048,
+    repeats: int = 1,
+    seed: int = 0,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Explained share of the mean responses of 500 new people: a federation, its owners alone, all in one place.
+
+    Parameters
+    ----------
+    owners : sequence of int
+        Numbers of hospitals among which the same people are divided evenly.
+    n : int
+        People in all, declared.
+    epsilon, delta : float
+    mechanism : {"moments", "dp-aff"}
+    scenario, seed : int
+        See :func:`fdadp.simulate_affr`. Only the curves are seeded: the noise is the real one.
+    lost : int
+        Owners that the contract allows to be lost.
+    key_bits : {2048, 3072}
+    repeats : int
+        Simulated cohorts.
+
+    Returns
+    -------
+    DataFrame
+        ``how`` ("together", "alone", "one place", "no privacy"), ``owners`` (0: does not apply), ``repeat``,
+        ``explained`` (missing where a fit is refused as hopeless), ``seconds`` (all parties one after the other, in
+        this process), ``releases`` and ``kilobytes`` (sent by one owner).
+    """
+    rows: list[dict[str, Any]] = []
+    key = keys(key_bits)
+    with tqdm(total=repeats * (len(owners) + 1), disable=not progress, desc="federated regression") as bar:
+        for repeat in range(repeats):
+            people = simulate_affr(scenario, n, np.random.SeedSequence([seed, repeat, 0]))
+            others = simulate_affr(scenario, 500, np.random.SeedSequence([seed, repeat, 1]))
+            study = _Study(people, others, epsilon, delta, mechanism, lost, key)
+            rows += [{**row, "repeat": repeat} for row in study.in_one_place()]
+            bar.update()
+            for count in owners:
+                rows += [{**row, "repeat": repeat} for row in (study.together(count), study.alone(count))]
+                bar.update()
+    return pd.DataFrame(rows)
+
+
+class _Study:
+    """One simulated cohort, and the fits to it."""
+
+    def __init__(
+        self,
+        people: SimulatedCurves,
+        others: SimulatedCurves,
+        epsilon: float,
+        delta: float,
+        mechanism: str,
+        lost: int,
+        key: SecretKey,
+    ) -> None:
+        self.X, self.Y = (curves.data_matrix[..., 0] for curves in (people.X, people.Y))
+        self.s, self.t, self.others = people.s, people.t, others
+        self.terms = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+        self.lost, self.key = lost, key
+
+    def explained(self, model: Any) -> float:
+        """Share of the variance of the new people's noiseless responses that the predictions explain."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            predicted = np.asarray(model.predict(self.others.X.data_matrix[..., 0]))
+        truth = self.others.mean_function
+        return 1 - float(((truth - predicted) ** 2).sum() / ((truth - truth.mean(axis=0)) ** 2).sum())
+
+    def private(self, X: Any, Y: Any) -> Any:
+        """One trusted cohort."""
+        bounds = Bounds(x=BOUNDS["bounds_x"], y=BOUNDS["bounds_y"])
+        privacy = Privacy(**self.terms, bounds=bounds, n=len(X))
+        return AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, self.s, self.t)
+
+    def in_one_place(self) -> list[dict[str, Any]]:
+        """All curves with one trusted custodian, with and without privacy."""
+        ordinary = AdditiveFunctionOnFunction(n_basis_x=12, n_components=8, progress=False)
+        start = time.perf_counter()
+        private = self.private(self.X, self.Y)
+        seconds = time.perf_counter() - start
+        return [
+            {"how": "one place", "owners": 0, "explained": self.explained(private), "seconds": seconds},
+            {
+                "how": "no privacy",
+                "owners": 0,
+                "explained": self.explained(ordinary.fit(self.X, self.Y, self.s, self.t)),
+            },
+        ]
+
+    def together(self, owners: int) -> dict[str, Any]:
+        """One federation."""
+        grids = {"s": self.s.tolist(), "t": self.t.tolist()}
+        settings = {**self.terms, **BOUNDS, **grids, "n": len(self.X)}
+        bits = self.key.public.bits
+        contract = Contract("regression", settings, owners, n_max=len(self.X), lost=self.lost, key_bits=bits)
+        parts = zip(np.array_split(self.X, owners), np.array_split(self.Y, owners), strict=True)
+        start = time.perf_counter()
+        federation = Federation(contract, list(parts), key=self.key)
+        model = federation.run()
+        return {
+            "how": "together",
+            "owners": owners,
+            "explained": self.explained(model),
+            "seconds": time.perf_counter() - start,
+            "releases": len(model.ledger_.releases),
+            "kilobytes": sum(len(data) for name, _, data in federation.traffic if name == "owner-1") / 1e3,
+        }
+
+    def alone(self, owners: int) -> dict[str, Any]:
+        """Each of the first few owners with its own people only; the mean of their shares."""
+        found = []
+        for X, Y in list(zip(np.array_split(self.X, owners), np.array_split(self.Y, owners), strict=True))[:_ALONE]:
+            try:
+                found.append(self.explained(self.private(X, Y)))
+            except PrivacyError:  # hopeless for so few people: public, before a read
+                found.append(np.nan)
+        return {"how": "alone", "owners": owners, "explained": float(np.mean(found))}
+
+
+def summarise(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation over repeats, one row for each way and number of owners."""
+    groups = results.groupby(["how", "owners"], sort=False)
+    table = groups[["explained", "seconds", "releases", "kilobytes"]].mean()
+    table.insert(1, "sd", groups["explained"].std())
+    return table.reset_index()
+
+
+def plot_comparison(results: pd.DataFrame) -> Any:
+    """Figure of :func:`compare`: explained share against the number of owners."""
+    from fdadp.plot import PALETTE
+    from fdadp.plot._canvas import pyplot
+
+    table = summarise(results)
+    figure, axis = pyplot().subplots(figsize=(6, 3.6), layout="constrained")
+    for colour, how in zip(PALETTE, ("together", "alone"), strict=False):
+        part = table[table["how"] == how]
+        axis.errorbar(part["owners"], part["explained"], part["sd"].fillna(0), marker="o", color=colour, label=how)
+    for style, how in (("--", "one place"), (":", "no privacy")):
+        level = float(table.loc[table["how"] == how, "explained"].iloc[0])
+        axis.axhline(level, color="0.4", linestyle=style, label=how)
+    axis.set(xlabel="owners", ylabel="explained share", ylim=(min(0.0, table["explained"].min()) - 0.02, 1.02))
+    axis.legend(frameon=False)
+    return figure
