@@ -76,7 +76,7 @@ $(VENV)/.stamp-plots: $(VENV)/.stamp-python setup.cfg pyproject.toml
 
 $(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
-	$(PIP) --editable '.[dev,plots]'
+	$(PIP) --editable '.[dev,plots,federated]'
 	@touch $(VENV)/.stamp-plots $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp-dev benchmarks/requirements.txt
