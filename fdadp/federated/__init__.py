@@ -1,0 +1,33 @@
+"""Many owners of data and no one who is trusted with all of them.
+
+*Local differential privacy*: each user randomises before anything leaves the device (:class:`LDPLogisticRegression`,
+and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_EXPORTS = {
+    "LDPLogisticRegression": "fdadp.federated.logistic",
+    "LocalClient": "fdadp.federated.local.client",
+    "LocalParameters": "fdadp.federated.local.parameters",
+    "LocalServer": "fdadp.federated.local.server",
+    "randomizer": "fdadp.federated.local.randomizers",
+    "shuffled_epsilon": "fdadp.federated.local.shuffle",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'fdadp.federated' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_EXPORTS))
