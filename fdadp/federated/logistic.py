@@ -26,10 +26,10 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import Randomizer
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.local.statement import ledger, user_guarantee
-from fdadp.learners._base import as_table, box, class_labels, public
+from fdadp.learners._base import as_table, box, class_labels
 from fdadp.learners._features import positive
 
-__all__ = ["LDPLogisticRegression", "default_lr"]
+__all__ = ["LDPLogisticRegression", "default_lr", "division"]
 
 
 def default_lr(mechanism: Randomizer, n: int, n_rounds: int, radius: float, momentum: float = 0.8) -> float:
@@ -192,7 +192,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         params = self._parameters(n, d)
         coins = Coins(self.random_state)
         users, server = LocalUsers(params, X, y, coins), LocalServer(params)
-        rounds = _rounds(n, params.n_rounds, self.participation, coins)
+        rounds = division(n, params.n_rounds, self.participation, coins)
         for who in rounds:
             server.step(users.reports(who, server.theta))
         self.parameters_ = params
@@ -243,12 +243,12 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not every and n < params.n_rounds:
             raise InputError(f"n_rounds must be at most the number of users, {n}, got {params.n_rounds}")
         if every:
-            public("total_epsilon", self.total_epsilon, f"what {params.n_rounds} reports of one user may cost together")
             cost = user_guarantee(params, self.delta)
-            if positive(self.total_epsilon, "total_epsilon") < cost * (1 - 1e-9):
+            if self.total_epsilon is None or positive(self.total_epsilon, "total_epsilon") < cost * (1 - 1e-9):
                 raise PrivacyError(
-                    f"total_epsilon must be at least {cost:.6g}, which {params.n_rounds} reports with epsilon = "
-                    f"{params.randomizer.epsilon:g} each cost a user, got {self.total_epsilon!r}"
+                    f'total_epsilon must be given with participation="all", and be at least {cost:.6g}, which '
+                    f"{params.n_rounds} reports with epsilon = {params.randomizer.epsilon:g} each cost a user, got "
+                    f"{self.total_epsilon!r}"
                 )
         m = n if every else n // params.n_rounds
         lr = self.lr
@@ -282,7 +282,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return tags
 
 
-def _rounds(n: int, n_rounds: int, participation: str, coins: Coins) -> list[IntArray]:
+def division(n: int, n_rounds: int, participation: str, coins: Coins) -> list[IntArray]:
     """Who answers in which round: everybody, or a part of a random division that looks at nothing."""
     if participation == "all":
         return [np.arange(n)] * n_rounds

@@ -66,8 +66,6 @@ class LocalServer:
             No reports, something else than reports, or a step too many.
         """
         params, width = self.params, self.params.randomizer.width
-        if self.rounds >= params.n_rounds:
-            raise InputError(f"n_rounds must be more than {params.n_rounds} for another step")
         if not isinstance(reports, np.ndarray):
             wrong = [r for r in reports if not isinstance(r, bytes) or len(r) != width]
             if wrong:
@@ -77,7 +75,13 @@ class LocalServer:
             raise InputError(
                 f"reports must be one or more, {width} bytes each, got {reports.dtype} of shape {reports.shape}"
             )
-        gradient = params.randomizer.estimate(reports).mean(axis=0)
+        return self.descend(params.randomizer.estimate(reports).mean(axis=0))
+
+    def descend(self, gradient: FloatArray) -> FloatArray:
+        """Take one step for an estimated gradient (d + 1,); return the new θ."""
+        params = self.params
+        if self.rounds >= params.n_rounds:
+            raise InputError(f"n_rounds must be more than {params.n_rounds} for another step")
         self._step = params.momentum * self._step - params.lr * gradient
         self.theta = params.project(self.theta + self._step)
         self.rounds += 1
