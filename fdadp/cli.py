@@ -1,26 +1,23 @@
-"""The command line: ``python -m fdadp demo | fit | predict | experiment | learners | plan | audit`` (or ``fdadp ...``).
+"""The command line: ``python -m fdadp demo | fit | predict | experiment | learners | federated | plan | audit``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
-from fdadp.errors import FdadpError, FdadpWarning, FileFormatError, InputError
+from fdadp._terminal import Variadic, console, no_window, one_line, plain_messages
+from fdadp.errors import FileFormatError, InputError
+from fdadp.federated.cli import app as federated
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console
 
 __all__ = ["app", "main"]
 
@@ -30,62 +27,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Functional data regression with differential privacy.",
 )
+app.add_typer(federated, name="federated")
 
 
 def main() -> None:
     """Entry point of the console script."""
     app(prog_name="fdadp")
-
-
-class Variadic(TyperCommand):
-    """A command whose repeatable options take several values at once: ``--epsilon 0.05 0.1``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Turn ``--epsilon a b`` into ``--epsilon a --epsilon b`` before parsing."""
-        many = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
-        spread: list[str] = []
-        option, taken = "", 0
-        for token in args:
-            if token.startswith("--"):
-                option, taken = (token if token in many else ""), 0
-            elif option:
-                spread += [option] if taken else []
-                taken += 1
-            spread.append(token)
-        return list(super().parse_args(ctx, spread))
-
-
-@contextmanager
-def _plain_messages() -> Iterator[None]:
-    """Errors on purpose and warnings as single lines on stderr; exit status 2 after an error."""
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        typer.echo(f"Warning: {_one_line(message)}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        warnings.simplefilter("always", FdadpWarning)
-        try:
-            yield
-        except (FdadpError, OSError) as exc:
-            typer.echo(f"Error: {_one_line(exc)}", err=True)
-            raise typer.Exit(2) from None
-
-
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    # Where output goes to a file there is no width to keep to.
-    return Console(width=None if sys.stdout.isatty() else 120, soft_wrap=not sys.stdout.isatty())
-
-
-def _no_window() -> None:
-    """Figures go to files: no display is needed."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
 
 
 @app.command()
@@ -94,11 +41,11 @@ def demo(
     repeats: Annotated[int, typer.Option(help="Random splits into training and test stations.")] = 20,
 ) -> None:
     """Fit Canadian weather (bundled), validate, draw, save: what fdadp does in half a minute."""
-    _no_window()
-    with _plain_messages():
+    no_window()
+    with plain_messages():
         from fdadp.demo import run
 
-        run(out, _console(), repeats=repeats, progress=sys.stderr.isatty())
+        run(out, console(), repeats=repeats, progress=sys.stderr.isatty())
 
 
 @app.command()
@@ -118,7 +65,7 @@ def fit(
     One curve a row. Column labels that are numbers are the grid, else it is even on [0, 1]; a first column that is
     not numeric labels the curves.
     """
-    with _plain_messages():
+    with plain_messages():
         from fdadp.regression import AdditiveFunctionOnFunction
 
         if out.suffix not in ("", ".npz"):
@@ -149,7 +96,7 @@ def predict(
     header: Annotated[bool, typer.Option(help="Whether a CSV file starts with a row of labels.")] = True,
 ) -> None:
     """Predict response curves with a saved model."""
-    with _plain_messages():
+    with plain_messages():
         from fdadp.regression import AdditiveFunctionOnFunction
         from fdadp.tables import check_suffix, write_curves
 
@@ -196,20 +143,20 @@ def experiment_command(
 
     Beside it: the fit without privacy, and the mean curve. Data sets that are not here are skipped and named.
     """
-    _no_window()
-    with _plain_messages():
+    no_window()
+    with plain_messages():
         import pandas as pd
 
         from fdadp import experiment
         from fdadp._report import NOT_PRIVATE, rich_table, write_experiment
         from fdadp.privacy.settings import SENSITIVITIES
 
-        console = _console()
+        screen = console()
         names = list(experiment.DATASETS) if "all" in dataset else dataset
         readings = list(SENSITIVITIES) if "all" in sensitivity else sensitivity
         data, absent = experiment.load(names, download=download)
         for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {_one_line(reason)}", err=True)
+            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
         if not data:
             raise InputError(f"dataset must be one that is present, got {', '.join(names)}")
         results = []
@@ -226,8 +173,8 @@ def experiment_command(
                     progress=sys.stderr.isatty(),
                 )
             )
-            console.print(rich_table(experiment.summarise(results[-1]), one.unit))
-        console.print(NOT_PRIVATE, style="bold")
+            screen.print(rich_table(experiment.summarise(results[-1]), one.unit))
+        screen.print(NOT_PRIVATE, style="bold")
         settings = {
             "datasets": [one.name for one in data],
             "skipped": list(absent),
@@ -261,8 +208,8 @@ def audit_command(
 
     A verdict of the command, not its exit status, says whether a claim is false.
     """
-    _no_window()
-    with _plain_messages():
+    no_window()
+    with plain_messages():
         from fdadp._report import save_figure
         from fdadp.plot._canvas import MissingPlotsError
         from fdadp.regression.audit import MECHANISMS, audit
@@ -317,8 +264,8 @@ def learners_command(
     Beside each: the same kind of learner without privacy, and what needs no learner. The noise is seeded, for
     simulation.
     """
-    _no_window()
-    with _plain_messages():
+    no_window()
+    with plain_messages():
         import pandas as pd
 
         from fdadp._report import NOT_PRIVATE_BOOSTING, learners_table, write_learners
@@ -330,7 +277,7 @@ def learners_command(
         every = study.TASKS if is_private else ("adult", "bank")
         tasks, absent = study.load(list(every) if "all" in dataset else dataset, download=download)
         for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {_one_line(reason)}", err=True)
+            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
         if not tasks:
             raise InputError(f"dataset must be one that is present, got {', '.join(dataset)}")
         epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])
@@ -346,11 +293,11 @@ def learners_command(
             ignore_index=True,
         )
         table = study.summarise(results)
-        console = _console()
+        screen = console()
         for _, part in table.groupby(["dataset", "metric"], sort=False):
-            console.print(learners_table(part))
+            screen.print(learners_table(part))
         if not is_private:
-            console.print(NOT_PRIVATE_BOOSTING, style="bold")
+            screen.print(NOT_PRIVATE_BOOSTING, style="bold")
         settings = {
             "experiment": experiment,
             "datasets": [task.name for task in tasks],
@@ -380,8 +327,8 @@ def plan_command(
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
 ) -> None:
     """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes."""
-    _no_window()
-    with _plain_messages():
+    no_window()
+    with plain_messages():
         from fdadp._report import save_figure
         from fdadp.planner import plan
         from fdadp.plot._canvas import MissingPlotsError

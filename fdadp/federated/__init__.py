@@ -1,15 +1,44 @@
-"""Many owners of data, and nobody whom all of them trust with it.
+"""Many owners of data and no one who is trusted with all of them.
 
-A private estimator of fdadp whose releases are sums with Gaussian noise can be fitted so: owners add their own noise to
-their own integer sums and encrypt them, and only the sum over owners is ever decrypted (:class:`Contract`,
+*Sums of many owners*: a private estimator whose releases are sums with Gaussian noise is fitted by owners who add their
+own noise to their own integer sums and encrypt them; only the sum over owners is ever decrypted (:class:`Contract`,
 :class:`Owner`, :class:`Proxy`, :class:`DataUser`).
+
+*Local differential privacy*: each user randomises before anything leaves the device (:class:`LDPLogisticRegression`,
+and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.
 """
 
 from __future__ import annotations
 
-from fdadp.federated.contract import Contract
-from fdadp.federated.in_memory import Federation, fit_together
-from fdadp.federated.parties import DataUser, Owner, Proxy
-from fdadp.federated.wire import ProtocolError
+import importlib
+from typing import Any
 
-__all__ = ["Contract", "DataUser", "Federation", "Owner", "ProtocolError", "Proxy", "fit_together"]
+_EXPORTS = {
+    "Contract": "fdadp.federated.contract",
+    "DataUser": "fdadp.federated.parties",
+    "Federation": "fdadp.federated.in_memory",
+    "LDPLogisticRegression": "fdadp.federated.logistic",
+    "LocalClient": "fdadp.federated.local.client",
+    "LocalParameters": "fdadp.federated.local.parameters",
+    "LocalServer": "fdadp.federated.local.server",
+    "Owner": "fdadp.federated.parties",
+    "ProtocolError": "fdadp.federated.wire",
+    "Proxy": "fdadp.federated.parties",
+    "fit_together": "fdadp.federated.in_memory",
+    "randomizer": "fdadp.federated.local.randomizers",
+    "shuffled_epsilon": "fdadp.federated.local.shuffle",
+}
+
+__all__ = sorted(_EXPORTS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'fdadp.federated' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_EXPORTS))

@@ -71,7 +71,7 @@ def compare(
         for repeat in range(repeats):
             people = simulate_affr(scenario, n, np.random.SeedSequence([seed, repeat, 0]))
             others = simulate_affr(scenario, 500, np.random.SeedSequence([seed, repeat, 1]))
-            study = _Study(people, others, epsilon, delta, mechanism, lost, key)
+            study = _Study(people, others, owners, lost, key, epsilon=epsilon, delta=delta, mechanism=mechanism)
             rows += [{**row, "repeat": repeat} for row in study.in_one_place()]
             bar.update()
             for count in owners:
@@ -87,16 +87,20 @@ class _Study:
         self,
         people: SimulatedCurves,
         others: SimulatedCurves,
-        epsilon: float,
-        delta: float,
-        mechanism: str,
+        owners: Sequence[int],
         lost: int,
         key: SecretKey,
+        **terms: Any,
     ) -> None:
         self.X, self.Y = (curves.data_matrix[..., 0] for curves in (people.X, people.Y))
         self.s, self.t, self.others = people.s, people.t, others
-        self.terms = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
-        self.lost, self.key = lost, key
+        self.terms, self.key = terms, key
+        grids = {"s": self.s.tolist(), "t": self.t.tolist()}
+        settings, n = {**terms, **BOUNDS, **grids, "n": len(self.X)}, len(self.X)
+        bits = key.public.bits
+        self.contracts = {  # made first: what is wrong with one is said before anything is fitted
+            count: Contract("regression", settings, count, n_max=n, lost=lost, key_bits=bits) for count in owners
+        }
 
     def explained(self, model: Any) -> float:
         """Share of the variance of the new people's noiseless responses that the predictions explain."""
@@ -129,13 +133,9 @@ class _Study:
 
     def together(self, owners: int) -> dict[str, Any]:
         """One federation."""
-        grids = {"s": self.s.tolist(), "t": self.t.tolist()}
-        settings = {**self.terms, **BOUNDS, **grids, "n": len(self.X)}
-        bits = self.key.public.bits
-        contract = Contract("regression", settings, owners, n_max=len(self.X), lost=self.lost, key_bits=bits)
         parts = zip(np.array_split(self.X, owners), np.array_split(self.Y, owners), strict=True)
         start = time.perf_counter()
-        federation = Federation(contract, list(parts), key=self.key)
+        federation = Federation(self.contracts[owners], list(parts), key=self.key)
         model = federation.run()
         return {
             "how": "together",

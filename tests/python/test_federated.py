@@ -6,14 +6,18 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+from fdadp.cli import app
 from fdadp.errors import FdadpWarning, InputError, PrivacyError
 from fdadp.learners import DPPCA, DPLinearRegression
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, epsilon_from
@@ -723,3 +727,24 @@ def test_rows_outside_the_bounds_and_no_rows_at_all(key: SecretKey) -> None:
     odd = np.array([[np.nan, 0, 0], [np.inf, 1, 1], [1e30, 0, 0], [0, 0, 0]])
     model = fit_together(contract(), [(odd,), (np.zeros((1, D)),), (rows(50),)], key=key)
     assert np.isfinite(model.components_).all()
+
+
+# ---------------------------------------------------------------- the comparison and its command
+
+
+def test_the_command_compares_hospitals(tmp_path: Path) -> None:
+    options = ["--owners", "2", "--n", "400", "--epsilon", "4", "--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, ["federated", "regression", *options])
+    assert found.exit_code == 0, found.output
+    table = pd.read_csv(tmp_path / "out" / "results.csv").set_index("how")
+    assert table.loc["together", "releases"] == 11
+    assert table.loc["no privacy", "explained"] > table.loc["together", "explained"]
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"results.csv", "settings.json", "explained.png"}
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, ["federated", "regression", "--owners", "1", *out])
+    assert found.exit_code == 2
+    assert "owners must be an integer of at least 2, got 1" in found.output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,73 @@
+"""What the commands share: options with several values, messages of one line, the console, figures without a window."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fdadp.errors import FdadpError, FdadpWarning
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Variadic", "console", "no_window", "one_line", "plain_messages"]
+
+
+class Variadic(TyperCommand):
+    """A command whose repeatable options take several values at once: ``--epsilon 0.05 0.1``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Turn ``--epsilon a b`` into ``--epsilon a --epsilon b`` before parsing."""
+        many = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        spread: list[str] = []
+        option, taken = "", 0
+        for token in args:
+            if token.startswith("--"):
+                option, taken = (token if token in many else ""), 0
+            elif option:
+                spread += [option] if taken else []
+                taken += 1
+            spread.append(token)
+        return list(super().parse_args(ctx, spread))
+
+
+@contextmanager
+def plain_messages() -> Iterator[None]:
+    """Errors on purpose and warnings as single lines on stderr; exit status 2 after an error."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        typer.echo(f"Warning: {one_line(message)}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        warnings.simplefilter("always", FdadpWarning)
+        try:
+            yield
+        except (FdadpError, OSError) as exc:
+            typer.echo(f"Error: {one_line(exc)}", err=True)
+            raise typer.Exit(2) from None
+
+
+def one_line(message: object) -> str:
+    """A message without line breaks."""
+    return " ".join(str(message).split())
+
+
+def console() -> Console:
+    """Where tables go."""
+    from rich.console import Console
+
+    # Where output goes to a file there is no width to keep to.
+    return Console(width=None if sys.stdout.isatty() else 120, soft_wrap=not sys.stdout.isatty())
+
+
+def no_window() -> None:
+    """Figures go to files: no display is needed."""
+    os.environ.setdefault("MPLBACKEND", "Agg")

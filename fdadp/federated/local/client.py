@@ -1,0 +1,152 @@
+"""The user's side: the one place outside the privacy kernel that looks at a record, because it is the user's own.
+
+Nothing here sends, prints, logs or stores anything; what leaves are the bytes of
+:mod:`fdadp.federated.local.randomizers`, and no error depends on a record.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from fdadp._typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.federated.local.coins import Coins
+from fdadp.federated.local.parameters import LocalParameters
+from fdadp.federated.local.randomizers import Reports
+from fdadp.learners._base import as_table
+from fdadp.privacy import rowwise_matmul
+from fdadp.privacy._codes import Codes, as_float
+
+__all__ = ["LocalClient", "LocalUsers"]
+
+
+class LocalClient:
+    """One user's device: answers a model with a randomised gradient of the user's record, as often as was agreed.
+
+    Parameters
+    ----------
+    params : LocalParameters
+    coins : Coins, optional
+        Default: the system's randomness.
+
+    Examples
+    --------
+    >>> params = LocalParameters(["no", "yes"], [0.0, 0.0], [1.0, 10.0], mechanism="cldp", epsilon=3.0, n_rounds=1)
+    >>> client = LocalClient(params)
+    >>> len(client.report([0.5, 3.0], "yes", np.zeros(3)))
+    1
+    """
+
+    def __init__(self, params: LocalParameters, coins: Coins | None = None) -> None:
+        self.params = params
+        self._coins = coins or Coins()
+        self._left = params.reports_per_user
+
+    def report(self, x: ArrayLike, y: Any, theta: FloatArray) -> bytes:
+        """Randomise the gradient of the log-loss at θ.
+
+        Parameters
+        ----------
+        x : array_like of shape (d,)
+            The record. One with a value that is no finite number, or a label that is none of the classes, counts as
+            one whose gradient is zero: the report is noise alone, and says nothing of it.
+        y : label
+        theta : ndarray of shape (d + 1,)
+            Model from the server, who need not be trusted: the report is as private for any θ.
+
+        Returns
+        -------
+        bytes
+            Of ``params.randomizer.width``, in the format that ``params.randomizer.format`` says.
+
+        Raises
+        ------
+        InputError
+            Shapes; the record is not looked at.
+        PrivacyError
+            This client has answered as often as was agreed.
+        """
+        model = _model(self.params, theta)
+        row = np.empty((1, np.size(x)), dtype=object) if not hasattr(x, "dtype") else np.asarray(x).reshape(1, -1)
+        if not hasattr(x, "dtype"):
+            row[0, :] = list(x)  # type: ignore[arg-type]
+        if row.shape[1] != len(self.params.low):
+            raise InputError(f"x must be one record of {len(self.params.low)} features, got {row.shape[1]}")
+        if self._left < 1:
+            raise PrivacyError(f"reports_per_user must be more than {self.params.reports_per_user} for another report")
+        self._left -= 1
+        label = np.empty(1, dtype=object)
+        label[0] = y
+        codes = Codes(np.empty(0, dtype=object), self.params.classes)
+        return self.params.randomizer(_gradients(self.params, row, codes.of(label), model), self._coins).tobytes()
+
+
+class LocalUsers:
+    """Many users in one process, for simulation: what :class:`LocalClient` does, for the rows of a table at once.
+
+    Parameters
+    ----------
+    params : LocalParameters
+    X : array_like of shape (n, d)
+    y : array_like of shape (n,)
+    coins : Coins, optional
+        With the same coins the reports are those of one client after the other, bit for bit (not of ``"privunit"``).
+
+    Raises
+    ------
+    InputError, PrivacyError
+        Shapes; nothing was read.
+    """
+
+    def __init__(self, params: LocalParameters, X: Any, y: Any, coins: Coins | None = None) -> None:
+        self.params = params
+        self._coins = coins or Coins()
+        self._x, self._labels = as_table(X), Codes(y, params.classes)
+        n, d = (int(k) for k in self._x.shape)
+        if d != len(params.low):
+            raise InputError(f"X must have {len(params.low)} features, as bounds has, got {d}")
+        if self._labels.shape[0] != n:
+            raise InputError(f"y must have one entry for each of {n} rows of X, got {self._labels.shape[0]}")
+        self._left: IntArray = np.full(n, params.reports_per_user, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def reports(self, users: IntArray, theta: FloatArray) -> Reports:
+        """Reports (m, width) of some users, one each.
+
+        Raises
+        ------
+        PrivacyError
+            One of them has answered as often as was agreed, or is asked twice at once.
+        """
+        model = _model(self.params, theta)
+        left: IntArray = self._left[users]
+        if len(np.unique(users)) < len(users) or bool(np.any(left < 1)):
+            raise PrivacyError(f"reports_per_user must be more than {self.params.reports_per_user} for another report")
+        self._left[users] -= 1
+        gradients = _gradients(self.params, self._x[users], self._labels.of(self._labels.source[users]), model)
+        return self.params.randomizer(gradients, self._coins)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} users with a record each>"
+
+
+def _model(params: LocalParameters, theta: FloatArray) -> FloatArray:
+    model = np.asarray(theta, dtype=np.float64)
+    if model.shape != (params.dimensions,) or not np.isfinite(model).all():
+        raise InputError(f"theta must be {params.dimensions} finite numbers, got {theta!r}")
+    return model
+
+
+def _gradients(params: LocalParameters, rows: Any, codes: FloatArray, theta: FloatArray) -> FloatArray:
+    """Gradients (m, D) of the log-losses, each of entries in [-1, 1]; zero for what is no record."""
+    with np.errstate(all="ignore"):
+        values = as_float(np.asanyarray(rows))
+        z = params.scaled(values)
+        gradients = (expit(rowwise_matmul(z, theta[:, None])) - codes[:, None]) * z
+    usable = np.isfinite(values).all(axis=1, keepdims=True) & np.isfinite(gradients).all(axis=1, keepdims=True)
+    return np.asarray(np.where(usable, np.clip(gradients, -1.0, 1.0), 0.0))

@@ -1,0 +1,139 @@
+"""What clients and the server of a local logistic regression agree upon: all of it public."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fdadp._typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.federated.local.randomizers import Randomizer, randomizer
+from fdadp.learners._base import box, class_labels
+from fdadp.learners._features import positive
+
+__all__ = ["LocalParameters"]
+
+
+@dataclass(frozen=True)
+class LocalParameters:
+    """Public parameters of a local logistic regression; everything that crosses the wire follows from them.
+
+    A model is θ (d + 1,), intercept first, in units of features mapped from their bounds to [-1, 1].
+
+    Parameters
+    ----------
+    classes : (label, label)
+        The second is the one whose logit is modelled.
+    low, high : sequence of float
+        Bounds of the d features.
+    mechanism : {"cldp", "one_coordinate", "l2_ball", "privunit"}
+    epsilon, alpha, half_exponent
+        As of :func:`fdadp.federated.randomizer`; of one report.
+    reports_per_user : int
+        How often a client answers; then no more.
+    n_rounds : int
+        Steps of the server.
+    lr : float
+        Step size.
+    momentum : float
+        Share of the last step that is taken again, in [0, 1).
+    radius : float
+        Of the ball that θ is kept in.
+    average : bool
+        Whether the model is the mean of the points after the last half of the steps, or the last point.
+
+    Raises
+    ------
+    PublicParameterMissing, InputError
+        Something is missing, or not as said.
+
+    Examples
+    --------
+    >>> params = LocalParameters(["no", "yes"], [0.0, 0.0], [1.0, 10.0], epsilon=1.0, n_rounds=2)
+    >>> params.dimensions, params.randomizer.width
+    (3, 4)
+    >>> LocalParameters.from_json(params.to_json()) == params
+    True
+    """
+
+    classes: Sequence[Hashable]
+    low: Sequence[float]
+    high: Sequence[float]
+    mechanism: str = "one_coordinate"
+    epsilon: float | None = None
+    alpha: float | None = None
+    half_exponent: bool = True
+    reports_per_user: int = 1
+    n_rounds: int = 20
+    lr: float = 1.0
+    momentum: float = 0.8
+    radius: float = 5.0
+    average: bool = True
+
+    def __post_init__(self) -> None:
+        labels = class_labels(self.classes)
+        if len(labels) != 2 or labels[0] == labels[1]:
+            raise InputError(f"classes must be two distinct labels, got {labels!r}")
+        low, high = box((self.low, self.high), max(np.size(self.low), np.size(self.high)))
+        if not low.size or not np.isfinite(high - low).all():
+            raise InputError(f"bounds must be of one feature or more, of finite width, got {self.low!r}, {self.high!r}")
+        for name, value in (("classes", labels), ("low", low.tolist()), ("high", high.tolist())):
+            object.__setattr__(self, name, tuple(value))
+        for name in ("n_rounds", "reports_per_user"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+        for name in ("lr", "radius"):
+            positive(getattr(self, name), name)
+        if isinstance(self.momentum, bool) or not 0 <= self.momentum < 1:
+            raise InputError(f"momentum must be at least 0 and below 1, got {self.momentum!r}")
+        _ = self.randomizer
+
+    @property
+    def dimensions(self) -> int:
+        """D = d + 1: intercept and features."""
+        return len(self.low) + 1
+
+    @cached_property
+    def randomizer(self) -> Randomizer:
+        """What a client does to its gradient."""
+        return randomizer(
+            self.mechanism,
+            self.dimensions,
+            epsilon=self.epsilon,
+            alpha=self.alpha,
+            half_exponent=self.half_exponent,
+        )
+
+    def scaled(self, x: FloatArray) -> FloatArray:
+        """Rows (m, d) as (1, features in [-1, 1]), (m, D); values beyond the bounds count as the bounds."""
+        low, high = np.array(self.low), np.array(self.high)
+        inside = np.clip((np.clip(x, low, high) - low) / (high - low) * 2 - 1, -1.0, 1.0)
+        return np.concatenate((np.ones((len(x), 1)), inside), axis=1)
+
+    def coefficients(self, theta: FloatArray) -> tuple[FloatArray, float]:
+        """Slopes (d,) and intercept in units of the features, of θ."""
+        low, high = np.array(self.low), np.array(self.high)
+        slopes = theta[1:] * 2 / (high - low)
+        return slopes, float(theta[0] - theta[1:].sum() - slopes @ low)
+
+    def project(self, theta: FloatArray) -> FloatArray:
+        """θ, shortened to the ball."""
+        length = math.sqrt(float(np.square(theta).sum()))
+        return theta * min(1.0, self.radius / length) if length else theta
+
+    def to_json(self) -> str:
+        """JSON text, to be sent to clients."""
+        return json.dumps(asdict(self), default=lambda value: value.item())
+
+    @classmethod
+    def from_json(cls, text: str) -> LocalParameters:
+        """Read what :meth:`to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        return cls(**data)

@@ -1,0 +1,118 @@
+"""What a local regression promises to each user, in the form of the kernel's ledger."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fdadp.errors import PrivacyError
+from fdadp.federated.local.parameters import LocalParameters
+from fdadp.federated.local.randomizers import CondensedLocal
+from fdadp.federated.local.shuffle import fewest_users, shuffled_epsilon
+from fdadp.privacy import Ledger, Release
+from fdadp.privacy.accounting import epsilon_from
+
+__all__ = ["ledger", "user_guarantee"]
+
+_NOT_COVERED = (
+    "who takes part, in which round, and how many (public here)",
+    "timing, addresses and other traffic of a client",
+    "several records of one person, or several fits: their epsilon adds up",
+    "bounds, classes or settings that were chosen by looking at these records",
+    "fit() itself, which plays all users and the server in one process: whoever runs it holds the records",
+)
+
+
+def user_guarantee(params: LocalParameters, delta: float | None) -> float:
+    """ε of all reports of one user together: they add up; with a δ, by zCDP where that is less."""
+    mechanism, times = params.randomizer, params.reports_per_user
+    pure = times * mechanism.epsilon
+    return pure if delta is None else min(pure, epsilon_from(times * mechanism.rho, delta))
+
+
+def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_delta: float, secure: bool) -> Ledger:
+    """Write down what `users` reports a round promise; the numbers are public."""
+    mechanism, times = params.randomizer, params.reports_per_user
+    total = user_guarantee(params, delta)
+    pure = times * mechanism.epsilon
+    promise = f"epsilon = {total:g}" + (f", delta = {delta:g}" if delta is not None and total < pure else "")
+    text = (
+        f"Local model: each user randomises before anything leaves the device. All that the server, or anyone else, "
+        f"sees of one user is ({promise})-differentially private for any two records of that user, whatever the server "
+        f"sends. "
+        f"Not covered: {'; '.join(_NOT_COVERED)}."
+    )
+    if not secure:
+        text += " NOT FOR RELEASE: the users' coins were seeded, for simulation, and can be undone."
+    details: dict[str, Any] = {
+        "model": "local; adjacency: any two records of one user",
+        "mechanism": f"{params.mechanism}: {mechanism.noise}",
+        "epsilon_LDP of one report": mechanism.epsilon,
+        "reports of one user": times,
+        "epsilon_LDP of one user, pure": pure,
+        "zCDP of one user": times * mechanism.rho,
+    }
+    if delta is not None:
+        details["epsilon_LDP of one user at delta"] = f"{total:.6g} at {delta:g} (the least of pure and zCDP)"
+    if isinstance(mechanism, CondensedLocal):
+        details |= _condensed(params, mechanism)
+    details["if a trusted shuffler takes the senders off"] = _shuffled(params, users, shuffle_delta)
+    details |= {
+        "users in a round (the smallest)": users,
+        "rounds": params.n_rounds,
+        "bytes of a report": f"{mechanism.width}: {mechanism.format}",
+        "public": f"classes {list(params.classes)!r}, bounds {list(params.low)!r} to {list(params.high)!r}, "
+        f"step size {params.lr:.4g}, ball of radius {params.radius:g}",
+    }
+    D = mechanism.dimensions
+    release = Release(
+        name="gradient of each user" + ("" if times == 1 else f", {times} times"),
+        size=D,
+        noise=mechanism.noise,
+        scale=mechanism.length,
+        sensitivity=2.0 if params.mechanism in ("cldp", "one_coordinate") else 2 * math.sqrt(D),
+        epsilon=pure,
+        sd=mechanism.length / math.sqrt(D),
+        clip=1.0 if params.mechanism in ("cldp", "one_coordinate") else math.sqrt(D),
+        norm="Linf" if params.mechanism in ("cldp", "one_coordinate") else "L2",
+        adjacency="replace",
+        unit="record of one user",
+        secure=secure,
+    )
+    return Ledger(
+        mechanism="LDPLogisticRegression",
+        private=True,
+        statement=text,
+        releases=[release],
+        for_release=secure,
+        details=details,
+        epsilon=total,
+        delta=delta if delta is not None and total < pure else None,
+    )
+
+
+def _condensed(params: LocalParameters, mechanism: CondensedLocal) -> dict[str, Any]:
+    alpha = mechanism.kappa * (2 if params.half_exponent else 1)
+    reading = "kappa = alpha/2, as published" if params.half_exponent else "kappa = alpha"
+    return {
+        "kappa": mechanism.kappa,
+        "condensed-local claim": f"alpha = {alpha:g} ({reading}), for the metric Hamming distance between the "
+        f"{mechanism.dimensions} signs that a gradient is rounded to: records whose signs differ in h places are told "
+        f"apart by at most epsilon = {mechanism.kappa:g} h",
+        "what that claim leaves out": f"records far apart in this metric: with all {mechanism.dimensions} signs "
+        f"different it is epsilon = {mechanism.epsilon:g}, which is why epsilon_LDP is given",
+    }
+
+
+def _shuffled(params: LocalParameters, users: int, delta: float) -> str:
+    """Central figure, or why there is none."""
+    times = params.reports_per_user
+    epsilon0 = params.randomizer.epsilon
+    try:
+        one = shuffled_epsilon(epsilon0, users, delta / times)
+    except PrivacyError:
+        return f"no figure: the theorem wants {fewest_users(epsilon0, delta / times):.4g} users in a round"
+    return (
+        f"central epsilon = {times * one:.4g} at delta = {delta:g} for exchanging one record, against those who see "
+        f"only the shuffled reports, {users} in a round (Feldman et al. 2021, Theorem 3.1)"
+    )
