@@ -33,11 +33,13 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from fdadp.federated.published import PublishedDPDPCA
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, plot, simulate_affr
-from fdadp.errors import ExtrapolationWarning, FdadpWarning
-from fdadp.federated import Contract, Federation, ProtocolError
+from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotPrivateWarning
+from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
 from fdadp.federated.wire import Kind, Message
+from fdadp.learners import DPLogisticRegression
 
 warnings.simplefilter("ignore", ExtrapolationWarning)
 
@@ -208,9 +210,6 @@ except ProtocolError as error:
 # user and the proxy know together:
 
 # %%
-from fdadp.errors import NotPrivateWarning
-from fdadp.federated.published import PublishedDPDPCA
-
 patients = np.random.default_rng(3).normal(size=(90, 3)) * [2.0, 1.0, 0.5] + [10.0, 5.0, 1.0]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", NotPrivateWarning)
@@ -230,9 +229,6 @@ print(published.ledger_.statement)
 # regression, 30,000 people, each of whom answers once:
 
 # %%
-from fdadp.federated import LDPLogisticRegression
-from fdadp.learners import DPLogisticRegression
-
 rng = np.random.default_rng(4)
 Z = rng.uniform(-1, 1, size=(30_000, 5))
 label = np.where(Z @ [2.0, -1.5, 1.0, 0.0, 0.0] + rng.logistic(scale=0.3, size=len(Z)) > 0, "yes", "no")
