@@ -39,6 +39,7 @@ def test_moments_cost_at_most_their_budget_and_show_nothing_else():
 @pytest.mark.long
 def test_a_thousand_tapes():
     result = replay_audit(replay_pairs(1080, seed=11), seed=11)
+    print(result)
     assert result.passed, str(result)
     assert result.finished > 900 and 0.95 < result.ratios.max() <= 1.0
 
@@ -336,8 +337,10 @@ def test_no_violation_of_dp_aff(epsilon, delta):
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_no_violation_of_dp_aff_with_many_draws(epsilon):
     present, absent = loss_scores(100, epsilon=epsilon, delta=1e-6, draws=400)
-    assert black_box_audit(present, absent, epsilon=epsilon, delta=1e-6).passed
+    result = black_box_audit(present, absent, epsilon=epsilon, delta=1e-6)
     rho = Budget(epsilon, 1e-6).total
+    print(f"{result}; mean loss {present.mean():.4f}, sd {present.std():.4f}, rho {rho:.4f}")
+    assert result.passed
     assert present.mean() < rho + 4 * math.sqrt(2 * rho / 400)
     assert present.std() < 1.2 * math.sqrt(2 * rho)
 
