@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_the_fit_costs_at_most_its_budget_and_shows_nothing_else(seed):
     result = replay_audit(replay_pairs(20, seed=seed), seed=seed)
     assert result.passed, str(result)
     assert result.ratios.max() <= 1.0 and result.changes.max() <= 1.0
-    assert result.finished >= 15 and result.releases > 100
+    assert result.finished >= 15 and result.releases > 100 and 0.99 < result.worst_map <= 1.0
 
 
 def test_moments_cost_at_most_their_budget_and_show_nothing_else():
@@ -41,7 +42,7 @@ def test_a_thousand_tapes():
     result = replay_audit(replay_pairs(1080, seed=11), seed=11)
     print(result)
     assert result.passed, str(result)
-    assert result.finished > 900 and 0.95 < result.ratios.max() <= 1.0
+    assert result.finished > 900 and 0.95 < result.ratios.max() <= 1.0 and 0.99 < result.worst_map <= 1.0
 
 
 def test_replays_cover_all_that_they_should():
@@ -122,6 +123,16 @@ def halved_sensitivity(monkeypatch):
     monkeypatch.setattr(Cohort, "_Cohort__sensitivity", lambda self, *a: right(self, *a) / 2)
 
 
+def less_noise(monkeypatch):
+    right = SeededNoise.prepare
+
+    def mutant(self, *args):
+        sampler = right(self, *args)
+        return dataclasses.replace(sampler, scale=sampler.scale / 1.01)
+
+    monkeypatch.setattr(SeededNoise, "prepare", mutant)
+
+
 def doubled_clip(monkeypatch):
     right = kernel_sums.add_rows
     monkeypatch.setattr(
@@ -193,6 +204,7 @@ def test_the_unmutated_pairs_pass():
         (raw_maximum_as_clip, {}, "result"),
         (halved_sensitivity, {}, "times the sensitivity"),
         (halved_sensitivity, {"delta": None}, "times the sensitivity"),
+        (less_noise, {}, "OpenDP's map"),
         (doubled_clip, {}, "times the sensitivity"),
         (missing_clip, {}, "times the sensitivity"),
         (missing_mask, {"kinds": ("missing",)}, "times the sensitivity"),
