@@ -208,8 +208,9 @@ except ProtocolError as error:
 # user and the proxy know together:
 
 # %%
-from fdadp.errors import NotPrivateWarning
 from fdadp.federated.published import PublishedDPDPCA
+
+from fdadp.errors import NotPrivateWarning
 
 patients = np.random.default_rng(3).normal(size=(90, 3)) * [2.0, 1.0, 0.5] + [10.0, 5.0, 1.0]
 with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import fdadp.privacy._sums as kernel_sums
 from fdadp.errors import InputError
 from fdadp.privacy import Bounds, Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy._kernel import Kernel
 from fdadp.privacy.audit import Neighbours, black_box_audit, one_run_audit, replay_audit
 from fdadp.regression.audit import audit
 from fdadp.regression.audit.canaries import CANARIES, X_BOUNDS, Y_BOUNDS, canary, simulated
@@ -119,8 +120,8 @@ def raw_maximum_as_clip(monkeypatch):
 
 
 def halved_sensitivity(monkeypatch):
-    right = Cohort._Cohort__sensitivity
-    monkeypatch.setattr(Cohort, "_Cohort__sensitivity", lambda self, *a: right(self, *a) / 2)
+    right = Kernel.sensitivity
+    monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: right(self, *a) / 2)
 
 
 def less_noise(monkeypatch):

@@ -17,6 +17,7 @@ from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from
 from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy._kernel import Kernel
 from fdadp.privacy.audit import Neighbours, replay_audit
 
 N, GRID = 1000, np.linspace(0, 2, 31)
@@ -257,9 +258,9 @@ def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
 
 def _doubled_reach(monkeypatch):
     right = release._Rows.products
-    kernel = release.Cohort._Cohort__sensitivity
+    kernel = Kernel.sensitivity
     monkeypatch.setattr(release._Rows, "products", lambda self, block: 2 * right(self, block))
-    monkeypatch.setattr(release.Cohort, "_Cohort__sensitivity", lambda self, *a: kernel(self, *a) / 2)
+    monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: kernel(self, *a) / 2)
 
 
 def _data_in_the_mean(monkeypatch):
@@ -269,7 +270,7 @@ def _data_in_the_mean(monkeypatch):
         spread, mean, variance = right(cohort, rows, *args)
         return (
             spread,
-            mean + 1e-12 * cohort._Cohort__vault.passes * len(cohort._Cohort__vault._Vault__arrays[0]),
+            mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__arrays[0]),
             variance,
         )
 
