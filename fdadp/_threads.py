@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numba
@@ -56,9 +57,14 @@ def map_stream(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     if n_threads < 2:
         yield from map(function, items)
         return
+    stream = iter(items)
+    head = list(islice(stream, 2))
+    if len(head) < 2:  # to wake a thread for one item takes longer than most items do
+        yield from map(function, head)
+        return
     with ThreadPoolExecutor(n_threads) as pool:
         under_way: deque[Future[T]] = deque()
-        for item in items:
+        for item in chain(head, stream):
             under_way.append(pool.submit(function, item))
             if len(under_way) > 2 * n_threads:
                 yield under_way.popleft().result()

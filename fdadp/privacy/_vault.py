@@ -26,6 +26,9 @@ T = TypeVar("T")
 _NO_CODES: IntArray = np.empty(0, dtype=np.int64)
 _SLAB = 64 * BLOCK
 """Rows of an array on disk, or of a lazy one, that are loaded at once."""
+KEPT = 2**28
+"""Bytes of a source of chunks that are kept, and of what is derived from one or from arrays that are not in memory:
+what fits is read and computed once, all else on each pass. A vault and one derived from it hold at most twice this."""
 
 
 class Vault:
@@ -44,6 +47,7 @@ class Vault:
         "__chunks",
         "__codes",
         "__function",
+        "__kept",
         "__late_persons",
         "__order",
         "__passes",
@@ -55,6 +59,7 @@ class Vault:
         self.__arrays: Rows | None = None
         self.__chunks: Any = None
         self.__function: tuple[Vault, RowFunction, list[tuple[int, ...]]] | None = None
+        self.__kept: list[Block] | None = None
         self.__order: IntArray | None = None
         self.__passes = [0]
         self.__codes: IntArray = _NO_CODES
@@ -147,9 +152,20 @@ class Vault:
             self.__arrays = tuple(_loaded(a) for a in self.__arrays)
 
     def __blocks(self) -> Iterator[Block]:
-        if self.__function is not None:
+        if self.__kept is not None:
+            yield from self.__kept
+        elif self.__function is not None:
             yield from self.__function[0].__blocks()
-            return
+        elif self.__chunks is None:
+            yield from self.__source()
+        else:
+            kept = _Kept()
+            for block in self.__source():
+                kept.add(block)
+                yield block
+            self.__kept = kept.blocks
+
+    def __source(self) -> Iterator[Block]:
         self.__read_persons()
         at = 0
         for chunk in self.__slabs():
@@ -164,7 +180,7 @@ class Vault:
 
     def view(self, rows: Rows, m: int) -> Rows:
         """From a block of source rows to this vault's, by the functions that it was derived with."""
-        if self.__function is None:
+        if self.__function is None or self.__kept is not None:
             return rows
         parent, f, shapes = self.__function
         return evaluate(f, parent.view(rows, m), m, shapes)
@@ -196,27 +212,35 @@ class Vault:
         return arrays
 
     def derive(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> Vault:
-        """Make a vault with rows f(row) of the same persons: computed now for arrays in memory, else on each pass.
+        """Make a vault with rows f(row) of the same persons, computed now.
 
-        So for data on disk or in chunks memory stays bounded by a block, at the price of computing f again.
+        For data on disk or in chunks they are kept if they fit in :data:`KEPT`, else computed again on each pass.
+        So memory stays bounded.
         """
         new = Vault.__new__(Vault)
+        new.__kept = None
         new.__arrays, new.__chunks, new.__function, new.__order = None, None, None, None
         new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
         new.__late_persons = None
         new.__spec = tuple(shapes)
         self.__load()
+
+        def computed(block: Block) -> Block:
+            rows, m, codes = block
+            with np.errstate(all="ignore"):  # which a thread does not inherit
+                return evaluate(f, self.view(rows, m), m, shapes), m, codes
+
         if self.__arrays is None or not all(map(_in_memory, self.__arrays)):
             new.__function = (self, f, shapes)
+            kept = _Kept()
+            for block in map_stream(computed, self.source_blocks()):
+                if not kept.add(block):
+                    break
+            new.__kept = kept.blocks
             return new
         arrays = tuple(np.empty((len(self.__arrays[0]), *shape)) for shape in shapes)
         at = 0
-
-        def computed(block: Block) -> tuple[Rows, int]:
-            with np.errstate(all="ignore"):  # which a thread does not inherit
-                return evaluate(f, block[0], block[1], shapes), block[1]
-
-        for rows, m in map_stream(computed, self.blocks()):
+        for rows, m, _ in map_stream(computed, self.source_blocks()):
             for out, values in zip(arrays, rows, strict=True):
                 out[at : at + m] = values[:m]
             at += m
@@ -231,6 +255,23 @@ class Vault:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("private rows cannot be copied or pickled")
+
+
+class _Kept:
+    """Blocks that are held as long as they fit; ``blocks`` is None once they did not."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] | None = []
+        self._bytes = 0
+
+    def add(self, block: Block) -> bool:
+        """Hold one block more; return whether all are held."""
+        self._bytes += sum(a.nbytes for a in (*block[0], block[2]))
+        if self.blocks is not None:
+            self.blocks.append(block)
+        if self._bytes > KEPT:
+            self.blocks = None
+        return self.blocks is not None
 
 
 def _padded(rows: Rows, spec: Spec) -> Rows:

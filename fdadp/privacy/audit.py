@@ -25,8 +25,8 @@ import numpy as np
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy.noise import Noise, SeededNoise
-from fdadp.privacy.replay import TapeNoise, losses
+from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.replay import TapeEntry, TapeNoise, losses
 
 __all__ = [
     "BlackBoxAudit",
@@ -81,6 +81,8 @@ class ReplayAudit:
         Tapes whose run ended without an error.
     problems : tuple of str
         What differed between neighbours, or cost too much.
+    worst_map : float
+        Largest privacy map of a release, as OpenDP computes it for the scale on the tape, over the release's share.
     """
 
     ratios: FloatArray
@@ -89,6 +91,7 @@ class ReplayAudit:
     releases: int
     finished: int
     problems: tuple[str, ...] = ()
+    worst_map: float = math.nan
 
     @property
     def passed(self) -> bool:
@@ -100,7 +103,7 @@ class ReplayAudit:
         verdict = "same sequence, output, ledger, warnings and errors" if self.passed else "VIOLATION"
         lines = [
             f"replay audit: {verdict}; {len(self.ratios)} tapes ({self.finished} to the "
-            f"end), {self.releases} releases, {worst}"
+            f"end), {self.releases} releases, {worst}, worst OpenDP map/share {self.worst_map:.9f}"
         ]
         lines += [f"  {text}" for text in self.problems[:5]]
         if len(self.problems) > 5:
@@ -134,7 +137,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
     -----
     *Budget.* Along any fixed sequence of outputs the losses of adaptive releases add up. For zCDP the sum of
     ``|q(D) - q(D')|²/(2 σ²)`` must not exceed ρ, for pure ε the sum of ``|q(D) - q(D')|₁/b`` not ε; both are exact here
-    (integers), whatever was drawn.
+    (integers), whatever was drawn. Besides, OpenDP's own map at the scale of each release must not exceed its share.
 
     Examples
     --------
@@ -147,7 +150,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
     >>> audit.passed, bool(0.99 < audit.ratios.max() <= 1)
     (True, True)
     """
-    ratios, changes, pure_losses, problems = [], [], [], []
+    ratios, changes, pure_losses, maps, problems = [], [], [], [], []
     releases = finished = 0
     for number, pair in enumerate(pairs):
         order = (pair.first, pair.second) if number % 2 else (pair.second, pair.first)
@@ -167,6 +170,9 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         if len(tape.entries) != len(again.entries):
             problems.append(f"{pair.name}: {len(tape.entries)} and {len(again.entries)} releases")
         releases += len(each)
+        maps.append(max(map(_map_over_share, tape.entries), default=0.0))
+        if maps[-1] > 1:
+            problems.append(f"{pair.name}: OpenDP's map of a release is above its share")
         pure = all(e.kind in ("laplace", "exponential") for e in tape.entries[:shared])
         ratio = math.fsum(x.spent for x in each) / pair.total
         realised = abs(math.fsum(x.loss for x in each)) / pair.total if pure else math.nan
@@ -180,7 +186,21 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         pure_losses.append(realised)
     if not ratios:
         raise InputError("pairs must hold at least one pair of neighbours, got none")
-    return ReplayAudit(np.array(ratios), np.array(changes), np.array(pure_losses), releases, finished, tuple(problems))
+    return ReplayAudit(
+        np.array(ratios),
+        np.array(changes),
+        np.array(pure_losses),
+        releases,
+        finished,
+        tuple(problems),
+        max(maps),
+    )
+
+
+def _map_over_share(entry: TapeEntry) -> float:
+    """OpenDP's privacy map over the amount, for the scale on the tape; infinite where OpenDP would add more noise."""
+    secure = OpenDPNoise().prepare(entry.kind, entry.size, entry.sensitivity, entry.amount)
+    return secure.spent / entry.amount if entry.scale >= secure.scale else math.inf
 
 
 class _Records(logging.Handler):

@@ -221,8 +221,9 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit reads them some
-            25 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
+            Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit keeps up to 256 MiB
+            of curves (as float64), and as many of features: it reads once what fits, else some 25 times, with the same
+            result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
             :func:`fdadp.regression.sums.Chunks` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
@@ -319,7 +320,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
                 f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
             )
         x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
-        source = PrivateChunks(chunks, x_grid, y_grid, grouped=groups is True)
+        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, grouped=groups is True)
         self._missing = MissingValues("raise")
         persons = source.persons if groups is True else groups
         fit_private(self, source, persons, x_grid, y_grid, self.privacy)

@@ -10,14 +10,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._typing import ArrayLike, CurveData
+from fdadp.curves import Curves
 from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MOMENTS, Summary, prior_of, public_input, summarise
+from fdadp.summaries.release import MOMENTS, Summary, prior_of, public_chunks, public_input, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.chunks import PrivateChunks
 
 __all__ = ["PrivateFPCA"]
 
@@ -101,12 +103,39 @@ class PrivateFPCA(FPCA):
         """
         return self._fit(Y, t, groups)
 
+    def fit_chunks(self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> PrivateFPCA:
+        """Release mean and covariance from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
+
+        Parameters
+        ----------
+        chunks : sequence of Y, or function returning a fresh iterator over them
+            Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
+            their coefficients, are kept; a source of more curves is read once for each release.
+        t : array_like of shape (T,)
+            The grid: chunks are not looked at to find it.
+        groups : array_like of shape (n,) or True, optional
+            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
+            a person may be spread over chunks.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
+        """
+        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
+        return self._release(privacy, source, persons, source)
+
     def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateFPCA:
         privacy, curves = public_input(self.privacy, Y, t, groups)
+        return self._release(privacy, curves.values, groups, curves, noise)
+
+    def _release(
+        self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+    ) -> PrivateFPCA:
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
         count_components(np.ones(min(prior_of(privacy).n_response, curves.grid.size)), self.n_components)
-        found = summarise(curves.values, curves.grid, groups, privacy, MOMENTS, noise=noise)
+        found = summarise(data, curves.grid, persons, privacy, MOMENTS, noise=noise)
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self._set(self._basis(found, curves.grid, sum(privacy.bounds.y) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())

@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import wrap
+from fdadp.curves import Curves, wrap
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MEAN, public_input, summarise
+from fdadp.summaries.release import MEAN, public_chunks, public_input, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.chunks import PrivateChunks
 
 __all__ = ["PrivateMean"]
 
@@ -89,9 +90,36 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
         """
         return self._fit(Y, t, groups)
 
+    def fit_chunks(self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> PrivateMean:
+        """Release the mean from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
+
+        Parameters
+        ----------
+        chunks : sequence of Y, or function returning a fresh iterator over them
+            Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
+            their coefficients, are kept; a source of more curves is read once for each release.
+        t : array_like of shape (T,)
+            The grid: chunks are not looked at to find it.
+        groups : array_like of shape (n,) or True, optional
+            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
+            a person may be spread over chunks.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
+        """
+        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
+        return self._release(privacy, source, persons, source)
+
     def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateMean:
         privacy, curves = public_input(self.privacy, Y, t, groups)
-        found = summarise(curves.values, curves.grid, groups, privacy, MEAN, noise=noise)
+        return self._release(privacy, curves.values, groups, curves, noise)
+
+    def _release(
+        self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+    ) -> PrivateMean:
+        found = summarise(data, curves.grid, persons, privacy, MEAN, noise=noise)
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self.grid_, self.n_ = curves.grid, found.n
         self.mean_ = sum(privacy.bounds.y) / 2 + found.functions @ found.mean

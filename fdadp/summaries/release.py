@@ -26,17 +26,18 @@ from typing import Any
 import numpy as np
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves
+from fdadp.curves import Curves, as_grid
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.settings import check_delta
 from fdadp.quadrature import quadrature_weights
-from fdadp.regression.private.curves import private_curves
+from fdadp.regression.private.chunks import PrivateChunks
+from fdadp.regression.private.curves import LEAST_POINTS, private_curves
 from fdadp.regression.private.fit import noise_multiplier, release_n
 from fdadp.regression.private.prior import PublicPrior
 
-__all__ = ["MEAN", "MOMENTS", "Summary", "check", "prior_of", "summarise"]
+__all__ = ["MEAN", "MOMENTS", "Summary", "check", "prior_of", "public_chunks", "public_input", "summarise"]
 
 MEAN = {"size": 0.04, "rough mean": 0.10, "spread": 0.05, "mean": 0.66, "covariance": 0.15}
 MOMENTS = {"size": 0.04, "rough mean": 0.06, "spread": 0.05, "mean": 0.10, "covariance": 0.65, "rest": 0.10}
@@ -118,6 +119,20 @@ def public_input(privacy: Any, Y: CurveData, t: ArrayLike | None, groups: Any) -
     return checked, curves
 
 
+def public_chunks(privacy: Any, chunks: Any, t: ArrayLike, groups: Any) -> tuple[Privacy, PrivateChunks, Any]:
+    """Do the same of a fit from chunks; also returns the persons as a Cohort takes them."""
+    checked = check(privacy)
+    if t is None:
+        raise InputError(
+            "t must be the grid of the curves when fitting from chunks, got None: chunks are not looked at"
+        )
+    grid = as_grid(t, np.size(t), "t")
+    if grid.size < LEAST_POINTS:
+        raise InputError(f"t must have at least {LEAST_POINTS} points, got {grid.size}")
+    source = PrivateChunks(chunks, {"Y": grid}, grouped=groups is True)
+    return checked, source, source.persons if groups is True else groups
+
+
 def prior_of(privacy: Privacy) -> PublicPrior:
     """The public prior, whose functions carry the summaries."""
     return PublicPrior(n_response=12, y_length=0.2) if privacy.prior is None else privacy.prior
@@ -134,15 +149,16 @@ def _check_noise(privacy: Privacy, n: float, relative: float) -> None:
 
 
 def summarise(
-    values: Any, grid: FloatArray, groups: Any, privacy: Privacy, shares: dict[str, float], *, noise: Noise | None
+    data: Any, grid: FloatArray, persons: Any, privacy: Privacy, shares: dict[str, float], *, noise: Noise | None
 ) -> Summary:
     """Spend the budget on mean and covariance. `privacy` was checked; the first read comes after all validation.
 
     Parameters
     ----------
-    values : (n, T), as they are
+    data : curves (n, T) as they are, or PrivateChunks
     grid : ndarray of shape (T,)
-    groups : array_like of shape (n,), or None
+    persons : array_like of shape (n,), callable or None
+        As a :class:`~fdadp.privacy.Cohort` takes them.
     privacy : Privacy
     shares : dict
         MEAN or MOMENTS.
@@ -161,8 +177,8 @@ def summarise(
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
         _check_noise(privacy, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
     cohort = privacy.cohort(
-        (values,),
-        persons=groups,
+        data,
+        persons=persons,
         mechanism=f"private {goal}",
         noise=noise,
         public={

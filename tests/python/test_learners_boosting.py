@@ -19,6 +19,7 @@ from fdadp.learners import Categorical, DPAdditiveHistograms, DPBoostedStumps, N
 from fdadp.learners._bins import Bins, odds
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings
+from fdadp.privacy._kernel import Kernel
 
 FEATURES = [Numeric(0, 1, edges=[0.2, 0.4, 0.6, 0.8]), Numeric(-1, 1, edges=5), Categorical([0, 1, 2])]
 
@@ -73,8 +74,8 @@ def test_sensitivity_by_brute_force(pure, adjacency, grouped):
 
 
 def test_half_that_sensitivity_would_be_noticed(monkeypatch):
-    original = Cohort._Cohort__sensitivity
-    monkeypatch.setattr(Cohort, "_Cohort__sensitivity", lambda *a: original(*a) / 2)
+    original = Kernel.sensitivity
+    monkeypatch.setattr(Kernel, "sensitivity", lambda *a: original(*a) / 2)
     assert worst_ratio(release, pure=False, adjacency="zero-out", grouped=False) > 1
 
 

@@ -157,6 +157,7 @@ def test_the_audit_breaks_every_variant(variant, budget, clip0):
     without, with_ = (flips(extra, runs, variant, budget, clip0, extra) for extra in (0, 1))
     assert without == 0
     bound = lower_bound(with_, without, runs)
+    print(f"{variant}, clip0 {clip0}: claimed {budget}, found at least {bound:.2f}")
     assert bound > budget
     if variant == "DPAda_Improved":
         assert bound >= 5

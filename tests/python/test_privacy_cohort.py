@@ -15,7 +15,7 @@ import pytest
 from privacy_tools import COUNT, MODES, NASTY, RELEASES, assemble, run, toy, worst_ratio
 from scipy import stats
 
-import fdadp.privacy.cohort as kernel
+import fdadp.privacy._kernel as kernel
 from fdadp._threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
@@ -52,8 +52,8 @@ def test_the_bounds_are_attained():
 
 
 def _half_sensitivity(patch):
-    original = Cohort._Cohort__sensitivity
-    patch.setattr(Cohort, "_Cohort__sensitivity", lambda *a: original(*a) / 2)
+    original = kernel.Kernel.sensitivity
+    patch.setattr(kernel.Kernel, "sensitivity", lambda *a: original(*a) / 2)
 
 
 def _twice_the_clip(patch):
@@ -62,7 +62,7 @@ def _twice_the_clip(patch):
 
 
 def _replaced_counts_once(patch):
-    patch.setattr(Cohort, "_Cohort__sensitivity", lambda self, what, bits, factor: float(2**bits))
+    patch.setattr(kernel.Kernel, "sensitivity", lambda self, what, bits, factor: float(2**bits))
 
 
 def _no_mask(patch):

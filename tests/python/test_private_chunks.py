@@ -11,7 +11,7 @@ from skfda import FDataGrid
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Budget
+from fdadp.privacy import Budget, _vault
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -97,6 +97,33 @@ def test_a_source_may_use_its_memory_again(curves):
     same(model().fit_chunks(source, s=GRID, t=GRID), model().fit(*curves, GRID, GRID))
 
 
+@pytest.mark.parametrize("settings", [{}, {"n": None}, {"mechanism": "moments"}], ids=str)
+@pytest.mark.parametrize("groups", [None, True])
+def test_what_fits_is_read_once_and_what_does_not_gives_the_same(curves, monkeypatch, settings, groups):
+    ids = np.arange(N) % 700
+    pieces = cut((*curves, ids) if groups else curves, (600, 0, 3))
+    reads = []
+
+    def source():
+        reads.append(0)
+        yield from pieces
+
+    def fit():
+        reads.clear()
+        fitted = model(**settings).fit_chunks(source, s=GRID, t=GRID, groups=groups)
+        return fitted, len(reads)
+
+    in_memory = model(**settings).fit(*curves, GRID, GRID, groups=ids if groups else None)
+    passes = set()
+    rows = N * 42 * 8
+    for kept in (2**28, int(1.3 * rows), 2**16):  # all is kept; the rows, not what is derived from them; nothing
+        monkeypatch.setattr(_vault, "KEPT", kept)
+        fitted, times = fit()
+        same(fitted, in_memory)
+        passes.add(times - bool(groups))  # the persons are read once, apart
+    assert min(passes) == 1 and max(passes) > 5
+
+
 def test_dask_and_memory_maps(curves, tmp_path):
     in_memory = model().fit(*curves, GRID, GRID)
     maps = []
@@ -178,20 +205,26 @@ def test_a_failing_source_spends_the_budget_and_says_nothing(curves, wrong):
 
 
 def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch):
-    """Peak of what Python and NumPy allocate at four times the chunks, with the same plan: about the same."""
+    """Peak of what Python and NumPy allocate at four times the chunks: the same, but for what may be kept."""
     # On one thread: how many blocks are under way on several at the peak depends on how busy the machine is.
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 1)
-    sim = simulate_affr(scenario=1, n=4000, seed=0, n_points=21)
+    sim = simulate_affr(scenario=1, n=2000, seed=0, n_points=21)
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
-    peaks = []
-    for times in (2, 8, 2):  # the first run compiles
 
-        def source(times=times):
+    def peak(times, kept):
+        def source():
             for _ in range(times):
                 yield x.copy(), y.copy()
 
+        monkeypatch.setattr(_vault, "KEPT", kept)
         tracemalloc.start()
-        model(n=16_000).fit_chunks(source, s=GRID, t=GRID)
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        model(n=8000, mechanism="moments").fit_chunks(source, s=GRID, t=GRID)
+        found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[2]  # rows, features and responses of all chunks would be four times as much
+        return found
+
+    peak(1, 0)  # compiles
+    few, many = peak(2, 0), peak(8, 0)
+    assert many < 1.2 * few  # rows, features and responses of all chunks would be four times as much
+    bound = 2**21  # less than the rows of 8 chunks, 5 MB
+    assert few + bound / 2 < peak(8, bound) < many + 2.1 * bound

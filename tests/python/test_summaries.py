@@ -16,6 +16,8 @@ from fdadp import Bounds, Privacy, PrivateFPCA, PrivateMean, PublicPrior, simula
 from fdadp.errors import FileFormatError, InputError, PrivacyError
 from fdadp.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from
+from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy._kernel import Kernel
 from fdadp.privacy.audit import Neighbours, replay_audit
 
 N, GRID = 1000, np.linspace(0, 2, 31)
@@ -131,6 +133,78 @@ def test_secure_noise_is_for_release_and_differs(estimator):
     np.testing.assert_array_equal(again.mean_, same.mean_)
 
 
+# --- chunks ---
+
+
+def cut(arrays, sizes):
+    edges = np.append(np.cumsum(sizes, dtype=int), len(arrays[0]))
+    return [tuple(a[i:j] for a in arrays) for i, j in zip(np.append(0, edges[:-1]), edges, strict=True)]
+
+
+@BOTH
+@pytest.mark.parametrize("kept", [2**28, 2**10])
+@pytest.mark.parametrize("variant", ["zero-out", "pure, add-remove"])
+def test_chunks_give_the_fit_in_memory_bit_for_bit(estimator, variant, kept, monkeypatch):
+    monkeypatch.setattr("fdadp.privacy._vault.KEPT", kept)
+    Y, ids = sample(), np.arange(N) % 431
+    Y[3, 4], Y[900] = np.nan, 1e30
+    for grouped in (False, True):
+        n = None if "add-remove" in variant else 431 if grouped else N
+        model = functools.partial(estimator, privacy=privacy(**VARIANTS[variant] | {"n": n}))
+        wanted = model().fit(Y, t=GRID, groups=ids if grouped else None)
+        for sizes in ((), (1, 511, 0, 300)):
+            pieces = cut((Y, ids), sizes)
+            single = [y for y, _ in pieces]
+            found = [model().fit_chunks(single, t=GRID, groups=ids if grouped else None)]
+            if grouped:
+                found.append(model().fit_chunks(lambda: iter(pieces), t=GRID, groups=True))  # noqa: B023
+            else:
+                found.append(model().fit_chunks(lambda: iter(single), t=GRID))  # noqa: B023
+                found.append(model().fit_chunks([pd.DataFrame(y) for y in single], t=GRID))
+            for one in found:
+                assert difference(released(one), released(wanted)) == ""
+
+
+def released(model):
+    """All that a fit left, but the settings and the kind of object, which differ."""
+    return fingerprint({k: v for k, v in vars(model).items() if k not in ("privacy", "privacy_", "_kind", "_columns")})
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("chunks", "kwargs", "text"),
+    [
+        (lambda: iter([]), {"t": None}, "t=None|got None"),
+        (np.zeros((5, 31)), {}, "got one ndarray"),
+        (FDataGrid(np.zeros((5, 31)), GRID), {}, "got one FDataGrid"),
+        ((y for y in [1]), {}, "one-way generator"),
+        ([], {}, "at least one chunk"),
+        ([np.zeros((5, 30))], {}, "must have 31 points"),
+        ([FDataGrid(np.zeros((5, 31)), 2 * GRID)], {}, "declared grid"),
+        ([np.zeros((5, 31))], {"groups": True}, r"\(Y, groups\)"),
+        ([(np.zeros((5, 31)), np.arange(4))], {"groups": True}, "same length"),
+        ([np.zeros((5, 2))], {"t": [0.0, 1.0]}, "3 points"),
+    ],
+)
+def test_bad_chunks_are_refused_and_nothing_is_spent(estimator, chunks, kwargs, text):
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(InputError, match=text):
+        estimator(privacy=privacy(budget=budget)).fit_chunks(chunks, **{"t": GRID} | kwargs)
+    assert budget.spent == budget.reserved == 0
+
+
+@BOTH
+def test_a_failing_source_spends_the_budget_and_says_nothing(estimator):
+    def source():
+        yield sample()
+        raise RuntimeError("1234.5")
+
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(PrivacyError, match="the source of chunks failed") as refused:
+        estimator(privacy=privacy(budget=budget)).fit_chunks(source, t=GRID)
+    assert refused.value.__context__ is None and budget.left == 0
+
+
 # --- exact losses: people really deleted, blanked out or replaced ---
 
 
@@ -184,9 +258,9 @@ def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
 
 def _doubled_reach(monkeypatch):
     right = release._Rows.products
-    kernel = release.Cohort._Cohort__sensitivity
+    kernel = Kernel.sensitivity
     monkeypatch.setattr(release._Rows, "products", lambda self, block: 2 * right(self, block))
-    monkeypatch.setattr(release.Cohort, "_Cohort__sensitivity", lambda self, *a: kernel(self, *a) / 2)
+    monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: kernel(self, *a) / 2)
 
 
 def _data_in_the_mean(monkeypatch):
@@ -196,7 +270,7 @@ def _data_in_the_mean(monkeypatch):
         spread, mean, variance = right(cohort, rows, *args)
         return (
             spread,
-            mean + 1e-12 * cohort._Cohort__vault.passes * len(cohort._Cohort__vault._Vault__arrays[0]),
+            mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__arrays[0]),
             variance,
         )
 

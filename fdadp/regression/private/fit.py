@@ -100,7 +100,8 @@ def fit_private(
             "prior": prior.describe(),
         },
     )
-    design = prior.design(s, t)
+    with one_blas_thread():
+        design = prior.design(s, t)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     privacy.check_n(n)

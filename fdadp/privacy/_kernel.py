@@ -1,0 +1,270 @@
+"""What every release goes through: public checks, noise, account, rows, ledger, in this order.
+
+:class:`fdadp.privacy.Cohort` says what can be asked; the questions stand in ``_sum_releases``, ``_moment_releases``,
+``_selections`` and ``_minimum_releases``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from fdadp._typing import IntArray
+from fdadp.errors import PrivacyError
+from fdadp.privacy._local import RowFunction, probe, silence
+from fdadp.privacy._rows import L1, L2, LINF
+from fdadp.privacy._statement import UNITS
+from fdadp.privacy._sums import Contributions, count_persons, exact_sum
+from fdadp.privacy._vault import Vault
+from fdadp.privacy.budget import Account, Budget
+from fdadp.privacy.distributed import DistributedNoise
+from fdadp.privacy.ledger import Release
+from fdadp.privacy.noise import SELECTIONS, Noise, OpenDPNoise, Sampler
+
+__all__ = ["Kernel", "Noisy", "check_clip", "check_name"]
+
+_NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity"}
+_NOISE_NAMES = {
+    "gaussian": "Gaussian",
+    "laplace": "Laplace",
+    "gumbel": "Gumbel (largest)",
+    "exponential": "exponential (permute-and-flip)",
+    "spherical": "spherical Laplace",
+    "bingham": "Bingham (exponential)",
+    "bingham-zcdp": "Bingham (exponential)",
+    "wishart": "Wishart",
+}
+
+
+class Noisy(NamedTuple):
+    """A released value and the standard deviation of its noise."""
+
+    value: Any
+    sd: float
+
+
+class Kernel:
+    """Private rows, what may be spent on them, the source of noise, and what was released so far.
+
+    Parameters
+    ----------
+    vault : Vault
+    account : Account
+        The reservation that releases draw on.
+    noise : Noise
+    budget : Budget
+        That the account is of.
+    adjacency : str
+    n : int, optional
+        Declared number of persons.
+    releases : list of Release
+        Written to; kernels of derived rows share it.
+    """
+
+    __slots__ = ("account", "adjacency", "budget", "n", "noise", "releases", "vault")
+
+    def __init__(
+        self,
+        vault: Vault,
+        account: Account,
+        noise: Noise,
+        budget: Budget,
+        adjacency: str,
+        n: int | None,
+        releases: list[Release],
+    ) -> None:
+        self.vault, self.account, self.noise, self.budget = vault, account, noise, budget
+        self.adjacency, self.n, self.releases = adjacency, n, releases
+
+    @property
+    def pure(self) -> bool:
+        """Whether the budget is in pure ε."""
+        return self.budget.pure
+
+    @property
+    def unit(self) -> str:
+        """Whom the budget protects, in words."""
+        return UNITS[self.vault.grouped]
+
+    @property
+    def secure(self) -> bool:
+        """Whether the noise may be used for a release: exactly the kernel's own classes, no subclass."""
+        noise = self.noise
+        return type(noise) is OpenDPNoise or (type(noise) is DistributedNoise and noise.secure)
+
+    def derive(self, f: RowFunction, name: str) -> Kernel:
+        """Kernel of the rows f(row), on the same account and list of releases."""
+        shapes = self.probe(f, name, None)
+        self.account.open()
+        with silence():
+            vault = self.vault.derive(f, shapes)
+        return Kernel(vault, self.account, self.noise, self.budget, self.adjacency, self.n, self.releases)
+
+    def probe(self, f: RowFunction, name: str, outputs: int | None) -> list[tuple[int, ...]]:
+        """Shapes of what f gives for a row, after the check on public rows."""
+        shapes = probe(f, self.vault.spec, name)
+        if outputs is not None and len(shapes) != outputs:
+            raise PrivacyError(f"{name}: the function must give {outputs} array(s), got {len(shapes)}")
+        if any(math.prod(shape) == 0 for shape in shapes):
+            raise PrivacyError(f"{name}: the function must give at least one value a row, got shapes {shapes}")
+        return shapes
+
+    def norm(self, norm: int | None, name: str) -> int:
+        """Norm that contributions are clipped in, from what was asked for."""
+        natural = L1 if self.pure else L2
+        if norm not in (None, 1, 2):
+            raise PrivacyError(f"{name}: norm must be 1 or 2, got {norm!r}")
+        if norm == 2 and self.pure:
+            raise PrivacyError(f"{name}: norm must be 1 with pure epsilon (Laplace noise), got 2")
+        return natural if norm is None else {1: L1, 2: L2}[norm]
+
+    def for_one(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """(ε, δ) for one person more or less, so that exchanging one, which is two such steps, costs what is given."""
+        return (epsilon / 2, delta / (1 + math.exp(epsilon / 2))) if self.adjacency == "replace" else (epsilon, delta)
+
+    def whole_budget(self, share: float, name: str, what: str) -> None:
+        """Refuse what has an accounting of its own unless it has a whole budget to itself."""
+        if self.account.used or not math.isclose(self.account.amount, self.budget.total) or not math.isclose(share, 1):
+            raise PrivacyError(
+                f"{name}: share must be 1 of a cohort that has reserved a whole budget, got {share:g}: {what} is "
+                "accounted for in (epsilon, delta) by itself"
+            )
+
+    def sum(
+        self,
+        contributions: Contributions,
+        d: int,
+        clip: float,
+        share: float,
+        name: str,
+        norm: int,
+        per_person: str,
+        bits: int,
+        factor: float | None = None,
+    ) -> Noisy:
+        """Release a clipped sum, in units of its contributions; arguments as of :meth:`SumReleases.sum`."""
+        check_clip(clip, name)
+        if per_person not in ("mean", "sum"):
+            raise PrivacyError(f"{name}: per_person must be 'mean' or 'sum', got {per_person!r}")
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 26:
+            raise PrivacyError(f"{name}: bits must be an integer from 8 to 26, got {bits!r}")
+        noisy, sampler = self.release(
+            "sum", d, float(clip), share, name, norm, bits, contributions, per_person, factor=factor
+        )
+        gamma = float(clip) * 2.0**-bits
+        return Noisy(noisy * gamma, sampler.sd * gamma)
+
+    def release(
+        self,
+        what: str,
+        size: int,
+        clip: float,
+        share: float,
+        name: str,
+        norm: int,
+        bits: int,
+        contributions: Contributions | None,
+        per_person: str | None,
+        factor: float | None = None,
+        exact: Callable[[int], IntArray] | None = None,
+    ) -> tuple[IntArray, Sampler]:
+        """Validate, fix the noise, spend, read, add noise: in this order.
+
+        What is summed are `contributions`, or what `exact` gives for `bits`, or persons where neither is given.
+        """
+        check_name(name)
+        amount = self.account.check(share)
+        sensitivity = self.sensitivity(what, bits, factor)
+        if what == "select":
+            kind = "exponential" if self.pure else "gumbel"
+        else:
+            kind = "laplace" if self.pure else "gaussian"
+        sampler = self.noise.prepare(kind, size, sensitivity, amount)
+        if not (sampler.spent <= amount and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
+            raise PrivacyError(
+                f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"
+            )
+        self.account.spend(share)  # from here on it is gone, whatever happens
+        if sampler.known is not None:
+            noisy = sampler.known
+        else:
+            if exact is not None:
+                total = exact(bits)
+            elif contributions is None:
+                total = count_persons(self.vault, bits)
+            else:
+                mean = per_person == "mean"
+                total = exact_sum(self.vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
+            noisy = sampler(total)
+        self.record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits)
+        return noisy, sampler
+
+    def record(
+        self,
+        sampler: Sampler,
+        step: float,
+        share: float,
+        name: str,
+        *,
+        clip: float,
+        norm: int | None = None,
+        bits: int | None = None,
+        where: str = "",
+        whole: bool = False,
+        spent: float | None = None,
+    ) -> None:
+        """Write a release down, one unit of the sampler's integers being `step` of its own.
+
+        ``norm``: by default that of the noise. ``whole``: accounted for in (ε, δ) by itself. ``spent``: where it is not
+        what the sampler cost.
+        """
+        spent = sampler.spent if spent is None else spent
+        norm = norm if norm is not None else L1 if sampler.kind == "laplace" else L2
+        self.releases.append(
+            Release(
+                name=name,
+                size=1 if sampler.kind in SELECTIONS else sampler.size,
+                noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {self.noise.description}",
+                scale=sampler.scale * step,
+                sensitivity=sampler.sensitivity * step,
+                epsilon=self.budget.epsilon if whole else spent if self.pure else None,
+                rho=None if self.pure or whole else spent,
+                share=float(share),
+                sd=sampler.sd * step,
+                clip=clip,
+                norm=_NORMS[norm],
+                adjacency=self.adjacency,
+                unit=self.unit,
+                secure=self.secure,
+                lattice_bits=bits,
+                delta=self.budget.delta if whole else None,
+            )
+        )
+
+    def sensitivity(self, what: str, bits: int, factor: float | None) -> float:
+        """Of the integer sum: one person's bound, doubled where a person is replaced (except as said)."""
+        one = float(2 ** (bits - 1) if what == "select" else 2**bits)  # select: up to a constant, see there
+        if self.adjacency != "replace":
+            return one
+        return 2 * one if factor is None else math.nextafter(factor * one, math.inf)
+
+    def __repr__(self) -> str:
+        return "<private rows>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise PrivacyError("private rows cannot be copied or pickled")
+
+
+def check_name(name: Any) -> None:
+    """Refuse what is no name for the ledger."""
+    if not isinstance(name, str) or not name:
+        raise PrivacyError(f"name must say what is released, for the ledger, got {name!r}")
+
+
+def check_clip(clip: Any, name: str) -> None:
+    """Refuse what is no clip."""
+    if not isinstance(clip, (int, float, np.number)) or not 1e-100 < clip < 1e100:
+        raise PrivacyError(f"{name}: clip must be a finite number above 0 (public or released), got {clip!r}")

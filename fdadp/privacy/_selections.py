@@ -1,0 +1,103 @@
+"""Selections: which candidate has a large sum of utilities."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from fdadp._typing import FloatArray, IntArray
+from fdadp.errors import PrivacyError
+from fdadp.privacy._kernel import Kernel
+from fdadp.privacy._local import RowFunction, Rows, evaluate
+from fdadp.privacy._rows import LINF, test_utilities
+from fdadp.privacy._sums import cell_sums
+
+__all__ = ["Selections"]
+
+
+class Selections:
+    """The exponential mechanism on sums, by Gumbel noise or permute-and-flip."""
+
+    __slots__ = ()
+
+    _kernel: Kernel
+
+    def select(self, utilities: RowFunction, *, share: float, name: str) -> int:
+        """Release the index of a candidate with a large sum of utilities over persons.
+
+        The kernel clips each person's utilities to [0, 1] itself. The law of the selected index does not change when
+        the same constant is added to all sums. So a person who is added, removed or blanked out, who moves each sum by
+        something in [0, 1], moves them in effect by something in [-½, ½]: L∞ sensitivity Δ = ½; where a person is
+        replaced, Δ = 1. (ε, δ): Gumbel noise of scale s, the exponential mechanism, ρ = ½ (Δ/s)²; pure ε:
+        permute-and-flip, ε = 2Δ/s. See :mod:`fdadp.privacy.noise`.
+        """
+        shape = self._kernel.probe(utilities, name, 1)[0]
+        k = math.prod(shape)
+        if k < 2:
+            raise PrivacyError(f"{name}: at least two candidates are wanted, got {k}")
+
+        def contributions(rows: Rows, m: int) -> FloatArray:
+            values = evaluate(utilities, rows, m, [shape])[0].reshape(-1, k)
+            finite = np.isfinite(values).all(axis=1, keepdims=True)
+            return np.where(finite, np.clip(values, 0.0, 1.0), np.nan)
+
+        noisy, _ = self._kernel.release("select", k, 1.0, share, name, LINF, 24, contributions, "mean")
+        return int(noisy[0])
+
+    def select_test(
+        self, cells: RowFunction, tests: npt.ArrayLike, sizes: npt.ArrayLike, *, share: float, name: str
+    ) -> int:
+        """Release the index of a test with a large sum of the weights of the persons who pass it.
+
+        As :meth:`select`, of utilities that are a person's weight for the tests that it passes and 0 for the others,
+        and as private; but where every row is a person, weights are added up by cells, in one addition a feature, and
+        the sums of the tests are integer sums of cells: the integers that :meth:`select` would get, many times faster.
+
+        Parameters
+        ----------
+        cells : callable
+            Row-local; gives the pair (codes (m, d), weights (m,)): for each of d features which of its cells the row
+            is in, and the row's weight, which is clipped to [0, 1]. A row with a code that is no cell counts as no row.
+        tests : array_like of shape (C, sum of sizes)
+            0 and 1: which cells pass. A test may let cells of one feature pass only, so that a person's utility is at
+            most its weight.
+        sizes : array_like of int
+            Number of cells of each feature.
+        """
+        shapes = self._kernel.probe(cells, name, 2)
+        starts: IntArray = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))]).astype(np.int64)
+        passing: IntArray = np.array(tests, dtype=np.int64)
+        if shapes != [(len(starts) - 1,), ()]:
+            raise PrivacyError(
+                f"{name}: the function must give {len(starts) - 1} codes and one weight a row, got shapes {shapes}"
+            )
+        if (
+            passing.ndim != 2
+            or passing.shape[1] != starts[-1]
+            or len(passing) < 2
+            or not np.isin(passing, (0, 1)).all()
+        ):
+            raise PrivacyError(
+                f"{name}: tests must be 0 and 1, at least two rows of {starts[-1]}, got shape {passing.shape}"
+            )
+        by_feature = np.add.reduceat(passing, starts[:-1], axis=1) > 0
+        if (by_feature.sum(axis=1) > 1).any():
+            raise PrivacyError(f"{name}: a test must be of one feature; some let cells of several pass")
+        if self._kernel.vault.grouped:
+            feature = by_feature.argmax(axis=1)
+
+            def utilities(rows: Rows) -> FloatArray:
+                codes, weights = cells(rows)
+                out = np.empty((len(codes), len(passing)))
+                test_utilities(codes, weights, starts, passing, feature, out)
+                return out
+
+            return self.select(utilities, share=share, name=name)
+
+        def sums(bits: int) -> IntArray:
+            return passing @ cell_sums(self._kernel.vault, cells, shapes, starts, bits=bits)
+
+        noisy, _ = self._kernel.release("select", len(passing), 1.0, share, name, LINF, 24, None, None, exact=sums)
+        return int(noisy[0])
