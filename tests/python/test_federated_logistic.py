@@ -125,6 +125,8 @@ HOSTILE = [
     ([1.0, 1.0], Hostile()),
     ([1.0, 1.0], ["yes"]),
     ([1 + 2j, 1.0], "yes"),
+    ([[1.0, 2.0], 1.0], "yes"),
+    ([{}, 10**400], "yes"),
 ]
 
 
@@ -140,7 +142,7 @@ def test_what_is_no_record_is_noise_alone_and_says_nothing(name, recwarn, capsys
     table = np.empty((len(HOSTILE), 2), dtype=object)
     labels = np.empty(len(HOSTILE), dtype=object)
     for i, (x, label) in enumerate(HOSTILE):
-        table[i], labels[i] = x, label
+        table[i, 0], table[i, 1], labels[i] = *x, label
     users = LocalUsers(p, table, labels, Coins(9))
     np.testing.assert_array_equal(
         users.reports(np.arange(len(HOSTILE)), theta), p.randomizer(np.zeros((len(HOSTILE), D)), Coins(9))
@@ -401,7 +403,7 @@ def test_hostile_records_never_stop_a_fit(recwarn):
     X, y = toy(200)
     table, labels = X.astype(object), y.astype(object)
     for i, (x, label) in enumerate(HOSTILE):
-        table[i], labels[i] = x, label
+        table[i, 0], table[i, 1], labels[i] = *x, label
     fitted = model(n_rounds=2).fit(table, labels)
     assert np.isfinite(fitted.theta_).all() and not recwarn.list
 
