@@ -241,7 +241,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             average=self.average,
         )
         if not every and n < params.n_rounds:
-            raise InputError(f"n_rounds must be at most the number of users, {n}, got {params.n_rounds}")
+            raise InputError(f"n_rounds must be at most the number of users, n_samples = {n}, got {params.n_rounds}")
         if every:
             cost = user_guarantee(params, self.delta)
             if self.total_epsilon is None or positive(self.total_epsilon, "total_epsilon") < cost * (1 - 1e-9):
@@ -274,7 +274,8 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """More probable class, shape (m,)."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        second = self.decision_function(X) > 0
+        return np.asarray(self.classes_[second.astype(int)])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -20,13 +20,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "fdadp"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
-FRONT = {"regression", "summaries", "planner", "plot", "cli", "experiment", "demo", "__main__"}
+FRONT = {"regression", "summaries", "planner", "plot", "cli", "experiment", "demo", "__main__", "federated"}
 CORE = {"errors", "_typing", "quadrature", "curves", "splines", "tensor", "design", "moments", "penalized", "fpca"}
 CORE |= {"smoothing", "storage"}
 FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),
     "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},
-    "learners": {"regression", "terms", "plot", "cli", "experiment", "demo", "__main__"},
+    "learners": {"regression", "terms", "plot", "cli", "experiment", "demo", "__main__", "federated"},
+    "federated": {"plot", "cli", "demo", "__main__"},
 }
 """Unit (module or subpackage directly below fdadp): the units that it must not import, not even inside a function."""
 
@@ -126,6 +127,39 @@ def test_the_rules_notice(module: str, source: str) -> None:
 )
 def test_the_rules_allow(module: str, source: str) -> None:
     assert violations(module, list(imports(ast.parse(source), module))) == []
+
+
+LOCAL_CLIENT = "fdadp.federated.local.client"
+"""The one module besides the kernel that reads private rows: a client of the local model holds its user's own record.
+
+That the estimator, the server and the ledger around it read none is tested while it runs (test_federated_logistic)."""
+
+CLIENT_MAY_IMPORT = {"numpy", "scipy", "typing", "fdadp"}
+"""Nothing that sends, writes, logs or keeps."""
+
+
+def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
+    """The vault of private rows is the kernel's; whoever turns records into gradients is named here."""
+    users = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith("fdadp.privacy._vault")}
+    assert {unit(name) for name in users} == {"privacy"}
+    local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
+    raw = ("fdadp.privacy._codes", "fdadp.learners._base.as_table", "fdadp.privacy.rowwise")
+    readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
+    assert readers == {LOCAL_CLIENT}
+    importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}
+    # The estimator and its experiment play the users in one process; the server and the rest never meet them.
+    assert importers == {"fdadp.federated.logistic", "fdadp.federated.logistic_experiment"}
+
+
+def test_the_local_client_can_do_nothing_but_answer() -> None:
+    path = PACKAGE / "federated" / "local" / "client.py"
+    assert {name.split(".")[0] for name, _ in imports_of(path)} <= CLIENT_MAY_IMPORT | {"__future__"}
+    called = {node.func.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if is_plain_call(node)}
+    assert not called & {"print", "open", "exec", "eval", "__import__", "input"}
+
+
+def is_plain_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def test_no_import_cycles_between_units() -> None:

@@ -22,10 +22,13 @@ X, Y, _ = simulated(1, N, 0)
 
 
 class Guarded:
-    """Rows with shape, dtype and slices that only the kernel may read, and only after the budget was spent."""
+    """Rows with shape, dtype and slices that only the kernel may read, and only after the budget was spent.
 
-    def __init__(self, values, budget=None):
-        self.values, self.budget, self.reads = np.asarray(values), budget, 0
+    `reader`: the client of the local model, who holds a record of its own, in the kernel's place; nobody else.
+    """
+
+    def __init__(self, values, budget=None, reader="fdadp.privacy._vault"):
+        self.values, self.budget, self.reader, self.reads = np.asarray(values), budget, reader, 0
 
     shape = property(lambda self: self.values.shape)
     dtype = property(lambda self: self.values.dtype)
@@ -48,7 +51,7 @@ class Guarded:
         frame, module = sys._getframe(2), ""
         while frame is not None and not module.startswith("fdadp"):
             module, frame = frame.f_globals.get("__name__", ""), frame.f_back
-        assert module == "fdadp.privacy._vault", f"{module or 'someone'} reads private rows"
+        assert module == self.reader, f"{module or 'someone'} reads private rows"
         assert self.budget is None or self.budget.spent > 0, "read before the budget was spent"
         self.reads += 1
 

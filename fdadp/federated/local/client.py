@@ -70,9 +70,7 @@ class LocalClient:
             This client has answered as often as was agreed.
         """
         model = _model(self.params, theta)
-        row = np.empty((1, np.size(x)), dtype=object) if not hasattr(x, "dtype") else np.asarray(x).reshape(1, -1)
-        if not hasattr(x, "dtype"):
-            row[0, :] = list(x)  # type: ignore[arg-type]
+        row = _one_row(x)
         if row.shape[1] != len(self.params.low):
             raise InputError(f"x must be one record of {len(self.params.low)} features, got {row.shape[1]}")
         if self._left < 1:
@@ -133,6 +131,17 @@ class LocalUsers:
 
     def __repr__(self) -> str:
         return f"<{len(self)} users with a record each>"
+
+
+def _one_row(x: Any) -> Any:
+    """A record as (1, d), its values as they are."""
+    if hasattr(x, "dtype"):
+        return np.asanyarray(x).reshape(1, -1)
+    values = list(x)
+    row = np.empty((1, len(values)), dtype=object)
+    for j, value in enumerate(values):  # never a common type, or shape, for all of them
+        row[0, j] = value
+    return row
 
 
 def _model(params: LocalParameters, theta: FloatArray) -> FloatArray:

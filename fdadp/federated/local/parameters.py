@@ -81,7 +81,9 @@ class LocalParameters:
         if len(labels) != 2 or labels[0] == labels[1]:
             raise InputError(f"classes must be two distinct labels, got {labels!r}")
         low, high = box((self.low, self.high), max(np.size(self.low), np.size(self.high)))
-        if not low.size or not np.isfinite(high - low).all():
+        with np.errstate(over="ignore"):
+            wide = not np.isfinite(high - low).all()
+        if not low.size or wide:
             raise InputError(f"bounds must be of one feature or more, of finite width, got {self.low!r}, {self.high!r}")
         for name, value in (("classes", labels), ("low", low.tolist()), ("high", high.tolist())):
             object.__setattr__(self, name, tuple(value))

@@ -402,7 +402,7 @@ def _inverse_bias(keep: int) -> float:
 
 
 def _log_odds(keep: int) -> float:
-    return math.log(keep) - math.log(FULL - keep)
+    return math.log1p((2 * keep - FULL) / (FULL - keep))
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
