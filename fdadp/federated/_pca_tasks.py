@@ -1,8 +1,8 @@
 """Data sets of the experiments with many owners' principal components, and what is public about each.
 
 Ranges are round numbers about those in the data sets' descriptions, and map each feature to [-1, 1]; rows are then
-clipped to the ball of radius 0.7 √d about 0, one rule for all that was not tuned (a feature that is uniform on its range
-has a root mean square of 0.58).
+clipped to the ball of radius 0.7 √d about 0, one rule for all that was not tuned (a feature that is uniform on its
+range has a root mean square of 0.58).
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def own_moment(cohort: Cohort, center: FloatArray, radius: float, const: float) 
         return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
 
     M, _ = cohort.second_moment(row, clip=radius**2 + const**2, share=1.0, name="second moment of rows and a constant")
-    return M
+    return np.asarray(M)
 
 
 def merged(P: FloatArray, M: FloatArray, k: int) -> FloatArray:

@@ -20,7 +20,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, keys
+from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
 from fdadp.learners._base import as_table
 from fdadp.learners.decomposition import signed
 from fdadp.learners.published import _Published
@@ -197,7 +197,7 @@ class PublishedDPDPCA(_Published):
 
 def _discretised(X: FloatArray, low: FloatArray, high: FloatArray, bits: int) -> IntArray:
     steps = 2**bits - 1
-    return np.floor(steps * (X - low) / np.where(high > low, high - low, 1.0)).astype(np.int64)
+    return np.asarray(np.floor(steps * (X - low) / np.where(high > low, high - low, 1.0)), dtype=np.int64)
 
 
 def _encrypted(x: IntArray, key: PublicKey) -> list[int]:
@@ -207,8 +207,7 @@ def _encrypted(x: IntArray, key: PublicKey) -> list[int]:
 
 def _masked(key: PublicKey, totals: Sequence[int], mask: Sequence[int], noise: IntArray) -> list[int]:
     """What the proxy sends on: ciphertexts of v' (d,) and R' (d, d), made from those of N, v and R."""
-    import gmpy2
-
+    gmpy2 = _gmpy2()
     square, n = key.square, key.n
     d = len(mask)
     number, sums, moment = totals[0], totals[1 : d + 1], totals[d + 1 :]
