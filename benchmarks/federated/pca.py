@@ -312,12 +312,12 @@ def report_costs() -> None:
         "# Paillier\n\nCPU time of one operation, this machine and (specification) the one of the design.\n\n"
         + markdown(operations.set_index("bits").T.reset_index().rename(columns={"index": "key bits"}))
         + "\nThe upper triangle of rows with a constant added, end to end: packed and encrypted by an owner, added up "
-        f"by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; {WIDTH} bits "
-        "a value. `exact`: equal to the sum of the plain integers.\n\n"
+        f"by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; "
+        f"{WIDTH} bits a value. `exact`: equal to the sum of the plain integers.\n\n"
         + markdown(matrices)
         + f"\nPacking makes an owner's encryption of the 54 x 54 matrix {faster:.0f} times faster. A 617 x 617 matrix "
-        f"(ISOLET) of this width takes {large} ciphertexts at 2048 bits: {seconds:.0f} s of an owner by the time of one encryption "
-        "(not run).\n"
+        f"(ISOLET) of this width takes {large} ciphertexts at 2048 bits: {seconds:.0f} s of an owner by "
+        "the time of one encryption (not run).\n"
     )
     write("costs", {**found, "packing is faster by": faster}, text)
 

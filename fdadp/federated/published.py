@@ -7,11 +7,16 @@ The protocol. Owner l sends E(R_l), E(v_l), E(N_l), entry by entry: R_l = Σ xx'
 E(R), E(v), E(N), has the data user decrypt N, draws integers b̃ and a symmetric Gaussian matrix G', and sends the user
 E(v') = E(v + N b̃) and E(R') = E(R + G + G'), G_ij = v_i b̃_j + v_j b̃_i + N b̃_i b̃_j. Then R' - v'v''/N = S + G', S being
 the scatter about the mean.
+
+Repaired, with what it is about unchanged (``masking="uniform"``): b is uniform modulo the key n, v' = v + b, and
+R' = N R + v b' + b v' + b b' + H modulo n with integer noise H, of which the user makes R' - v'v'' = N S + H. v' tells
+nothing then. That costs d (d + 1) powers with exponents as long as the key, N stays exact, and the proxy knows H.
 """
 
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,20 +26,28 @@ import numpy as np
 from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
-from fdadp.learners._base import as_table
+from fdadp.learners._base import as_table, box
 from fdadp.learners.decomposition import signed
-from fdadp.learners.published import _Published
+from fdadp.learners.published import _one_of, _Published
+from fdadp.privacy import Privacy
+from fdadp.privacy.accounting import opendp
 from fdadp.privacy.ledger import Release
 
 __all__ = ["ProxyView", "PublishedDPDPCA", "UserView"]
 
 LEAKS = (
-    "the sums of the features modulo the number of rows: v' mod N, which the data user computes from what it decrypts",
     "the number of rows, to proxy and user",
-    "the smallest and the largest value of each feature, and the largest norm of a row, which scales the noise",
     "everything, once proxy and user put together what they have: the proxy knows all the noise",
+)
+RANGE = "the smallest and the largest value of each feature"
+MODULO = (
+    "the sums of the features modulo the number of rows: v' mod N, which the data user computes from what it decrypts"
+)
+SCALE = (
+    "the largest norm of a row, which scales the noise",
     "the scatter about the mean with too little noise: a row changes it by up to twice what the noise is made for",
 )
+MASKINGS = ("published", "uniform")
 
 
 @dataclass(frozen=True)
@@ -46,9 +59,9 @@ class UserView:
     n : int
         Number of rows.
     masked_sum : tuple of int
-        v' = v + N b̃.
+        v' = v + N b̃, or v + b modulo the key.
     masked_moment : tuple of tuples of int
-        R' = R + G + G'.
+        R' = R + G + G', or N R + v b' + b v' + b b' + H modulo the key.
     """
 
     n: int
@@ -63,9 +76,9 @@ class ProxyView:
     Attributes
     ----------
     mask : tuple of int
-        b̃.
+        b̃, or b.
     noise : ndarray of int64
-        G', (d, d).
+        G', or H, (d, d).
     """
 
     mask: tuple[int, ...]
@@ -84,6 +97,11 @@ class PublishedDPDPCA(_Published):
         Features become integers from 0 to 2^bits - 1 between their smallest and largest values.
     mask_bits : int
         b̃ is uniform below 2^mask_bits; undefined in the source.
+    masking : {"published", "uniform"}
+        Of v. "uniform": the repaired protocol, with noise for the sensitivity of N S where a row is replaced and N is
+        public.
+    bounds : (low, high), optional
+        Public, numbers or d of them each; default: smallest and largest values of the data, as printed.
     key_bits : int
         Of the Paillier key.
     key : SecretKey, optional
@@ -113,6 +131,12 @@ class PublishedDPDPCA(_Published):
     The printed code differs from the text: it adds neither b nor G', takes the product of a one-dimensional v with
     itself for vv', and has keys of 128 bits. This is the text. Each owner's own minima and maxima would put owners on
     different scales: here owners exchange them, and norms, in clear.
+
+    With ``masking="uniform"``, ``bounds`` and noise without a seed, what the data user gets is (ε, δ)-differentially
+    private where a row is replaced, the number of rows is public, and proxy and user do not collude: the proxy alone
+    makes the noise. It is not accounted for by the privacy kernel and reported as not private all the same; that user
+    and proxy must not collude is a weaker footing than that of :class:`fdadp.federated.Contract`, where their collusion
+    still leaves each owner its own share of the noise.
     """
 
     def __init__(
@@ -122,6 +146,8 @@ class PublishedDPDPCA(_Published):
         delta: float | None = None,
         bits: int = 8,
         mask_bits: int = 32,
+        masking: str = "published",
+        bounds: Any = None,
         key_bits: int = 2048,
         key: SecretKey | None = None,
         random_state: int | None = None,
@@ -131,6 +157,8 @@ class PublishedDPDPCA(_Published):
         self.delta = delta
         self.bits = bits
         self.mask_bits = mask_bits
+        self.masking = masking
+        self.bounds = bounds
         self.key_bits = key_bits
         self.key = key
         self.random_state = random_state
@@ -152,47 +180,87 @@ class PublishedDPDPCA(_Published):
             raise InputError("X must be one table of finite numbers for each owner, of equal width")
         if not 1 <= self.n_components <= d:
             raise InputError(f"n_components must lie between 1 and {d}, got {self.n_components!r}")
-        rng = np.random.default_rng(self.random_state)
-        low = np.min([table.min(axis=0) for table in tables], axis=0)
-        high = np.max([table.max(axis=0) for table in tables], axis=0)
+        _one_of("masking", self.masking, MASKINGS)
+        if self.bounds is None:
+            low = np.min([table.min(axis=0) for table in tables], axis=0)
+            high = np.max([table.max(axis=0) for table in tables], axis=0)
+        else:
+            low, high = box(self.bounds, d)
         secret = keys(self.key_bits) if self.key is None else self.key
-        public = secret.public
-        integers = [_discretised(table, low, high, self.bits) for table in tables]
-        sent = [_encrypted(x, public) for x in integers]
-        totals = add(public, sent)
-        n = _centred(secret.decrypt([totals[0]]), public)[0]
-
+        key = secret.public
+        integers = [_discretised(np.clip(table, low, high), low, high, self.bits) for table in tables]
+        sent = [_encrypted(x, key) for x in integers]
+        totals = add(key, sent)
+        n = _centred(secret.decrypt([totals[0]]), key)[0]
         delta = 1 / n if self.delta is None else self.delta
-        sensitivity = float(max((x**2).sum(axis=1).max() for x in integers))
-        tau = sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / self.epsilon
-        upper = np.triu(np.rint(rng.standard_normal((d, d)) * tau)).astype(np.int64)
-        noise: IntArray = upper + np.triu(upper, 1).T
-        mask = [int(b) for b in rng.integers(0, 2**self.mask_bits, d)]
+        draw = self._uniform if self.masking == "uniform" else self._published
+        mask, noise, release = draw(key, integers, n, delta)
         self.proxy_view_ = ProxyView(tuple(mask), noise)
-        masked = _masked(public, totals, mask, noise)
-
-        values = _centred(secret.decrypt(masked), public)
+        values = secret.decrypt(_masked(key, totals, n, mask, noise, self.masking))
+        if self.masking == "published":
+            values = _centred(values, key)
         moment = tuple(tuple(values[d + i * d : d + (i + 1) * d]) for i in range(d))
         self.user_view_ = UserView(n, tuple(values[:d]), moment)
-        axes, variances = _eigen(self.user_view_)
-        self.components_ = signed(axes[: self.n_components])
-        self.explained_variance_ = np.maximum(variances[: self.n_components], 0) / n
+        variances, axes = np.linalg.eigh(_scatter(self.user_view_, key if self.masking == "uniform" else None))
+        self.components_ = signed(axes[:, ::-1][:, : self.n_components].T)
+        self.explained_variance_ = np.maximum(variances[::-1][: self.n_components], 0) / n
         self.ciphertexts_ = len(sent[0])
         self._write(
-            "Distributed PCA on Paillier sums (published)",
-            [
-                Release(
-                    "scatter about the mean", d * (d + 1) // 2, "Gaussian", tau, sensitivity, self.epsilon, delta=delta
-                )
-            ],
-            LEAKS,
+            f"Distributed PCA on Paillier sums ({'published' if self.masking == 'published' else 'repaired'})",
+            [release],
+            [*LEAKS, *([RANGE] * (self.bounds is None)), *([MODULO, *SCALE] if self.masking == "published" else [])],
             {
                 "claimed delta": delta,
-                "true sensitivity": 2 * sensitivity,
-                "reading: minima and maxima": "of all owners",
+                "reading: minima and maxima": "of all owners" if self.bounds is None else "public",
             },
         )
         return self
+
+    def _published(
+        self, key: PublicKey, integers: Sequence[IntArray], n: int, delta: float
+    ) -> tuple[list[int], IntArray, Release]:
+        """b̃, G' and what is claimed of it."""
+        rng = np.random.default_rng(self.random_state)
+        d = integers[0].shape[1]
+        sensitivity = float(max((x**2).sum(axis=1).max() for x in integers))
+        tau = sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / self.epsilon
+        noise = _symmetric(np.rint(rng.standard_normal((d, d)) * tau).astype(np.int64))
+        mask = [int(b) for b in rng.integers(0, 2**self.mask_bits, d)]
+        size = d * (d + 1) // 2
+        return mask, noise, Release("S", size, "Gaussian, rounded", tau, sensitivity, self.epsilon, delta=delta)
+
+    def _uniform(
+        self, key: PublicKey, integers: Sequence[IntArray], n: int, delta: float
+    ) -> tuple[list[int], IntArray, Release]:
+        """b, and H for a row that is replaced: N S moves by (N-1)(aa' - bb'), |a|² and |b|² at most d (2^bits - 1)²."""
+        d = integers[0].shape[1]
+        sensitivity = n * math.sqrt(2) * d * (2**self.bits - 1) ** 2
+        settings = Privacy(epsilon=self.epsilon, delta=delta)
+        sd = sensitivity / math.sqrt(2 * settings.budget_share()[0].total)
+        scales = [sd / math.sqrt(1 if i == j else 2) for i in range(d) for j in range(i, d)]
+        noise = np.zeros((d, d), dtype=np.int64)
+        noise[np.triu_indices(d)] = _gaussian(scales, self.random_state)
+        mask = [secrets.randbelow(int(key.n)) for _ in range(d)]  # the result does not depend on it: no seed
+        return (
+            mask,
+            _symmetric(noise),
+            Release("N S", len(scales), "Gaussian", sd, sensitivity, self.epsilon, delta=delta),
+        )
+
+
+def _symmetric(noise: IntArray) -> IntArray:
+    upper: IntArray = np.triu(noise)
+    return upper + np.triu(upper, 1).T
+
+
+def _gaussian(scales: Sequence[float], seed: int | None) -> list[int]:
+    """Discrete Gaussian integers, or, seeded, rounded ones."""
+    if seed is not None:
+        drawn = np.rint(np.random.default_rng(seed).standard_normal(len(scales)) * scales)
+        return [int(value) for value in drawn]
+    dp = opendp()
+    integer, distance = dp.atom_domain(T="i64"), dp.absolute_distance(T=float)
+    return [int(dp.m.make_gaussian(integer, distance, scale=scale)(0)) for scale in scales]
 
 
 def _discretised(X: FloatArray, low: FloatArray, high: FloatArray, bits: int) -> IntArray:
@@ -205,7 +273,9 @@ def _encrypted(x: IntArray, key: PublicKey) -> list[int]:
     return key.encrypt([len(x), *x.sum(axis=0).tolist(), *(x.T @ x).ravel().tolist()], Randomness(key))
 
 
-def _masked(key: PublicKey, totals: Sequence[int], mask: Sequence[int], noise: IntArray) -> list[int]:
+def _masked(
+    key: PublicKey, totals: Sequence[int], rows: int, mask: Sequence[int], noise: IntArray, masking: str
+) -> list[int]:
     """What the proxy sends on: ciphertexts of v' (d,) and R' (d, d), made from those of N, v and R."""
     gmpy2 = _gmpy2()
     square, n = key.square, key.n
@@ -215,12 +285,16 @@ def _masked(key: PublicKey, totals: Sequence[int], mask: Sequence[int], noise: I
     def times(c: int, m: int) -> Any:
         return gmpy2.powmod(c, m % n, square)
 
-    out = [int(sums[i] * times(number, mask[i]) % square) for i in range(d)]
-    for i in range(d):
-        for j in range(d):
-            g = times(sums[i], mask[j]) * times(sums[j], mask[i]) * times(number, mask[i] * mask[j])
-            plain = 1 + n * gmpy2.mpz(int(noise[i, j]) % int(n))
-            out.append(int(moment[i * d + j] * g * plain % square))
+    def plain(m: int) -> Any:
+        return 1 + n * gmpy2.mpz(m % int(n))
+
+    uniform = masking == "uniform"
+    out = [int(sums[i] * (plain(mask[i]) if uniform else times(number, mask[i])) % square) for i in range(d)]
+    for i, j in np.ndindex(d, d):
+        both = times(sums[i], mask[j]) * times(sums[j], mask[i])
+        square_of_mask = plain(mask[i] * mask[j]) if uniform else times(number, mask[i] * mask[j])
+        entry = times(moment[i * d + j], rows) if uniform else moment[i * d + j]
+        out.append(int(entry * both * square_of_mask * plain(int(noise[i, j])) % square))
     return out
 
 
@@ -230,11 +304,14 @@ def _centred(plaintexts: Sequence[int], key: PublicKey) -> list[int]:
     return [m - n if m > n // 2 else m for m in plaintexts]
 
 
-def _eigen(view: UserView) -> tuple[FloatArray, FloatArray]:
-    """Eigenvectors, as rows, and eigenvalues of R' - v'v''/N: exact integers up to the division."""
+def _scatter(view: UserView, key: PublicKey | None) -> FloatArray:
+    """R' - v'v''/N, or (R' - v'v'' modulo the key)/N: exact integers up to the division."""
     d = len(view.masked_sum)
     S = np.empty((d, d))
     for i, j in np.ndindex(d, d):
-        S[i, j] = (view.n * view.masked_moment[i][j] - view.masked_sum[i] * view.masked_sum[j]) / view.n
-    values, vectors = np.linalg.eigh(S)
-    return vectors[:, ::-1].T, values[::-1]
+        product, entry = view.masked_sum[i] * view.masked_sum[j], view.masked_moment[i][j]
+        if key is None:
+            S[i, j] = (view.n * entry - product) / view.n
+        else:
+            S[i, j] = _centred([(entry - product) % int(key.n)], key)[0] / view.n
+    return S

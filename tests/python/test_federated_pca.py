@@ -303,6 +303,46 @@ def test_published_components_are_those_of_scatter_plus_noise(published):
     np.testing.assert_allclose(model.explained_variance_, np.maximum(values[::-1][:2], 0) / len(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", [0, None])
+def test_repaired_masking_gives_the_scatter_with_noise_and_nothing_of_the_sums(key, seed):
+    X = np.random.default_rng(1).uniform(size=(200, 3))
+    with pytest.warns(NotPrivateWarning):
+        model = PublishedDPDPCA(
+            3, epsilon=2.0, delta=1e-6, masking="uniform", bounds=(0, 1), key=key, random_state=seed
+        ).fit(np.array_split(X, 3))
+    x = np.floor(255 * X).astype(np.int64)
+    v, view, n = x.sum(axis=0), model.user_view_, int(key.public.n)
+    scatter = 200 * x.T @ x - np.outer(v, v)
+    found = [[view.masked_moment[i][j] - view.masked_sum[i] * view.masked_sum[j] for j in range(3)] for i in range(3)]
+    assert [[m % n for m in row] for row in found] == (
+        [[int(m) % n for m in row] for row in scatter + model.proxy_view_.noise]
+    )
+    assert [m % 200 for m in view.masked_sum] != (v % 200).tolist()
+    assert all(m.bit_length() > 2000 for m in view.masked_sum)  # v is lost in them
+    assert (model.proxy_view_.noise != 0).all()
+    values = np.linalg.eigvalsh((scatter + model.proxy_view_.noise) / 200)[::-1]
+    np.testing.assert_allclose(model.explained_variance_, np.maximum(values, 0) / 200, rtol=1e-6)
+    assert "modulo the number of rows" not in str(model.ledger_)
+    assert model.privacy_spent_ is None
+
+
+def test_repaired_noise_is_made_for_a_row_that_is_replaced():
+    """N S moves by no more than the sensitivity, and by nearly so much for rows in opposite corners."""
+
+    def moments(x):
+        return len(x) * x.T @ x - np.outer(x.sum(axis=0), x.sum(axis=0))
+
+    rng = np.random.default_rng(0)
+    corners = [rng.choice([0, 255], size=(50, 4)) for _ in range(200)]
+    corners.append(np.vstack(([[255] * 4], np.tile([0, 0, 255, 255], (49, 1)))))
+    bound = 50 * math.sqrt(2) * 4 * 255**2
+    largest = 0.0
+    for x in corners:
+        for row in (np.zeros(4), np.full(4, 255), [0, 0, 255, 255], [255, 255, 0, 0]):
+            largest = max(largest, np.linalg.norm(moments(x) - moments(np.vstack(([row], x[1:])))))
+    assert 0.6 * bound < largest <= bound
+
+
 def test_published_sensitivity_is_not_that_of_the_centred_scatter():
     """One row more moves the scatter about the mean by nearly twice the squared norm that the noise is made for."""
 
