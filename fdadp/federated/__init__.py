@@ -6,6 +6,9 @@ own noise to their own integer sums and encrypt them; only the sum over owners i
 
 *Local differential privacy*: each user randomises before anything leaves the device (:class:`LDPLogisticRegression`,
 and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names are loaded on first use.
+
+*For comparison*: :class:`PrivateLocalPCA`, in which owners pass components on, each with noise of its own;
+:mod:`fdadp.federated.published`, the published encrypted PCA, which is not private.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ _EXPORTS = {
     "LocalParameters": "fdadp.federated.local.parameters",
     "LocalServer": "fdadp.federated.local.server",
     "Owner": "fdadp.federated.parties",
+    "PrivateLocalPCA": "fdadp.federated.local_pca",
     "ProtocolError": "fdadp.federated.wire",
     "Proxy": "fdadp.federated.parties",
+    "fit_in_clear": "fdadp.federated.in_clear",
     "fit_together": "fdadp.federated.in_memory",
     "randomizer": "fdadp.federated.local.randomizers",
     "shuffled_epsilon": "fdadp.federated.local.shuffle",

@@ -53,6 +53,12 @@ def noisy_scatter(
     square = radius**2 + const**2
     clip = ((math.sqrt(d) * radius + const) ** 2 + square) / 2 if cohort.pure else square
     M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant")
+    return centred(M, radius, const)
+
+
+def centred(M: FloatArray, radius: float, const: float) -> tuple[float, FloatArray, FloatArray]:
+    """From a noisy second moment (d + 1, d + 1) of rows and a constant to number of rows, their mean, their scatter."""
+    d = len(M) - 1
     n = max(float(M[d, d]) / const**2, 1.0)
     mean = clip_to_ball(M[:d, d] / (const * n), radius)
     return n, mean, M[:d, :d] - n * np.outer(mean, mean)

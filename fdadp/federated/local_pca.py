@@ -1,0 +1,204 @@
+"""PrivateLocalPCA: each owner in turn merges its own noisy components into those that it was handed. A base line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from fdadp._typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
+from fdadp.learners.decomposition import centred, in_ball, signed
+from fdadp.privacy import Cohort, Ledger, Privacy
+
+__all__ = ["PrivateLocalPCA"]
+
+DISJOINT = (
+    " Each person's rows are with one owner, and each owner has this budget for its own persons: all owners' results "
+    "together cost a person what its own owner's release costs it. Owners need not trust each other, nor anyone else."
+)
+
+
+class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+    """Principal components of many owners' rows, passed on from owner to owner.
+
+    Every owner puts noise on its own second moment, as much as one owner of all rows would need. It approximates the
+    sum with what it was handed by the largest eigenvectors, and hands these on. Noise of L owners adds up to L times
+    the variance, and L owners work one after the other: :class:`fdadp.federated.Contract` with the model ``"pca"`` has
+    neither cost. No key is needed, and nobody has to keep from colluding with anybody.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of each owner's persons, of whom one is added or removed.
+    random_state : int, optional
+        Noise that can be repeated, for simulations: the ledger then says "not for release".
+    n_components : int, optional
+        Default: all d.
+    data_norm : float
+        Public radius B: rows are clipped to the ball of this radius about `center`.
+    center : float or array_like of shape (d,)
+        Public guess of the middle of the data, in units of the features.
+    const : float, optional
+        Constant that is added to each row to learn mean and number of rows; default B/4, as in
+        :class:`fdadp.learners.DPPCA`.
+    n_passed : int, optional
+        Directions that an owner hands on; default n_components + 1, one more for the mean.
+
+    Attributes
+    ----------
+    components_, explained_variance_, mean_, noisy_n_
+        As of :class:`fdadp.learners.DPPCA`.
+    ledgers_ : list of Ledger
+        One for each owner.
+    ledger_ : Ledger
+        All of them together.
+    privacy_spent_ : dict
+        Of every person, with any of the owners.
+
+    Raises
+    ------
+    PublicParameterMissing
+        No data_norm. Nothing was read.
+    InputError, PrivacyError
+        Something public is wrong. Nothing was read.
+
+    Notes
+    -----
+    The paper's noise is Wishart, which is not private, on second moments about 0, with rows that already have mean 0.
+    Here each owner's noise is symmetric Gaussian, by :meth:`fdadp.privacy.Cohort.second_moment`, and a constant in each
+    row carries the mean along.
+
+    References
+    ----------
+    Imtiaz, H. and Sarwate, A. D. (2016). Symmetric matrix perturbation for differentially-private principal component
+    analysis. *ICASSP*, 2339-2343. doi:10.1109/ICASSP.2016.7472095
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3] + 1
+    >>> pca = PrivateLocalPCA(epsilon=1.0, delta=1e-6, n_components=1, data_norm=5.0, center=1.0, random_state=0)
+    >>> bool(abs(pca.fit(np.array_split(X, 5)).components_[0, 0]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        random_state: int | None = None,
+        n_components: int | None = None,
+        data_norm: float | None = None,
+        center: ArrayLike = 0.0,
+        const: float | None = None,
+        n_passed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.random_state = random_state
+        self.n_components = n_components
+        self.data_norm = data_norm
+        self.center = center
+        self.const = const
+        self.n_passed = n_passed
+
+    def fit(self, X: Sequence[Any], y: Any = None) -> PrivateLocalPCA:
+        """Go through the owners in their order.
+
+        Parameters
+        ----------
+        X : sequence of array_like of shape (n_l, d)
+            The rows of each owner, of which only the kernel looks at more than the shape. A person's rows must be with
+            one owner.
+        y : None
+            Ignored.
+        """
+        tables = [as_table(one) for one in X]
+        if not tables or len({table.shape[1] for table in tables}) != 1:
+            raise InputError(
+                f"X must be one table for each owner, of equal width, got widths {[t.shape[1] for t in tables]}"
+            )
+        d = int(tables[0].shape[1])
+        B, center = ball(self.data_norm, self.center, d)
+        k = _count("n_components", self.n_components, d, d)
+        passed = _count("n_passed", self.n_passed, k + 1, d + 1)
+        const = B / 4 if self.const is None else self.const
+        if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
+            raise InputError(f"const must be a finite number above 0, got {self.const!r}")
+        if self.delta is None:
+            raise InputError("delta must be given: the noise is Gaussian, got None")
+        public = {"data_norm": B, "center": self.center, "n_components": k, "n_passed": passed, "owners": len(tables)}
+        self.n_features_in_ = d
+        P = np.zeros((d + 1, 0))
+        self.ledgers_ = []
+        for i, table in enumerate(tables):
+            cohort = self._settings_of(i).cohort((table,), mechanism="PrivateLocalPCA", public=public)
+            P = merged(P, own_moment(cohort, center, B, float(const)), passed)
+            self.ledgers_.append(cohort.ledger)
+        n, mean, scatter = centred(P @ P.T, B, float(const))
+        values, axes = np.linalg.eigh(scatter)
+        self.components_ = signed(axes[:, ::-1][:, :k].T)
+        self.explained_variance_ = np.maximum(values[::-1][:k], 0.0) / n
+        self.mean_ = center + mean
+        self.noisy_n_ = n
+        self._close(cohort)
+        self.ledger_ = _together(self.ledgers_)
+        return self
+
+    def _settings_of(self, owner: int) -> Privacy:
+        seed = None if self.random_state is None else 1000 * self.random_state + owner
+        return Privacy(epsilon=self.epsilon, delta=self.delta, random_state=seed)
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores (m, k) of rows on the components, about the mean."""
+        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+def own_moment(cohort: Cohort, center: FloatArray, radius: float, const: float) -> FloatArray:
+    """One owner's noisy second moment (d + 1, d + 1) of clipped rows with a constant added: its one release."""
+
+    def row(rows: Rows) -> FloatArray:
+        x = in_ball(rows[0] - center, radius)
+        return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
+
+    M, _ = cohort.second_moment(row, clip=radius**2 + const**2, share=1.0, name="second moment of rows and a constant")
+    return np.asarray(M)
+
+
+def merged(P: FloatArray, M: FloatArray, k: int) -> FloatArray:
+    """P (d, k) with PP' nearest to what was handed over plus the part of this owner's moment that can be positive."""
+    own = _root(M, k)
+    left, values, _ = np.linalg.svd(np.concatenate((P, own), axis=1), full_matrices=False)
+    return np.asarray(left[:, :k] * values[:k])
+
+
+def _root(M: FloatArray, k: int) -> FloatArray:
+    """U √λ of the k largest eigenvalues that are above 0."""
+    d = len(M)
+    values, axes = eigh(M, subset_by_index=(max(d - k, 0), d - 1))
+    return np.asarray(axes * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _count(name: str, value: Any, default: int, most: int) -> int:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
+        raise InputError(f"{name} must be an integer from 1 to {most}, got {value!r}")
+    return int(value)
+
+
+def _together(ledgers: Sequence[Ledger]) -> Ledger:
+    releases = [replace(r, name=f"owner {i + 1}: {r.name}") for i, one in enumerate(ledgers) for r in one.releases]
+    return replace(ledgers[0], releases=releases, statement=ledgers[0].statement + DISJOINT)
