@@ -15,7 +15,7 @@ import sysconfig
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -120,7 +120,7 @@ class LocalFlower:
     def _launch(self, name: str, command: str, *options: str) -> subprocess.Popen[bytes]:
         if command == "flower-superlink":  # whose own SuperExec would leave the process group
             options += ("--isolation", "process")
-        log = self._files.enter_context(open(self.logs / f"{name}.log", "wb"))
+        log = self._files.enter_context((self.logs / f"{name}.log").open("wb"))
         process = subprocess.Popen(
             [command, *options],
             stdin=subprocess.DEVNULL,
@@ -274,7 +274,5 @@ def _free_ports(count: int) -> list[int]:
 def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float | None) -> None:
     end = None if seconds is None else time.monotonic() + seconds
     for process in processes:
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(None if end is None else max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
