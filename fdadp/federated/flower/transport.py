@@ -79,7 +79,7 @@ class GridExchange:
             known = self.nodes.get(party)
             if known in online:
                 raise ProtocolError(
-                    f"each party must be one node, but two say that they are {party!r}: {known}, {node}"
+                    f"each party must be one node, got two that say they are {party!r}: {known}, {node}"
                 )
             self.nodes[party] = node  # of a node that was started again, this is the new one
             log.info("%s is node %d", party, node)
