@@ -164,7 +164,7 @@ def test_a_run(grid: Grid) -> None:
 def test_the_server_app_writes_the_totals(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
     terms, out = grid.folder / "contract.json", grid.folder / "totals"
     terms.write_text(TERMS.to_json())
-    config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "n_jobs": 1}
+    config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "at_once": 2, "n_jobs": 1}
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     serve(grid, context)
     good(Totals.from_bytes(out.read_bytes()), 3)
@@ -421,7 +421,7 @@ def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monk
 
     monkeypatch.setattr(local, "LocalFlower", Losing)
     parts = [(part,) for part in np.array_split(DATA, 3)]
-    totals = local.run_local(TERMS, parts, tmp_path)
+    totals = local.run_local(TERMS, parts, tmp_path, patience=1200.0)
     assert stopped.is_set()
     good(totals, 2)
     assert "left out: owner-3: no answer in time" in (tmp_path / "logs" / "run.log").read_text()

@@ -212,7 +212,7 @@ def run_local(
     folder: str | Path,
     *,
     timeout: float | None = None,
-    patience: float = 300.0,
+    patience: float = 600.0,
 ) -> list[tuple[IntArray, int]]:
     """Carry a run through in processes on this machine: owners, data user, proxy.
 
@@ -251,7 +251,8 @@ def run_local(
             np.savez(own / "rows.npz", *arrays)
             nodes[name]["data"] = str(own / "rows.npz")
     with LocalFlower(folder, nodes) as flower:
-        flower.run({"contract": str(terms), "out": str(out), "timeout": timeout or 0.0, "patience": float(patience)})
+        config = {"timeout": timeout or 0.0, "patience": float(patience), "at_once": os.cpu_count() or 1}
+        flower.run({"contract": str(terms), "out": str(out), **config})
         if not out.exists():
             raise FlowerError(f"the proxy must write the totals, and did not{flower._tail('run')}")
     return Totals.from_bytes(out.read_bytes())

@@ -32,7 +32,7 @@ def serve(grid: Grid, context: Context) -> None:
         if not config.get(name):
             raise InputError(f"the run configuration must give {name}, a file, got {config.get(name)!r}")
     contract = Contract.from_json(Path(config["contract"]).read_text())
-    exchange = GridExchange(grid)
+    exchange = GridExchange(grid, at_once=config["at_once"])
     exchange.meet([USER, *contract.names], config["patience"])
     print(f"parties: {', '.join(sorted(exchange.nodes))}", flush=True)
 

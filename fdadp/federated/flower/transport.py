@@ -43,6 +43,9 @@ class GridExchange:
     Parameters
     ----------
     grid : flwr.serverapp.Grid
+    at_once : int
+        Send to so many nodes, and wait, before the next ones are sent to; 0: to all. For nodes that share one machine:
+        Flower starts a process for each message, and takes those for dead that need more than 30 s to start.
 
     Attributes
     ----------
@@ -50,8 +53,8 @@ class GridExchange:
         Flower's node of each party that has said hello.
     """
 
-    def __init__(self, grid: Grid) -> None:
-        self._grid = grid
+    def __init__(self, grid: Grid, *, at_once: int = 0) -> None:
+        self._grid, self._at_once = grid, at_once
         self._greeted: set[int] = set()
         self.nodes: dict[str, int] = {}
 
@@ -98,15 +101,15 @@ class GridExchange:
 
     def _send(self, requests: Mapping[int, bytes], kind: str, timeout: float | None) -> list[tuple[int, bytes]]:
         """Send to nodes, wait, and return what those nodes answered to these very messages."""
-        messages = [
-            Message(record(data), node, f"query.{kind}", **({} if timeout is None else {"ttl": timeout}))
-            for node, data in requests.items()
-        ]
-        answers = []
-        for reply in self._grid.send_and_receive(messages, timeout=timeout) if messages else []:
-            node, data = reply.metadata.src_node_id, payload(reply)
-            if data is None:
-                log.warning("no answer from node %d: %s", node, reply.error if reply.has_error() else "not a message")
-            elif node in requests:
-                answers.append((node, data))
+        answers: list[tuple[int, bytes]] = []
+        ttl = {} if timeout is None else {"ttl": timeout}
+        nodes, step = list(requests), self._at_once or max(len(requests), 1)
+        for some in (nodes[i : i + step] for i in range(0, len(nodes), step)):
+            messages = [Message(record(requests[node]), node, f"query.{kind}", **ttl) for node in some]
+            for reply in self._grid.send_and_receive(messages, timeout=timeout):
+                node, data = reply.metadata.src_node_id, payload(reply)
+                if data is None:
+                    log.warning("no answer from %d: %s", node, reply.error if reply.has_error() else "not a message")
+                elif node in some:
+                    answers.append((node, data))
         return answers
