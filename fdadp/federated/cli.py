@@ -11,6 +11,7 @@ import typer
 
 from fdadp._terminal import Variadic, console, no_window, one_line, plain_messages
 from fdadp.errors import InputError
+from fdadp.federated.flower.demo import demo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,9 @@ app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody tr
 @app.callback()
 def federated() -> None:
     """Many owners of data, and nobody trusted with all of it."""
+
+
+app.command()(demo)
 
 
 @app.command(cls=Variadic)

@@ -19,7 +19,9 @@ other terms. On a machine of the coordinator::
     flower-superlink --host 0.0.0.0 --disable-runtime-dependency-installation \\
         --ssl-certfile server.pem --ssl-keyfile server.key --ssl-ca-certfile ca.pem --enable-supernode-auth
 
-At each owner, and at the data user (``party='user'``, without ``data``)::
+Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key -m pem``) and sends its public half to the
+coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-superlink``. At each owner, and at the data
+user (``party='user'``, without ``data``)::
 
     flower-supernode --superlink coordinator:8000 --root-certificates ca.pem --auth-supernode-private-key owner-3.key \\
         --node-config "party='owner-3' contract='/safe/contract.json' store='/safe/fdadp' data='/safe/rows.npz'"

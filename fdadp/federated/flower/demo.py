@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from fdadp._terminal import plain_messages
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 
@@ -47,8 +48,6 @@ def demo(
     Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
     protocol, and ends all processes.
     """
-    from fdadp._terminal import plain_messages
-
     with plain_messages():
         folder = Path(tempfile.mkdtemp(prefix="fdadp-flower-")) if out is None else out
         _run(folder, owners, lost, epsilon, timeout)
