@@ -19,7 +19,7 @@ other terms. On a machine of the coordinator::
     flower-superlink --host 0.0.0.0 --disable-runtime-dependency-installation \\
         --ssl-certfile server.pem --ssl-keyfile server.key --ssl-ca-certfile ca.pem --enable-supernode-auth
 
-Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key -m pem``) and sends its public half to the
+Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key``) and sends its public half to the
 coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-superlink``. At each owner, and at the data
 user (``party='user'``, without ``data``)::
 

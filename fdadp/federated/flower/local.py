@@ -31,6 +31,8 @@ from fdadp.federated.wire import Totals
 __all__ = ["FlowerError", "LocalFlower", "run_local"]
 
 HOST = "127.0.0.1"
+_HERE = Path(__file__).parents[3]
+"""Where the fdadp that runs here comes from: the processes take the same one."""
 _GRACE = 5.0
 """Seconds that processes have to end by themselves."""
 _GUARD = f"""
@@ -106,7 +108,7 @@ class LocalFlower:
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
             "NO_PROXY": HOST,
             "PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]),
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),  # the fdadp that runs here, and what it uses
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_HERE), os.environ.get("PYTHONPATH")])),
             # Many small processes on few cores: threads of BLAS would only be in each other's way.
             "OPENBLAS_NUM_THREADS": "1",
         }
