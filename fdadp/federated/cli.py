@@ -12,6 +12,7 @@ import typer
 from fdadp._terminal import Variadic, console, no_window, one_line, plain_messages
 from fdadp.errors import InputError
 from fdadp.federated._pca_command import pca
+from fdadp.federated.flower.demo import demo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ def federated() -> None:
 
 
 app.command(cls=Variadic)(pca)
+app.command()(demo)
 
 
 @app.command(cls=Variadic)

@@ -171,6 +171,20 @@ class SecretKey:
         work = 1000  # a decryption costs as much as some hundred additions
         return _parts(_decrypted, list(ciphertexts), work, n_jobs, self._private)
 
+    @property
+    def primes(self) -> tuple[int, int]:
+        """The two factors of the modulus: all that is secret, for a holder who must write the key down."""
+        return int(self._private.p), int(self._private.q)
+
+    @classmethod
+    def from_primes(cls, p: int, q: int) -> SecretKey:
+        """The key with these :attr:`primes`."""
+        _gmpy2()
+        import phe
+
+        public = phe.PaillierPublicKey(p * q)
+        return cls(phe.PaillierPrivateKey(public, p, q), PublicKey(p * q, (p * q).bit_length()))
+
     def __repr__(self) -> str:
         return f"<secret key of {self.public.bits} bits>"
 

@@ -1,0 +1,105 @@
+"""An owner or the data user on a SuperNode: Flower starts this for every message, and it ends with the answer.
+
+The node's configuration: ``party`` (``'owner-3'`` or ``'user'``), ``contract`` (file with the terms this party agrees
+to), ``store`` (folder for what it must remember), and for owners ``data``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fdadp.errors import InputError
+from fdadp.federated.flower.transport import ASK, HELLO, payload, record
+
+# The protocol is imported where a message of it is answered: a greeting should not wait for seconds of imports.
+if TYPE_CHECKING:
+    from fdadp.federated.contract import Contract
+    from fdadp.federated.parties import Party
+
+__all__ = ["app", "ask", "hello", "rows"]
+
+log = logging.getLogger(__name__)
+
+
+def hello(message: Message, context: Context) -> Message:
+    """Say which party this node is."""
+    return Message(record(_setting(context, "party").encode()), reply_to=message)
+
+
+def ask(message: Message, context: Context) -> Message:
+    """Answer one message of the protocol.
+
+    What goes wrong here may have to do with private rows. It is logged at this node; the proxy only hears that there is
+    no answer.
+    """
+    from fdadp.federated.contract import Contract
+    from fdadp.federated.wire import Kind
+    from fdadp.federated.wire import Message as Wire
+
+    name = _setting(context, "party")
+    contract = Contract.from_json(Path(_setting(context, "contract")).read_text())
+    try:
+        answer = _answer(payload(message) or b"", context, contract, name)
+    except Exception:
+        log.exception("%s could not answer", name)
+        words = f"{name} failed; why is in the log of its node"
+        answer = Wire(Kind.REFUSAL, contract.key_bits, 0, name, contract.digest, words.encode()).to_bytes()
+    return Message(record(answer), reply_to=message)
+
+
+def _answer(request: bytes, context: Context, contract: Contract, name: str) -> bytes:
+    from fdadp.federated.contract import USER
+    from fdadp.federated.flower.store import Store
+    from fdadp.federated.parties import DataUser, Owner
+
+    with Store(_setting(context, "store"), contract, name).opened() as store:
+        party: Party
+        if name == USER:
+            party = DataUser(contract, state=store.state(), key=store.key())
+        else:
+            party = Owner(contract, name, rows(_setting(context, "data")), state=store.state())
+        try:
+            return party.answer(request)
+        finally:
+            store.save(party.state)
+
+
+def rows(source: str) -> tuple[Any, ...]:
+    """An owner's data.
+
+    Parameters
+    ----------
+    source : str
+        An ``.npz`` file whose arrays are those that the model takes, in their order; or ``module:function``.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    if source.endswith(".npz"):
+        with np.load(source, allow_pickle=False) as file:
+            return tuple(file[name] for name in file.files)
+    module, colon, function = source.partition(":")
+    if not colon:
+        raise InputError(f"data must be an .npz file or module:function, got {source!r}")
+    return tuple(getattr(importlib.import_module(module), function)())
+
+
+def _setting(context: Context, name: str) -> str:
+    value = context.node_config.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"--node-config must give {name}, a text, got {value!r}")
+    return value
+
+
+app = ClientApp()
+app.query(HELLO)(hello)
+app.query(ASK)(ask)

@@ -1,0 +1,52 @@
+"""The proxy beside the SuperLink: meets the parties, carries one run through, writes the totals down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from flwr.app import Context
+from flwr.serverapp import Grid, ServerApp
+
+from fdadp.errors import InputError
+from fdadp.federated.contract import USER, Contract
+from fdadp.federated.flower.transport import GridExchange
+from fdadp.federated.parties import Proxy
+from fdadp.federated.wire import Totals
+
+__all__ = ["app", "serve"]
+
+
+def serve(grid: Grid, context: Context) -> None:
+    """Carry the run of the contract through.
+
+    Raises
+    ------
+    InputError
+        The run configuration lacks something.
+    ProtocolError
+        Too few owners, no data user, two nodes of one name.
+    """
+    config: dict[str, Any] = dict(context.run_config)
+    for name in ("contract", "out"):
+        if not config.get(name):
+            raise InputError(f"the run configuration must give {name}, a file, got {config.get(name)!r}")
+    contract = Contract.from_json(Path(config["contract"]).read_text())
+    exchange = GridExchange(grid, at_once=config["at_once"])
+    exchange.meet([USER, *contract.names], config["patience"])
+    print(f"parties: {', '.join(sorted(exchange.nodes))}", flush=True)
+
+    def progress(index: int, shares: int) -> None:
+        print(f"release {index}: sum of {shares} shares", flush=True)
+
+    proxy = Proxy(contract, timeout=config["timeout"] or None, n_jobs=config["n_jobs"], progress=progress)
+    try:
+        totals = proxy.run(exchange)
+    finally:
+        for party, reason in proxy.refused_:
+            print(f"left out: {party}: {reason}", flush=True)
+    Path(config["out"]).write_bytes(Totals.to_bytes(totals))
+
+
+app = ServerApp()
+app.main()(serve)
