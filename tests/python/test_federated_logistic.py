@@ -216,19 +216,19 @@ def test_parameters_cross_the_wire_and_both_ends_agree():
 
 
 def test_the_servers_arithmetic():
-    p = params(mechanism="l2_ball", n_rounds=3, lr=0.01, momentum=0.5, radius=100.0)
+    p = params(mechanism="l2_ball", n_rounds=5, lr=0.01, momentum=0.5, radius=100.0)
     length = p.randomizer.length
     e = np.eye(D)
     server = LocalServer(p)
     theta, step, points = np.zeros(D), np.zeros(D), []
-    for who in ([0, 1], [1], [2, 2, 0]):
+    for who in ([0, 1], [1], [2, 2, 0], [1], [0]):
         assert np.array_equal(server.step([e[j].astype("<f8").tobytes() for j in who]), server.theta)
         step = 0.5 * step - 0.01 * length * e[who].mean(axis=0)
         theta = theta + step
         points.append(theta)
         np.testing.assert_allclose(server.theta, theta)
-    np.testing.assert_allclose(server.model, np.mean(points[1:], axis=0))
-    with pytest.raises(InputError, match="n_rounds must be more than 3"):
+    np.testing.assert_allclose(server.model, np.mean(points[2:], axis=0))
+    with pytest.raises(InputError, match="n_rounds must be more than 5"):
         server.step([e[0].astype("<f8").tobytes()])
 
 
