@@ -408,14 +408,14 @@ def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monk
     stopped = threading.Event()
 
     class Losing(LocalFlower):
-        """Stops the third owner's SuperNode as soon as it has said hello."""
+        """Stops the third owner's SuperNode once the proxy knows it: the user's key is made and sent next."""
 
         def run(self, config: Any, *, timeout: float | None = None) -> None:
             threading.Thread(target=self._lose, daemon=True).start()
-            super().run(config, timeout=1200.0)
+            super().run(config, timeout=1800.0)
 
         def _lose(self) -> None:
-            until(lambda: "Sent successfully" in self.log("owner-3"))
+            until(lambda: (self.logs / "run.log").exists() and "parties:" in self.log("run"), 1800.0)
             self.stop_node("owner-3")
             stopped.set()
 

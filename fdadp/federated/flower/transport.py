@@ -109,7 +109,7 @@ class GridExchange:
             for reply in self._grid.send_and_receive(messages, timeout=timeout):
                 node, data = reply.metadata.src_node_id, payload(reply)
                 if data is None:
-                    log.warning("no answer from %d: %s", node, reply.error if reply.has_error() else "not a message")
+                    log.warning("a node gave no answer: %s", reply.error if reply.has_error() else "not a message")
                 elif node in some:
                     answers.append((node, data))
         return answers
