@@ -178,6 +178,8 @@ class DistributedNoise:
             )
         if known is not None and len(known) != size:
             raise PrivacyError(f"total {index} must have {size} entries, got {len(known)}")
+        if known is not None and self._rng is not None:
+            self._rng.standard_normal(size)  # drawn for it in its own round: the next release must not get the same
 
         def draw(exact: IntArray) -> IntArray:
             share = None if self._listen else exact + self._share(share_sd, size)  # wraps around, as it should

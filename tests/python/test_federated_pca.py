@@ -153,6 +153,19 @@ def test_accuracy_does_not_fall_with_the_number_of_owners_and_that_of_the_base_l
     assert chain[1] < chain[0] - 0.2
 
 
+def test_seeded_shares_of_two_releases_are_independent(digits):
+    settings = {"epsilon": 1.0, "delta": 1e-5, "n_clusters": 3, "data_norm": 3.0, "center": 0.3, "n_features": 64}
+    contract = Contract("kmeans", settings, 2, n_max=2000)
+    nobody = (np.full((1, 64), np.nan),)
+    first = models.fit(contract, nobody, [], 5)
+    total = (np.zeros(first.size, dtype=np.int64), 2)
+    totals = [total]
+    while (second := models.fit(contract, nobody, totals, 5)).size != first.size:
+        totals.append((np.zeros(second.size, dtype=np.int64), 2))
+    assert np.abs(first.share).min() > 0
+    assert abs(np.corrcoef(first.share, second.share)[0, 1]) < 4 / math.sqrt(first.size)
+
+
 def test_in_clear_wants_the_data_of_all_owners(digits):
     with pytest.raises(InputError, match="data must be of 4 owners, got 3"):
         fit_in_clear(terms(4), one_each(np.array_split(digits, 3)))
