@@ -125,7 +125,7 @@ def test_pca_moves_by_more_than_its_sensitivity():
 
 def flips(extra, runs, variant, budget, clip0, seed):
     """How often the classifier says - at x = 1: of four (1, +), four (0, -) and perhaps (1, -)."""
-    codes = np.array([1] * 4 + [0] * 4 + [1] * extra)[:, None]
+    codes = np.array([[1] * 4 + [0] * 4 + [1] * extra])
     y = np.array([1.0] * 4 + [-1.0] * 4 + [-1.0] * extra)
     rng = np.random.default_rng(seed)
     hits = 0
