@@ -166,7 +166,9 @@ def published(
     rows: list[dict[str, Any]] = []
     public = {"classes": list(task.classes), "features": dict(task.features), "delta": task.delta}
     few = min(repeats, 2)
-    total = len(rounds) * (few + len(epsilons) * (few + repeats * (len(VARIANTS) + len(SCHEMES)))) + few * len(epsilons)
+    splits = few if task.X_test is None else 1  # of AdaBoost, which has no noise
+    each = splits + len(epsilons) * (few + repeats * (len(VARIANTS) + len(SCHEMES)))
+    total = len(rounds) * each + few * len(epsilons)
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:
 
         def add(split: tuple[Any, Any, Any, Any], which: Task, model: Any, **labels: Any) -> None:
@@ -183,7 +185,7 @@ def published(
             ]
             for m in rounds:
                 labels: dict[str, Any] = {"repeat": repeat, "rounds": m}
-                if repeat < few:
+                if repeat < splits:
                     add(plain, numbers, adaboost(task, m), learner="AdaBoost", scheme=NO_PRIVACY, **labels)
                 for epsilon in map(float, epsilons):
                     settings: dict[str, Any] = {"epsilon": epsilon, "random_state": _seed(seed, repeat)}

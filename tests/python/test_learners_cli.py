@@ -54,7 +54,10 @@ def test_private_learners_by_epsilon(fake: None, tmp_path: Path) -> None:
     result = run("--dataset", "adult", "bank", "--epsilon", "0.5", "5", "--repeats", "2", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Skipped bank: Bank Marketing was found nowhere" in result.stderr
-    assert {p.name for p in tmp_path.iterdir()} == {"results.csv", "table.csv", "settings.json", "learners.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *("results.csv", "table.csv", "table.txt", "settings.json", "learners.png")
+    }
+    assert "DPBoostedStumps" in (tmp_path / "table.txt").read_text(encoding="utf-8")
     table = pd.read_csv(tmp_path / "table.csv", keep_default_na=False, na_values=[""])
     assert {"DPGaussianNB", "DPBoostedStumps", "DPAdditiveHistograms"} <= set(table["learner"].dropna())
     best = table[(table["learner"] == "DPBoostedStumps") & (table["epsilon"] == 5)].iloc[0]
