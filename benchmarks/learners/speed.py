@@ -3,8 +3,9 @@
     python benchmarks/learners/speed.py [--rows 10000 100000 1000000] [--venvs FOLDER]
 
 Simulated rows of ten features. At each size ours and diffprivlib's (in its own environment) are fitted one after the
-other in the same run, three times each after a fit of 500 rows that compiles; medians. The last column is the slope of
-log time over log n between the two largest sizes: 1 is linear in n. Writes results/speed.md and speed.json.
+other in the same run, three times each after a fit of 500 rows that compiles; medians of CPU time, which others on the
+machine disturb least. The last column is the slope of log time over log n between the two largest sizes: 1 is linear in
+n. Writes results/speed.md and speed.json.
 """
 
 from __future__ import annotations
@@ -61,23 +62,23 @@ def simulate(n: int) -> tuple[Any, Any, Any]:
 
 
 def seconds(fit: Fit, data: tuple[Any, Any, Any], repeats: int) -> list[float]:
-    """Times of a number of fits."""
+    """CPU times of a number of fits."""
     found = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = time.process_time()
         fit(*data)
-        found.append(time.perf_counter() - start)
+        found.append(time.process_time() - start)
     return found
 
 
 def table(rows: list[dict[str, Any]], sizes: list[int]) -> str:
-    """Median seconds by learner and n, ratio to diffprivlib, slope, as Markdown."""
+    """Median CPU seconds by learner and n, ratio to diffprivlib, slope, as Markdown."""
     at: dict[tuple[str, int], list[float]] = {}
     for row in rows:
         at.setdefault((row["learner"], row["n"]), []).append(math.nan if row["seconds"] is None else row["seconds"])
     median = {key: float(np.median(times)) for key, times in at.items()}
     head = [f"n = {n:,}" for n in sizes] + ["slope"]
-    lines = ["| fit, seconds (× diffprivlib's) | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
+    lines = ["| fit, CPU seconds (× diffprivlib's) | " + " | ".join(head) + " |", "|---" * (len(head) + 1) + "|"]
     for name in FITS:
         cells = []
         for n in sizes:
