@@ -1,4 +1,4 @@
-"""CPU times of fits of diffprivlib's learners, in its own environment: reads arrays, prints one JSON line a learner and fit."""
+"""CPU times of diffprivlib's fits, in its own environment: reads arrays, prints one JSON line a learner and fit."""
 
 from __future__ import annotations
 
