@@ -132,13 +132,25 @@ def learners_table(part: pd.DataFrame) -> Table:
 def write_learners(
     out: Path, results: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, Any]
 ) -> dict[str, Path]:
-    """Write ``results.csv`` (every fit), ``table.csv``, ``settings.json``, ``learners.png``; paths by what they are."""
+    """Write ``results.csv`` (every fit), ``table.csv``, ``table.txt``, ``settings.json`` and ``learners.png``.
+
+    Returns
+    -------
+    dict
+        Path of each by what it is; without matplotlib the picture is missing.
+    """
+    from rich.console import Console
+
     from fdadp.plot._canvas import MissingPlotsError
 
     out.mkdir(parents=True, exist_ok=True)
     paths = {"every fit": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
+    paths["table as text"] = out / "table.txt"
     results.to_csv(paths["every fit"], index=False)
     table.to_csv(paths["table"], index=False)
+    with paths["table as text"].open("w", encoding="utf-8") as file:
+        for _, part in table.groupby(["dataset", "metric"], sort=False):
+            Console(file=file, width=160).print(learners_table(part))
     paths["settings"].write_text(json.dumps({"fdadp": __version__, **settings}, indent=2) + "\n", encoding="utf-8")
     try:
         from fdadp.plot import learners

@@ -244,7 +244,10 @@ def learners_command(
         list[float] | None, typer.Option(help="One or several. [default: 0.01 0.1 0.5 1 5; published: 0.1 0.5 1 2 5]")
     ] = None,
     experiment: Annotated[
-        str, typer.Option(help="private: all private learners; published: the DPAda family as printed.")
+        str,
+        typer.Option(
+            help="private: all private learners; published: the DPAda family as printed, beside private boosting."
+        ),
     ] = "private",
     learner: Annotated[list[str] | None, typer.Option(help="Only these, as DPBoostedStumps. [default: all]")] = None,
     rounds: Annotated[list[int], typer.Option(help="m of the published experiment.")] = [  # noqa: B006
@@ -305,7 +308,8 @@ def learners_command(
             "epsilon": epsilons,
             "repeats": repeats,
             "seed": seed,
-            **({"delta": {task.name: task.delta for task in tasks}} if is_private else {"rounds": rounds}),
+            "delta": {task.name: task.delta for task in tasks},
+            **({} if is_private else {"rounds": rounds}),
             "note": "seeded noise, for simulation" if is_private else NOT_PRIVATE_BOOSTING,
         }
         paths = write_learners(out, results, table, settings)

@@ -430,7 +430,7 @@ class DPAdditiveHistograms(_Binned):
         learning_rate: float = 0.7,
         count_share: float = 0.15,
         prior_sd: float = 0.7,
-        smooth_sd: float = 0.3,
+        smooth_sd: float = 0.6,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta

@@ -16,7 +16,7 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
-from fdadp.learners.decomposition import clip_to_ball, in_ball, noisy_scatter
+from fdadp.learners.decomposition import CONST, clip_to_ball, in_ball, noisy_scatter
 from fdadp.privacy import Cohort, rowwise_matmul
 
 __all__ = ["DPKMeans"]
@@ -234,7 +234,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         offset = np.zeros(d)
         if self.projection is not None:
             share /= 2
-            _, offset, scatter = noisy_scatter(cohort, middle, radius, radius / 4, share)
+            _, offset, scatter = noisy_scatter(cohort, middle, radius, radius * CONST, share)
             axes = np.linalg.eigh(scatter)[1][:, ::-1][:, : self.projection]
             axes = np.ascontiguousarray(axes)
             whole, radius, half = radius, float(self.projection_norm or radius / 2), None

@@ -21,6 +21,8 @@ from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
 __all__ = ["DPPCA"]
 
 MECHANISMS = ("moments", "power", "bingham")
+CONST = 1 / 6
+"""Constant that is added to a row, as a share of the radius (chosen on simulated rows, see CONTRIBUTING)."""
 _VARIANCES = 0.05
 """Share of "power" and "bingham" for the variances along their directions."""
 
@@ -88,8 +90,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         many features and few components. ``"bingham"``: directions drawn by the exponential mechanism, with a public
         mean; no better than ``"moments"`` on the digits (captured .49 against .54 at pure ε = 5).
     const : float, optional
-        Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/4 (a
-        larger one costs noise everywhere, a smaller one accuracy of the mean).
+        Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/6 (a
+        larger one costs noise everywhere, a smaller one accuracy of the mean and of the number of rows).
     n_iter : int
         Steps of ``"power"``: public.
     mean_share : float
@@ -189,7 +191,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
             raise InputError(f"n_components must be an integer from 1 to the number of features, {d}, got {k!r}")
         if self.mechanism not in MECHANISMS:
             raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
-        const = B / 4 if self.const is None else self.const
+        const = B * CONST if self.const is None else self.const
         if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
             raise InputError(f"const must be a finite number above 0, got {self.const!r}")
         if isinstance(self.n_iter, bool) or not isinstance(self.n_iter, (int, np.integer)) or self.n_iter < 1:

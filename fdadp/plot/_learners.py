@@ -48,6 +48,8 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
         )
     noisy = table[table["epsilon"].notna()]
     keys = list(dict.fromkeys(zip(noisy["dataset"], noisy["metric"], noisy["rounds"].fillna(0), strict=True)))
+    with_rounds = {key[:2] for key in keys if key[2]}
+    keys = [key for key in keys if key[2] or key[:2] not in with_rounds]  # what has no m is in every panel
     figure, flat = panels(len(keys), axes, size=(4.2, 3.4))
     names = list(dict.fromkeys(noisy["learner"]))
     style = {name: (PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}

@@ -77,7 +77,7 @@ class Selections:
             passing.ndim != 2
             or passing.shape[1] != starts[-1]
             or len(passing) < 2
-            or not np.isin(passing, (0, 1)).all()
+            or not ((passing == 0) | (passing == 1)).all()
         ):
             raise PrivacyError(
                 f"{name}: tests must be 0 and 1, at least two rows of {starts[-1]}, got shape {passing.shape}"

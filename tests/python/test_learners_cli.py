@@ -54,7 +54,10 @@ def test_private_learners_by_epsilon(fake: None, tmp_path: Path) -> None:
     result = run("--dataset", "adult", "bank", "--epsilon", "0.5", "5", "--repeats", "2", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Skipped bank: Bank Marketing was found nowhere" in result.stderr
-    assert {p.name for p in tmp_path.iterdir()} == {"results.csv", "table.csv", "settings.json", "learners.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *("results.csv", "table.csv", "table.txt", "settings.json", "learners.png")
+    }
+    assert "DPBoostedStumps" in (tmp_path / "table.txt").read_text(encoding="utf-8")
     table = pd.read_csv(tmp_path / "table.csv", keep_default_na=False, na_values=[""])
     assert {"DPGaussianNB", "DPBoostedStumps", "DPAdditiveHistograms"} <= set(table["learner"].dropna())
     best = table[(table["learner"] == "DPBoostedStumps") & (table["epsilon"] == 5)].iloc[0]
@@ -69,7 +72,7 @@ def test_private_learners_by_epsilon(fake: None, tmp_path: Path) -> None:
 
 def test_the_published_experiment_by_epsilon_and_rounds(fake: None, tmp_path: Path) -> None:
     result = run(
-        *("--experiment", "published", "--dataset", "adult", "--epsilon", "1", "1e9", "--rounds", "5", "9"),
+        *("--experiment", "published", "--dataset", "adult", "--epsilon", "1", "1000", "--rounds", "5", "9"),
         *("--repeats", "1", "--out", tmp_path),
     )
     assert result.exit_code == 0, result.output
@@ -77,9 +80,12 @@ def test_the_published_experiment_by_epsilon_and_rounds(fake: None, tmp_path: Pa
     table = pd.read_csv(tmp_path / "table.csv")
     noisy = table[table["scheme"] == "published"]
     assert len(noisy) == 6 * 2 * 2
+    private = table[table["scheme"] == "private"].set_index(["learner", "epsilon"])["score"]
+    assert private["DPBoostedStumps"].size == 2 * 2 and private["DPAdditiveHistograms"].size == 2
+    assert private["DPBoostedStumps", 1000.0].min() > 0.9
     assert set(noisy["rounds"]) == {5, 9}
     plain = table[(table["scheme"] == "no privacy") & (table["rounds"] == 9)]["score"].iloc[0]
-    free = noisy[(noisy["learner"] == "DPAda_Swing") & (noisy["epsilon"] == 1e9) & (noisy["rounds"] == 9)]
+    free = noisy[(noisy["learner"] == "DP-AdaBoost") & (noisy["epsilon"] == 1000) & (noisy["rounds"] == 9)]
     assert free["score"].iloc[0] == pytest.approx(plain, abs=0.02)
 
 

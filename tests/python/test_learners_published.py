@@ -125,7 +125,7 @@ def test_pca_moves_by_more_than_its_sensitivity():
 
 def flips(extra, runs, variant, budget, clip0, seed):
     """How often the classifier says - at x = 1: of four (1, +), four (0, -) and perhaps (1, -)."""
-    codes = np.array([1] * 4 + [0] * 4 + [1] * extra)[:, None]
+    codes = np.array([[1] * 4 + [0] * 4 + [1] * extra])
     y = np.array([1.0] * 4 + [-1.0] * 4 + [-1.0] * extra)
     rng = np.random.default_rng(seed)
     hits = 0
@@ -161,3 +161,17 @@ def test_the_audit_breaks_every_variant(variant, budget, clip0):
     assert bound > budget
     if variant == "DPAda_Improved":
         assert bound >= 5
+
+
+def test_of_equally_good_stumps_the_first_is_taken_and_a_weight_of_nothing_stays():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    feature = ((y > 0) ^ (rng.random(200) < 0.2)).astype(np.uint8)
+    rounds = np.zeros(1, dtype=np.bool_)
+    for codes, first in ((np.stack([feature, feature]), 0), (np.stack([1 - feature, feature]), 0)):
+        stump = boost(codes, np.array([2, 2]), y, rounds, 1.0, 0, True, 1e-10, -1.0, 0, rng)[0]
+        assert stump[0] == first
+    # Half of the smallest weights fall below 0 and are put to 0; a scale would be divided by them in the next round.
+    for _ in range(20):
+        out = boost(feature[None], np.array([2]), y, np.ones(9, dtype=np.bool_), 0.1, 0, True, 1e-10, -1.0, 0, rng)
+        assert np.isfinite(out).all()
