@@ -27,7 +27,7 @@ FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),
     "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},
     "learners": {"regression", "terms", "plot", "cli", "experiment", "demo", "__main__", "federated"},
-    "federated": {"plot", "cli", "demo", "__main__"},
+    "federated": {"cli", "demo", "__main__"},
 }
 """Unit (module or subpackage directly below fdadp): the units that it must not import, not even inside a function."""
 
