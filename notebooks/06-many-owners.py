@@ -33,11 +33,11 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from fdadp.federated.published import PublishedDPDPCA
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, plot, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotPrivateWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
+from fdadp.federated.published import PublishedDPDPCA
 from fdadp.federated.wire import Kind, Message
 from fdadp.learners import DPLogisticRegression
 
