@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AdditiveFunctionOnFunction"]
 
+FARTHEST = 2.5
+"""Standard deviations of Y from its mean curve beyond which a private prediction is not taken at its word."""
+
 
 class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Additive function-on-function regression.
@@ -539,6 +542,25 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             functions = np.asarray(CubicSpline(self.t_, functions, axis=1)(points))
         return np.asarray(np.maximum(quadratic, 0.0) @ functions**2 + of_mean), np.asarray(residual)
 
+    def _scores(self, z: FloatArray) -> FloatArray:
+        """Predicted scores on the eigenfunctions, shape (n, K).
+
+        In a private fit noise is largest for curves unlike any other, where the surface is continued. A prediction
+        farther from the mean curve than `FARTHEST` standard deviations of Y (L2 norms, from the releases) keeps
+        ``e³ / (e² + v)`` of its excess e, v being the variance of the predicted curve. Others stay as they are.
+        """
+        scores: FloatArray = z @ self._raw_coefficients()
+        if not self._clip_x:
+            return scores
+        total = self.eigenvalues_.sum() + self.noise_variance_ * (self.t_[-1] - self.t_[0])
+        limit, norms = FARTHEST * np.sqrt(total), np.sqrt((scores * scores).sum(axis=1))
+        far = norms > limit
+        if far.any():
+            excess = norms[far] - limit
+            variance = self._variances(z[far], self.t_)[0] @ self._basis.weights
+            scores[far] *= ((limit + excess**3 / (excess**2 + variance)) / norms[far])[:, None]
+        return scores
+
     def _raw_coefficients(self) -> FloatArray:
         """B-spline coefficients, shape (n_basis_x * n_basis_s, K), from ``coef_``."""
         raw = np.einsum("ab,kbc,dc->kad", self._x_margin.to_raw, self.coef_, self._s_margin.to_raw)
@@ -573,7 +595,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         """
         x = self._read(X, s)
         grid, mean, functions = self._at(t)
-        values = mean + self._centred_features(x) @ self._raw_coefficients() @ functions
+        values = mean + self._scores(self._centred_features(x)) @ functions
         return self._wrap(values, grid, x)
 
     def predict_interval(
@@ -604,7 +626,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         x = self._read(X, s)
         grid, mean, functions = self._at(t)
         z = self._centred_features(x)
-        values = mean + z @ self._raw_coefficients() @ functions
+        values = mean + self._scores(z) @ functions
         scale, inverse_dof = self._quantile
         tail = (1 + level) / 2
         quantile = scale * (student.ppf(tail, 1 / inverse_dof) if inverse_dof else norm.ppf(tail))
