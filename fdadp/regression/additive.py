@@ -592,6 +592,13 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         -----
         ExtrapolationWarning
             Some values of X lie outside the training range; says how many.
+
+        Notes
+        -----
+        In a private fit the surface is continued as a constant beyond the range of X, and a prediction farther from
+        the mean curve than 2.5 standard deviations of Y is pulled back by as much as it is uncertain: of its excess e
+        (in L2 norm) ``e³ / (e² + v)`` is kept, v being the integrated variance that :meth:`predict_se` gives. All of it
+        is computed from releases. The surface itself is not changed.
         """
         x = self._read(X, s)
         grid, mean, functions = self._at(t)
@@ -605,7 +612,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
 
         ``Ŷ(t) ± q sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) (1 + 1/n)}`` with R the residual covariance and q the
         quantile of the t distribution with the mean residual degrees of freedom (z for large n). In a private fit
-        Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals.
+        Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals; the limit on predictions
+        (see :meth:`predict`) moves an interval and leaves its width.
 
         Parameters
         ----------
