@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AdditiveFunctionOnFunction"]
 
+FARTHEST = 2.5
+"""Standard deviations of Y from its mean curve beyond which a private prediction is not taken at its word."""
+
 
 class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Additive function-on-function regression.
@@ -540,6 +543,25 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
             functions = np.asarray(CubicSpline(self.t_, functions, axis=1)(points))
         return np.asarray(np.maximum(quadratic, 0.0) @ functions**2 + of_mean), np.asarray(residual)
 
+    def _scores(self, z: FloatArray) -> FloatArray:
+        """Predicted scores on the eigenfunctions, shape (n, K).
+
+        In a private fit noise is largest for curves unlike any other, where the surface is continued. A prediction
+        farther from the mean curve than `FARTHEST` standard deviations of Y (L2 norms, from the releases) keeps
+        ``e³ / (e² + v)`` of its excess e, v being the variance of the predicted curve. Others stay as they are.
+        """
+        scores: FloatArray = z @ self._raw_coefficients()
+        if not self._clip_x:
+            return scores
+        total = self.eigenvalues_.sum() + self.noise_variance_ * (self.t_[-1] - self.t_[0])
+        limit, norms = FARTHEST * np.sqrt(total), np.sqrt((scores * scores).sum(axis=1))
+        far = norms > limit
+        if far.any():
+            excess = norms[far] - limit
+            variance = self._variances(z[far], self.t_)[0] @ self._basis.weights
+            scores[far] *= ((limit + excess**3 / (excess**2 + variance)) / norms[far])[:, None]
+        return scores
+
     def _raw_coefficients(self) -> FloatArray:
         """B-spline coefficients, shape (n_basis_x * n_basis_s, K), from ``coef_``."""
         raw = np.einsum("ab,kbc,dc->kad", self._x_margin.to_raw, self.coef_, self._s_margin.to_raw)
@@ -571,10 +593,17 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         -----
         ExtrapolationWarning
             Some values of X lie outside the training range; says how many.
+
+        Notes
+        -----
+        In a private fit the surface is continued as a constant beyond the range of X, and a prediction farther from
+        the mean curve than 2.5 standard deviations of Y is pulled back by as much as it is uncertain: of its excess e
+        (in L2 norm) ``e³ / (e² + v)`` is kept, v being the integrated variance that :meth:`predict_se` gives. All of it
+        is computed from releases. The surface itself is not changed.
         """
         x = self._read(X, s)
         grid, mean, functions = self._at(t)
-        values = mean + self._centred_features(x) @ self._raw_coefficients() @ functions
+        values = mean + self._scores(self._centred_features(x)) @ functions
         return self._wrap(values, grid, x)
 
     def predict_interval(
@@ -584,7 +613,8 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
 
         ``Ŷ(t) ± q sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) (1 + 1/n)}`` with R the residual covariance and q the
         quantile of the t distribution with the mean residual degrees of freedom (z for large n). In a private fit
-        Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals.
+        Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals; the limit on predictions
+        (see :meth:`predict`) moves an interval and leaves its width.
 
         Parameters
         ----------
@@ -605,7 +635,7 @@ class AdditiveFunctionOnFunction(RegressorMixin, BaseEstimator):  # type: ignore
         x = self._read(X, s)
         grid, mean, functions = self._at(t)
         z = self._centred_features(x)
-        values = mean + z @ self._raw_coefficients() @ functions
+        values = mean + self._scores(z) @ functions
         scale, inverse_dof = self._quantile
         tail = (1 + level) / 2
         quantile = scale * (student.ppf(tail, 1 / inverse_dof) if inverse_dof else norm.ppf(tail))

@@ -133,12 +133,12 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
         return min(cap, coefficient * eta / target if pure else (coefficient * eta / target) ** 2)
 
     m = design.response_shares.size
-    shares = {"x rms": share(0.5 * math.log(64), 0.12, 0.03, 0.6)}
-    shares["x location"] = share(1.5, 0.1, 0.01, 0.5) if shares["x rms"] else 0.0
+    shares = {"x rms": share(0.5 * math.log(64), 0.1, 0.045, 0.49)}
+    shares["x location"] = share(1.5, 0.1, 0.02, 0.354) if shares["x rms"] else 0.0
     shares["x scale"] = share(0.5 * math.log(24), 0.1, 0.01, 0.1001) if shares["x rms"] else 0.0
-    shares["y scale"] = share(0.5 * math.log(16), 0.1, 0.05, 0.5)
-    root = np.sqrt(design.feature_shares)
-    feature_scale = np.concatenate(([root[0]], root)) / root.sum()  # the intercept as large as the largest
+    shares["y scale"] = share(0.5 * math.log(16), 0.14, 0.025, 0.7)
+    flat = design.feature_shares**0.45  # signals fall off more slowly than the prior's
+    feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
         rounds, pairs = 8 if eta < 4e-4 else 4, 10.0
@@ -147,7 +147,7 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
             pairs = 0.5 * pairs + 0.5 * (filled > 0).sum()
     else:
         rounds = 8
-        filled = water_fill(4.5 * eta**2 / 0.8, feature_scale, output_shares)
+        filled = water_fill(3 * eta**2 / 0.8, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
     filled = filled[:d, :k]
@@ -159,11 +159,11 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     clarity = float(np.clip(-math.log10(max(difficulty, 1e-9)), 0, 3)) / 3
     clear = float(np.clip((clarity - 0.4) / 0.6, 0, 1))
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
-    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), 0.08, 0.03, math.inf)
+    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), 0.11, 0.015, math.inf)
     shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
-    shares["calibration"] = 0.03 if pure else max(0.01, min(0.06, (eta / 0.0165) ** 2))
+    shares["calibration"] = 0.03 if pure else max(0.01, min(0.03, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
-    mean_cost, slope_cost = math.sqrt(0.2 * m * 3), math.sqrt(d * pairs * 1.5)
+    mean_cost, slope_cost = math.sqrt(0.05 * m * 3), math.sqrt(d * pairs * 1.5)
     wanted = max(0.01, (math.sqrt(m) * 2 * eta / 0.03) ** 2)
     shares["y mean"] = min(rest * mean_cost / (mean_cost + slope_cost), wanted)
     shares["gradient"] = (rest - shares["y mean"]) / rounds
@@ -175,6 +175,6 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
         rounds=rounds,
         weights=weights,
         clip_factor=1.2 + 1.5 * clear,
-        feature_clip=2 * math.sqrt(d - 1),
+        feature_clip=3 * math.sqrt(d - 1),
         clarity=clarity,
     )

@@ -65,7 +65,7 @@ class PublicPrior:
     """
 
     x_scale: float | None = None
-    x_lengths: tuple[float, float] = (0.08, 0.5)
+    x_lengths: tuple[float, float] = (0.05, 0.5)
     x_level: float = 0.5
     surface_x: float = 0.15
     surface_s: float = 0.25
