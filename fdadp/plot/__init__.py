@@ -1,7 +1,8 @@
 """Pictures of fits, predictions, experiments and audits. Needs matplotlib: ``pip install fdadp[plots]``.
 
-Every function returns the matplotlib ``Figure``. They read the model or the curves they are given: a picture of a fit
-without privacy, or of a person's curve, is not private.
+Every function returns the matplotlib ``Figure``, and raises ``MissingPlotsError`` where matplotlib is not installed.
+They read the model or the curves they are given: a picture of a fit without privacy, or of a person's curve, is not
+private.
 """
 
 from __future__ import annotations

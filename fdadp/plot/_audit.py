@@ -38,8 +38,6 @@ def audit(result: MechanismAudit, *, axes: Any = None) -> Figure:
     ------
     InputError
         Nothing to draw, or too few axes.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     n_panels = len(result.black_box) + (result.replay is not None)
     if not n_panels:

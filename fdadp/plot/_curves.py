@@ -61,8 +61,6 @@ def predictions(
     ------
     InputError
         X and Y of different n, rows that do not exist, unknown labels, too few axes.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     x = as_curves(X, name="X", default=model.s_)
     y = None if Y is None else as_curves(Y, name="Y", default=model.t_)
@@ -124,8 +122,6 @@ def eigenfunctions(
     ------
     InputError
         Unknown `kind` or label, too few axes.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     if kind not in ("effects", "functions"):
         raise InputError(f"kind must be 'effects' or 'functions', got {kind!r}")

@@ -59,8 +59,6 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
     ------
     InputError
         Not such a table, or axes of another number.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     plt = pyplot()
     lacking = [name for name in NEEDED if name not in table]

@@ -37,8 +37,6 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
     ------
     InputError
         Not such a table, or too few axes.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     needed = ("dataset", "metric", "scheme", "learner", "rounds", "epsilon", "score", "score_sd")
     lacking = [name for name in needed if name not in table]

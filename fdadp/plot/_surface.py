@@ -60,8 +60,6 @@ def surface(
     ------
     InputError
         Unknown `kind` or label, too few axes, `t` outside the domain.
-    MissingPlotsError
-        matplotlib is not installed.
     """
     if kind not in ("heatmap", "3d"):
         raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")

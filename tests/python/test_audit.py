@@ -24,6 +24,7 @@ from fdadp.regression.private.rows import Rows
 # ------------------------------------------------------------------ replays of the private fit
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_fit_costs_at_most_its_budget_and_shows_nothing_else(seed):
     result = replay_audit(replay_pairs(20, seed=seed), seed=seed)
@@ -32,6 +33,7 @@ def test_the_fit_costs_at_most_its_budget_and_shows_nothing_else(seed):
     assert result.finished >= 15 and result.releases > 100 and 0.99 < result.worst_map <= 1.0
 
 
+@pytest.mark.statistics
 def test_moments_cost_at_most_their_budget_and_show_nothing_else():
     result = replay_audit(replay_pairs(20, mechanism="moments", seed=4), seed=4)
     assert result.passed, str(result)
@@ -321,6 +323,7 @@ def test_one_run_bound_holds_for_randomised_response():
 # ------------------------------------------------------------------ the mechanisms
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("n", [35, 100])
 def test_the_published_scheme_is_broken(n):
     present, absent = published_scores(n, epsilon=0.2, draws=14_000)
@@ -334,6 +337,7 @@ def test_audit_of_the_published_scheme_says_so():
     assert str(result).startswith("published: VIOLATION: the claim is false")
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("epsilon", "delta"), [(4.0, 1e-6), (1.0, None)])
 def test_no_violation_of_dp_aff(epsilon, delta):
     present, absent = loss_scores(60, epsilon=epsilon, delta=delta, draws=20)

@@ -346,6 +346,7 @@ def lower_bound(hits, others, runs):
     return math.log(low / high) if low > 0 else -math.inf
 
 
+@pytest.mark.statistics
 def test_the_stump_flip_pair_stays_below_epsilon():
     """Four (1, +) and four (0, -), with and without (1, -): the pair that breaks the published scheme."""
     X = np.array([[1.0]] * 4 + [[0.0]] * 4 + [[1.0]])

@@ -115,6 +115,7 @@ def test_the_start_is_spread_out_and_sees_no_data(half):
     assert apart.min() > np.median(gaps)
 
 
+@pytest.mark.statistics
 def test_black_box_audit_of_an_empty_cluster():
     """A cluster with one person or none: an exact test for emptiness, or a kept centre, would show it."""
     epsilon = 3.0

@@ -140,6 +140,7 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         yield Neighbours(f"{learner} person {i}", run, (X, y, groups), other, total=total)
 
 
+@pytest.mark.statistics
 @every_mode_on_tape
 def test_exact_privacy_loss_by_replay(learner, pure, adjacency, monkeypatch):
     """The same releases forced on neighbours: the loss within the budget, all else the same bit for bit."""

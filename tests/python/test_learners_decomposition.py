@@ -197,6 +197,7 @@ def test_a_record_out_of_the_ball_counts_as_on_it(monkeypatch):
     np.testing.assert_allclose(tapes[0].entries[0].exact, tapes[1].entries[0].exact, atol=1)  # 30 * (5/50) rounds
 
 
+@pytest.mark.statistics
 def test_black_box_audit_of_a_single_extreme_record():
     """Pure ε by Bingham's law: the direction of one row, with and without it."""
     epsilon = 3.0

@@ -346,6 +346,7 @@ def linear(**more):
     )
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("make", "delta"),
     [
@@ -365,6 +366,7 @@ def test_an_audit_finds_no_violation(make, delta):
     assert audit.ceiling > 2 * EPSILON  # more than the claim could have been found
 
 
+@pytest.mark.statistics
 def test_the_same_audit_finds_noise_that_is_too_small(monkeypatch):
     monkeypatch.setattr(cohort, "gaussian_multiplier", lambda *a: 12.0)
     make = logistic(delta=1e-3)

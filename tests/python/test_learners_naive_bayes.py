@@ -169,6 +169,7 @@ def test_what_is_wrong_is_named_and_nothing_is_spent(make, error, text):
     assert budget.spent == budget.reserved == 0
 
 
+@pytest.mark.statistics
 def test_black_box_audit_of_the_last_person_of_a_class():
     """Class removal: whether the one person of a class is there must not show by more than ε; and shows if it may."""
     epsilon = 2.0

@@ -163,6 +163,7 @@ class Broken(SeededNoise):
         return dataclasses.replace(super().prepare(kind, size, sensitivity, amount), draw=quarter.draw)
 
 
+@pytest.mark.statistics
 def test_black_box_audit_finds_no_violation_and_finds_the_broken_one():
     assert 0.3 < audit(SeededNoise) <= 1.0
     assert audit(Broken) > 1.5

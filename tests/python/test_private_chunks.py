@@ -204,6 +204,7 @@ def test_a_failing_source_spends_the_budget_and_says_nothing(curves, wrong):
     assert budget.left == 0
 
 
+@pytest.mark.statistics
 def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch):
     """Peak of what Python and NumPy allocate at four times the chunks: the same, but for what may be kept."""
     # On one thread: how many blocks are under way on several at the peak depends on how busy the machine is.

@@ -352,6 +352,7 @@ def quality(scenario, seeds, **kwargs):
     return np.mean(results, axis=0)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("scenario", "least"), [(1, 0.90), (2, 0.85), (3, 0.92)])
 def test_share_and_coverage_at_a_thousand_people_and_epsilon_one(scenario, least):
     share, at_85, at_95 = quality(scenario, range(10, 13))
@@ -360,6 +361,7 @@ def test_share_and_coverage_at_a_thousand_people_and_epsilon_one(scenario, least
     assert at_95 == pytest.approx(0.95, abs=0.03)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("variant", "least"), [("add-remove", 0.88), ("replace", 0.80), ("pure", 0.75)])
 def test_other_promises_are_useful_too(variant, least):
     assert quality(1, range(10, 12), **VARIANTS[variant])[0] >= least

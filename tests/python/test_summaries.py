@@ -248,6 +248,7 @@ def neighbours(estimator, kinds=tuple(NASTY), variants=tuple(VARIANTS)):
         yield Neighbours(f"{kind}, {variant}, {'persons' if grouped else 'rows'}", run, (Y, ids), second, total)
 
 
+@pytest.mark.statistics
 @BOTH
 def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
     result = replay_audit(neighbours(estimator), seed=3)
@@ -286,6 +287,7 @@ def test_the_audit_notices_mutants(monkeypatch, mutate):
 # --- how good they are ---
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("settings", [{}, {"delta": None}, {"n": None}], ids=str)
 def test_bands_cover_the_true_mean(settings):
     """95 % bands, 60 samples: simultaneous ones hold the whole curve, pointwise ones the nominal share of points."""
