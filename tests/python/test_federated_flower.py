@@ -24,7 +24,9 @@ pytest.importorskip("flwr", reason="flwr is not installed: pip install 'fdadp[fe
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
+from typer.testing import CliRunner
 
+from fdadp.cli import app as cli
 from fdadp.errors import FdadpWarning, FileFormatError, InputError
 from fdadp.federated import Contract, ProtocolError, models
 from fdadp.federated.contract import USER
@@ -374,6 +376,15 @@ def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
         require_flower()
     with pytest.raises(InputError, match=r"fdadp\[federated\]"), LocalFlower(tmp_path, {}):
         pass
+
+
+def test_the_command_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("")
+    result = CliRunner().invoke(cli, ["federated", "demo", "--out", str(tmp_path)])
+    assert result.exit_code == 2 and "--out must be a new or empty folder" in result.output
+    monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
+    result = CliRunner().invoke(cli, ["federated", "demo"])
+    assert result.exit_code == 2 and "pip install 'fdadp[federated]'" in result.output
 
 
 def test_the_protocol_is_imported_without_flower() -> None:

@@ -36,9 +36,11 @@ keep Flower from calling home.
 
 What Flower does not protect
 ----------------------------
-* A Flower app is code, and a SuperNode runs the app that the SuperLink sends it. Who may start runs there may read what
-  the SuperNode can read. ``--trusted-entities`` restricts a SuperNode to signed apps; without it owners trust the
-  coordinator with more than the protocol asks for.
+* A Flower app is code, and a SuperNode runs the app that the SuperLink sends it, with all that the SuperNode can read.
+  In flwr 1.41 the same port takes nodes, new runs and registrations of nodes, the last two from anyone who can reach
+  it. Let nobody but the coordinator and the nodes reach it, and run a SuperNode as a user, or in a container, that can
+  read its owner's rows and nothing else: owners trust the coordinator's machine with more than the protocol asks for.
+  (``--trusted-entities`` restricts a SuperNode to apps that Flower's hub has signed; this one is not among them.)
 * Names of parties are what SuperNodes say they are. ``--enable-supernode-auth`` decides who may connect at all; of two
   nodes with one name the run is refused.
 * Without TLS (``--insecure``, as in the demonstration on 127.0.0.1) who listens sees ciphertexts, totals and names.

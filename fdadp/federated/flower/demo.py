@@ -13,6 +13,7 @@ import typer
 from fdadp._terminal import plain_messages
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.federated.flower import require_flower
 
 __all__ = ["captured", "demo", "digits"]
 
@@ -49,6 +50,7 @@ def demo(
     protocol, and ends all processes.
     """
     with plain_messages():
+        require_flower()
         folder = Path(tempfile.mkdtemp(prefix="fdadp-flower-")) if out is None else out
         _run(folder, owners, lost, epsilon, timeout)
         if out is None:  # after an error the logs stay
