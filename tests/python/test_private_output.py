@@ -49,6 +49,7 @@ def test_features_have_the_norm_that_the_sensitivity_counts_on():
 
 
 @pytest.mark.statistics
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 def test_it_learns_but_less_than_dp_aff_and_its_intervals_say_so():
     n = 6000
     X, Y, f = curves(n + 1000)
