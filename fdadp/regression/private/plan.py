@@ -14,6 +14,12 @@ __all__ = ["Plan", "make_plan", "water_fill"]
 
 RESIDUAL_RANGE = 4.0
 """The size of residuals is looked for within this factor of the guess."""
+GAUSSIAN = ((0.1, 0.045, 0.49), (0.1, 0.02, 0.354), (0.14, 0.025, 0.7), (0.11, 0.015), 0.45, 0.05)
+PURE = ((0.12, 0.03, 0.6), (0.1, 0.01, 0.5), (0.1, 0.05, 0.5), (0.08, 0.03), 0.5, 0.2)
+"""Root mean square of X, its location, scale of Y: target, cap, hopeless; scale of residuals: target, cap.
+
+Then the power at which signals are taken to fall off with the prior's shares, and the weight of the mean of Y.
+"""
 
 
 @dataclass(frozen=True)
@@ -133,11 +139,13 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
         return min(cap, coefficient * eta / target if pure else (coefficient * eta / target) ** 2)
 
     m = design.response_shares.size
-    shares = {"x rms": share(0.5 * math.log(64), 0.1, 0.045, 0.49)}
-    shares["x location"] = share(1.5, 0.1, 0.02, 0.354) if shares["x rms"] else 0.0
+    # Target accuracy, cap, and accuracy that is hopeless: in pure form half a share is twice the noise, not 1.4 times.
+    rms, location, scale_y, residual, fall_off, mean = PURE if pure else GAUSSIAN
+    shares = {"x rms": share(0.5 * math.log(64), *rms)}
+    shares["x location"] = share(1.5, *location) if shares["x rms"] else 0.0
     shares["x scale"] = share(0.5 * math.log(24), 0.1, 0.01, 0.1001) if shares["x rms"] else 0.0
-    shares["y scale"] = share(0.5 * math.log(16), 0.14, 0.025, 0.7)
-    flat = design.feature_shares**0.45  # signals fall off more slowly than the prior's
+    shares["y scale"] = share(0.5 * math.log(16), *scale_y)
+    flat = design.feature_shares**fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
@@ -159,11 +167,11 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     clarity = float(np.clip(-math.log10(max(difficulty, 1e-9)), 0, 3)) / 3
     clear = float(np.clip((clarity - 0.4) / 0.6, 0, 1))
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
-    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), 0.11, 0.015, math.inf)
+    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), *residual, math.inf)
     shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
     shares["calibration"] = 0.03 if pure else max(0.01, min(0.03, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
-    mean_cost, slope_cost = math.sqrt(0.05 * m * 3), math.sqrt(d * pairs * 1.5)
+    mean_cost, slope_cost = math.sqrt(mean * m * 3), math.sqrt(d * pairs * 1.5)
     wanted = max(0.01, (math.sqrt(m) * 2 * eta / 0.03) ** 2)
     shares["y mean"] = min(rest * mean_cost / (mean_cost + slope_cost), wanted)
     shares["gradient"] = (rest - shares["y mean"]) / rounds
