@@ -151,7 +151,7 @@ def published(
     DataFrame
         As of :func:`run`, with ``rounds`` and the scheme ``"published"``. Beside it: AdaBoost of scikit-learn with m
         stumps, the larger class, and our private boosting: DPBoostedStumps with m rounds, and DPAdditiveHistograms,
-        which has no m. These vary little and take most of the time, so they have two repeats at most.
+        which has no m. These vary little and take most of the time, so they have one repeat.
 
     Raises
     ------
@@ -165,10 +165,8 @@ def published(
     numbers = replace(task, classes=(0, 1))  # comparing labels as text would take half of the time
     rows: list[dict[str, Any]] = []
     public = {"classes": list(task.classes), "features": dict(task.features), "delta": task.delta}
-    few = min(repeats, 2)
-    splits = few if task.X_test is None else 1  # of AdaBoost, which has no noise
-    each = splits + len(epsilons) * (few + repeats * (len(VARIANTS) + len(SCHEMES)))
-    total = len(rounds) * each + few * len(epsilons)
+    each = 1 + len(epsilons) * (1 + repeats * (len(VARIANTS) + len(SCHEMES)))
+    total = len(rounds) * each + len(epsilons)
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:
 
         def add(split: tuple[Any, Any, Any, Any], which: Task, model: Any, **labels: Any) -> None:
@@ -185,7 +183,7 @@ def published(
             ]
             for m in rounds:
                 labels: dict[str, Any] = {"repeat": repeat, "rounds": m}
-                if repeat < splits:
+                if repeat == 0:
                     add(plain, numbers, adaboost(task, m), learner="AdaBoost", scheme=NO_PRIVACY, **labels)
                 for epsilon in map(float, epsilons):
                     settings: dict[str, Any] = {"epsilon": epsilon, "random_state": _seed(seed, repeat)}
@@ -196,11 +194,11 @@ def published(
                     for scheme in SCHEMES:
                         model = PublishedNoisyAdaBoost(scheme=scheme, n_rounds=m, **settings)
                         add(plain, numbers, model, learner=scheme, **labels)
-                    if repeat < few:
+                    if repeat == 0:
                         labels |= {"scheme": "private"}
                         model = learners.DPBoostedStumps(n_rounds=m, **settings, **public)
                         add(split, task, model, learner="DPBoostedStumps", delta=task.delta, **labels)
-            for epsilon in map(float, epsilons if repeat < few else ()):
+            for epsilon in map(float, () if repeat else epsilons):
                 model = learners.DPAdditiveHistograms(epsilon=epsilon, random_state=_seed(seed, repeat), **public)
                 labels = {"repeat": repeat, "epsilon": epsilon, "scheme": "private", "delta": task.delta}
                 add(split, task, model, learner="DPAdditiveHistograms", **labels)

@@ -19,7 +19,7 @@ from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners._features import UnitRows
 from fdadp.learners.logistic import default_regularization
-from fdadp.privacy import Budget, SeededNoise, TapeNoise, cohort
+from fdadp.privacy import Budget, SeededNoise, TapeNoise, _minimum_releases
 from fdadp.privacy.audit import black_box_audit
 
 NASTY = np.array(
@@ -368,7 +368,7 @@ def test_an_audit_finds_no_violation(make, delta):
 
 @pytest.mark.statistics
 def test_the_same_audit_finds_noise_that_is_too_small(monkeypatch):
-    monkeypatch.setattr(cohort, "gaussian_multiplier", lambda *a: 12.0)
+    monkeypatch.setattr(_minimum_releases, "gaussian_multiplier", lambda *a: 12.0)
     make = logistic(delta=1e-3)
     audit = black_box_audit(
         scores(make, 150, present=True), scores(make, 150, present=False), epsilon=EPSILON, delta=1e-3
