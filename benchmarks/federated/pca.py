@@ -309,11 +309,12 @@ def report_costs() -> None:
     large = ciphertexts(618 * 619 // 2, WIDTH, 10, 2048)
     seconds = large * found["operations"][0]["encrypt ms"] / 1e3
     text = (
-        "# Paillier\n\nCPU time of one operation, this machine and (specification) the one of the design.\n\n"
+        "# Paillier\n\nCPU time of one operation, and what the specification of the protocol had measured. Other work on the "
+        "same cores, as in the recorded run, makes CPU times somewhat longer.\n\n"
         + markdown(operations.set_index("bits").T.reset_index().rename(columns={"index": "key bits"}))
         + "\nThe upper triangle of rows with a constant added, end to end: packed and encrypted by an owner, added up "
         f"by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; "
-        f"{WIDTH} bits a value. `exact`: equal to the sum of the plain integers.\n\n"
+        f"{WIDTH} bits a value. `owner s`: the faster of the owners. `exact`: equal to the sum of the plain integers.\n\n"
         + markdown(matrices)
         + f"\nPacking makes an owner's encryption of the 54 x 54 matrix {faster:.0f} times faster. A 617 x 617 matrix "
         f"(ISOLET) of this width takes {large} ciphertexts at 2048 bits: {seconds:.0f} s of an owner by "
@@ -332,9 +333,10 @@ def report_time() -> None:
         "credit, rows drawn with replacement), 2048 bits, noise of OpenDP. All owners ran, one after the other in one "
         "process, each on its own clock. DPDPCA: its owners work at the same time, so the time of a run is that of the "
         "slowest owner, the proxy and the user together. `r^n there`: the random factors, which need the key and no "
-        "data, were computed before. PrivateLocalPCA is a chain: all its owners' times add up. Transport is left out: "
-        "DPDPCA sends three messages one after the other in each of its two rounds, whatever the number of owners, "
-        "PrivateLocalPCA one for each owner.\n\n" + markdown(runs)
+        "data, were computed before. PrivateLocalPCA is a chain: all its owners' times add up. Other work on the same "
+        "cores, as in the recorded run, makes CPU times somewhat longer. Transport is left out: "
+        "DPDPCA waits for eight messages one after the other (key, shares, total, model: four questions and answers), "
+        "whatever the number of owners, PrivateLocalPCA for one from each owner but the last.\n\n" + markdown(runs)
     )
     write("time", found, text)
     long = runs.melt("owners", ["DPDPCA s", "DPDPCA, r^n there s", "PrivateLocalPCA s"], "scheme", "seconds")

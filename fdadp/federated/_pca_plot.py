@@ -78,5 +78,6 @@ def lines(
         axis.set_title(str(name))
     if axes is None:
         handles = {text: handle for a in flat for handle, text in zip(*a.get_legend_handles_labels(), strict=True)}
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=min(len(handles), 5), frameon=False)
+        columns = min(len(handles), 5 if len(flat) > 1 else 2)
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns, frameon=False)
     return figure
