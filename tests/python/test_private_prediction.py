@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, coverage, simulate_affr
-from fdadp.regression import additive
+from fdadp.regression import predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -46,19 +46,19 @@ def away(model, x):
 
 def limit_of(model):
     # The domain of Y has length one: values are mean squares.
-    return additive.FARTHEST * np.sqrt(model.eigenvalues_.sum() + model.noise_variance_)
+    return predictions.FARTHEST * np.sqrt(model.eigenvalues_.sum() + model.noise_variance_)
 
 
-@pytest.mark.parametrize("farthest", [0.3, 1.0, additive.FARTHEST])
+@pytest.mark.parametrize("farthest", [0.3, 1.0, predictions.FARTHEST])
 def test_only_the_excess_is_shrunk_and_by_its_own_variance(model, curves, farthest, monkeypatch):
-    monkeypatch.setattr(additive, "FARTHEST", np.inf)
+    monkeypatch.setattr(predictions, "FARTHEST", np.inf)
     free, size = model.predict(curves), away(model, curves)
     variance = model.predict_se(curves) ** 2 @ model._basis.weights
-    monkeypatch.setattr(additive, "FARTHEST", farthest)
+    monkeypatch.setattr(predictions, "FARTHEST", farthest)
     bounded = model.predict(curves)
     excess = size - limit_of(model)
     inside = excess <= 0
-    if farthest < additive.FARTHEST:
+    if farthest < predictions.FARTHEST:
         assert 0 < inside.sum() < len(curves)
     np.testing.assert_array_equal(bounded[inside], free[inside])
     excess, variance, size = excess[~inside], variance[~inside], size[~inside]
@@ -82,20 +82,20 @@ def test_however_large_a_curve_its_prediction_is_bounded(model, seed, size):
 def test_intervals_are_about_the_bounded_prediction_and_as_wide_as_before(model, curves, monkeypatch):
     low, high = model.predict_interval(curves)
     np.testing.assert_allclose((low + high) / 2, model.predict(curves), rtol=1e-9, atol=1e-9)
-    monkeypatch.setattr(additive, "FARTHEST", np.inf)
+    monkeypatch.setattr(predictions, "FARTHEST", np.inf)
     free_low, free_high = model.predict_interval(curves)
     np.testing.assert_allclose(high - low, free_high - free_low, rtol=1e-9)
 
 
 def test_intervals_cover_with_a_limit_that_binds(model, monkeypatch):
-    monkeypatch.setattr(additive, "FARTHEST", 1.0)
+    monkeypatch.setattr(predictions, "FARTHEST", 1.0)
     x, y = arrays(2, 2000)
     assert away(model, x).max() > limit_of(model)
     assert coverage(y, *model.predict_interval(x)) > 0.9
 
 
 def test_the_limit_is_kept_in_files_and_the_same_from_chunks(model, curves, tmp_path, monkeypatch):
-    monkeypatch.setattr(additive, "FARTHEST", 0.5)
+    monkeypatch.setattr(predictions, "FARTHEST", 0.5)
     wanted = model.predict(curves)
     loaded = AdditiveFunctionOnFunction.load(model.save(tmp_path / "model.fdadp"))
     np.testing.assert_array_equal(loaded.predict(curves), wanted)
@@ -108,9 +108,9 @@ def test_the_limit_is_kept_in_files_and_the_same_from_chunks(model, curves, tmp_
 @pytest.mark.parametrize("mechanism", ["moments", "output"])
 def test_other_private_mechanisms_are_limited_too(mechanism, curves, monkeypatch):
     model = make(mechanism).fit(*arrays(0))
-    monkeypatch.setattr(additive, "FARTHEST", np.inf)
+    monkeypatch.setattr(predictions, "FARTHEST", np.inf)
     free = away(model, curves)
-    monkeypatch.setattr(additive, "FARTHEST", 0.3)
+    monkeypatch.setattr(predictions, "FARTHEST", 0.3)
     far = free > limit_of(model)
     assert far.any()
     assert (away(model, curves)[far] < free[far]).all()
