@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["learners"]
 
-MARKERS = "os^Dv<>"
+MARKERS = "os^Dv<>PX"
 
 
 def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
