@@ -309,12 +309,13 @@ def report_costs() -> None:
     large = ciphertexts(618 * 619 // 2, WIDTH, 10, 2048)
     seconds = large * found["operations"][0]["encrypt ms"] / 1e3
     text = (
-        "# Paillier\n\nCPU time of one operation, and what the specification of the protocol had measured. Other work on the "
-        "same cores, as in the recorded run, makes CPU times somewhat longer.\n\n"
+        "# Paillier\n\nCPU time of one operation, and what the specification of the protocol had measured. Other work "
+        "on the same cores, as in the recorded run, makes CPU times somewhat longer.\n\n"
         + markdown(operations.set_index("bits").T.reset_index().rename(columns={"index": "key bits"}))
         + "\nThe upper triangle of rows with a constant added, end to end: packed and encrypted by an owner, added up "
-        f"by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; "
-        f"{WIDTH} bits a value. `owner s`: the faster of the owners. `exact`: equal to the sum of the plain integers.\n\n"
+        "by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; "
+        f"{WIDTH} bits a value. `owner s`: the faster of the owners. `exact`: equal to the sum of the plain "
+        "integers.\n\n"
         + markdown(matrices)
         + f"\nPacking makes an owner's encryption of the 54 x 54 matrix {faster:.0f} times faster. A 617 x 617 matrix "
         f"(ISOLET) of this width takes {large} ciphertexts at 2048 bits: {seconds:.0f} s of an owner by "

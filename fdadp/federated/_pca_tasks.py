@@ -65,7 +65,8 @@ class PCATask:
     @property
     def public(self) -> dict[str, Any]:
         """Settings of DPPCA that go with these rows."""
-        return {"data_norm": self.data_norm, "center": self.center, "delta": self.delta}
+        common = {"data_norm": self.data_norm, "center": self.center, "delta": self.delta}
+        return {**common, "const": self.data_norm / 4}  # fixed, so that recorded results stay those of these settings
 
 
 def _table(name: str) -> PCATask:

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
-from fdadp.learners.decomposition import centred, in_ball, signed
+from fdadp.learners.decomposition import CONST, centred, in_ball, signed
 from fdadp.privacy import Cohort, Ledger, Privacy
 
 __all__ = ["PrivateLocalPCA"]
@@ -45,7 +45,7 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
     center : float or array_like of shape (d,)
         Public guess of the middle of the data, in units of the features.
     const : float, optional
-        Constant that is added to each row to learn mean and number of rows; default B/4, as in
+        Constant that is added to each row to learn mean and number of rows; default B/6, as in
         :class:`fdadp.learners.DPPCA`.
     n_passed : int, optional
         Directions that an owner hands on; default n_components + 1, one more for the mean.
@@ -130,7 +130,7 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
         B, center = ball(self.data_norm, self.center, d)
         k = _count("n_components", self.n_components, d, d)
         passed = _count("n_passed", self.n_passed, k + 1, d + 1)
-        const = B / 4 if self.const is None else self.const
+        const = B * CONST if self.const is None else self.const
         if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
             raise InputError(f"const must be a finite number above 0, got {self.const!r}")
         if self.delta is None:

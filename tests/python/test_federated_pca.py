@@ -26,7 +26,7 @@ from fdadp.federated.local_pca import PrivateLocalPCA
 from fdadp.federated.packing import ciphertexts
 from fdadp.federated.published import PublishedDPDPCA
 from fdadp.learners import DPPCA
-from fdadp.learners.decomposition import centred, signed
+from fdadp.learners.decomposition import CONST, centred, signed
 from fdadp.plot._canvas import MissingPlotsError, pyplot
 from fdadp.privacy.distributed import DistributedNoise, NextRound
 
@@ -92,7 +92,7 @@ def test_model_is_made_of_the_totals_only(digits):
     waits = shares(contract, parts)
     total = total_of_shares([one.share for one in waits], waits[0].width)
     model = fit_in_clear(contract, one_each(parts), random_state=7)
-    d, radius, const = 64, 3.0, 0.75
+    d, radius, const = 64, 3.0, 3.0 * CONST
     weights = np.triu(np.full((d + 1, d + 1), math.sqrt(2)), 1) + np.eye(d + 1)
     M = np.zeros((d + 1, d + 1))
     M[np.triu_indices(d + 1)] = total * (radius**2 + const**2) * 2.0**-24
