@@ -135,6 +135,16 @@ def test_prepared_randomness_leaves_one_product_a_ciphertext(key: SecretKey, mon
     assert len(key.public.encrypt([1, 2, 3], randomness)) == 3
 
 
+def test_several_processes_do_the_same(key: SecretKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random factors, sums and decryption, each in two processes."""
+    monkeypatch.setattr("fdadp.federated.paillier._LONG_JOB", 1)
+    randomness = Randomness(key.public, n_jobs=2).prepare(12)
+    assert len(set(randomness.take(12))) == 12
+    sent = [key.public.encrypt(list(range(60)), Randomness(key.public)) for _ in range(2)]
+    summed = add(key.public, sent, n_jobs=2)
+    assert key.decrypt(summed, n_jobs=2) == key.decrypt(summed) == [2 * m for m in range(60)]
+
+
 def test_keys_and_plaintexts_are_checked(key: SecretKey) -> None:
     with pytest.raises(PrivacyError, match="public key must be an odd number of 3072 bits, got one of 2048"):
         PublicKey(int(key.public.n), 3072)
