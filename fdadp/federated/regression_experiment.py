@@ -32,7 +32,7 @@ def compare(
     n: int = 3000,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    mechanism: str = "moments",
+    mechanism: str = "dp-aff",
     scenario: int = 2,
     lost: int = 0,
     key_bits: int = 2048,
@@ -49,7 +49,7 @@ def compare(
     n : int
         People in all, declared.
     epsilon, delta : float
-    mechanism : {"moments", "dp-aff"}
+    mechanism : {"dp-aff", "moments"}
     scenario, seed : int
         See :func:`fdadp.simulate_affr`. Only the curves are seeded: the noise is the real one.
     lost : int

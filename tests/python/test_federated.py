@@ -304,7 +304,14 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
     scores = rng.normal(size=(1500, 3)) / [1, 2, 3]
     X = scores @ np.array([np.sqrt(2) * np.sin(k * np.pi * s) for k in (1, 2, 3)])
     Y = np.cos(s[None, :, None] - X[:, None, :] - 0.5).mean(axis=2) * 2 + 0.1 * rng.normal(size=(1500, 21))
-    settings = {"epsilon": 8.0, "delta": 1e-6, "bounds_x": [-4, 4], "bounds_y": [-3, 3], "n": 1500}
+    settings = {
+        "epsilon": 8.0,
+        "delta": 1e-6,
+        "bounds_x": [-4, 4],
+        "bounds_y": [-3, 3],
+        "n": 1500,
+        "mechanism": "moments",
+    }
     terms = Contract("regression", {**settings, "s": s.tolist(), "t": s.tolist()}, 3, n_max=1500)
     model = fit_together(terms, list(zip(np.array_split(X, 3), np.array_split(Y, 3), strict=True)), key=key)
     assert isinstance(model, AdditiveFunctionOnFunction)
@@ -743,7 +750,18 @@ def test_rows_outside_the_bounds_and_no_rows_at_all(key: SecretKey) -> None:
 
 
 def test_the_command_compares_hospitals(tmp_path: Path) -> None:
-    options = ["--owners", "2", "--n", "400", "--epsilon", "4", "--out", str(tmp_path / "out")]
+    options = [
+        "--owners",
+        "2",
+        "--n",
+        "400",
+        "--epsilon",
+        "4",
+        "--mechanism",
+        "moments",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     found = CliRunner().invoke(app, ["federated", "regression", *options])
     assert found.exit_code == 0, found.output
     table = pd.read_csv(tmp_path / "out" / "results.csv").set_index("how")
