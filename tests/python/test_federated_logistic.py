@@ -564,7 +564,8 @@ def test_the_command_writes_tables_and_a_figure(fake, tmp_path):
     result = run("--dataset", "adult", "bank", *options, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "Skipped bank: Bank Marketing was found nowhere" in result.stderr
-    assert {p.name for p in tmp_path.iterdir()} == {"results.csv", "table.csv", "table.txt", "settings.json", "learners.png"}
+    written = {"results.csv", "table.csv", "table.txt", "settings.json", "learners.png"}
+    assert {p.name for p in tmp_path.iterdir()} == written
     table = pd.read_csv(tmp_path / "table.csv", keep_default_na=False, na_values=[""])
     assert set(table["dataset"]) == {"small, 3 rounds of 300 users", "small, 3 rounds of all 900 users"}
     noisy = table[table["scheme"] == "private"]
