@@ -5,9 +5,7 @@ Names are loaded on first use, so that ``import fdadp`` stays fast.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
+from fdadp._lazy import lazy_exports
 from fdadp._version import __version__
 
 _EXPORTS = {
@@ -32,14 +30,4 @@ _EXPORTS = {
 
 __all__ = ["__version__", *sorted(_EXPORTS)]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'fdadp' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_EXPORTS))
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -19,8 +19,7 @@ rpy2       3.6.4
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from fdadp._lazy import lazy_exports
 
 _EXPORTS = {
     "RBridgeUnavailable": "r_bridge.errors",
@@ -35,14 +34,4 @@ _EXPORTS = {
 
 __all__ = sorted(_EXPORTS)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'r_bridge' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_EXPORTS))
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -13,8 +13,7 @@ and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names a
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from fdadp._lazy import lazy_exports
 
 _EXPORTS = {
     "Contract": "fdadp.federated.contract",
@@ -36,14 +35,4 @@ _EXPORTS = {
 
 __all__ = sorted(_EXPORTS)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'fdadp.federated' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_EXPORTS))
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -6,8 +6,7 @@ besides (classes, bounds, bins, iterations) is public and must be given. Names a
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from fdadp._lazy import lazy_exports
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
@@ -26,14 +25,4 @@ _EXPORTS = {
 
 __all__ = sorted(_EXPORTS)
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'fdadp.learners' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_EXPORTS))
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fdadp._lazy import lazy_exports
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Bounds, Privacy
 
@@ -47,10 +47,4 @@ __all__ = [
     "rowwise_norm",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'fdadp.privacy' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"fdadp.privacy.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy_exports(__name__, {name: f"{__name__}.{module}" for name, module in _LAZY.items()})
