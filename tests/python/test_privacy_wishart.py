@@ -84,9 +84,10 @@ def test_the_law_of_the_noise(draw):
         w[:] = np.triu(w) + np.triu(w, 1).T
     m = nu + p - 1
     x = np.array([0.6, 0.0, 0.8])
-    assert kstest(np.einsum("i,nij,j->n", x, draws, x), chi2(m).cdf).pvalue > 1e-4
-    assert kstest(1 / np.einsum("i,nij,j->n", x, np.linalg.inv(draws), x), chi2(nu).cdf).pvalue > 1e-4
-    np.testing.assert_allclose(draws.mean(axis=0), m * np.eye(p), atol=0.45)
+    assert kstest(np.einsum("i,nij,j->n", x, draws, x), chi2(m).cdf).pvalue > 1e-6
+    assert kstest(1 / np.einsum("i,nij,j->n", x, np.linalg.inv(draws), x), chi2(nu).cdf).pvalue > 1e-6
+    sd = np.sqrt(2 * m / len(draws))  # of a mean on the diagonal; the decimal draws cannot be seeded
+    np.testing.assert_allclose(draws.mean(axis=0), m * np.eye(p), atol=5.5 * sd)
     assert (np.linalg.eigvalsh(draws) > 0).all()
 
 
