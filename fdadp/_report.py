@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ __all__ = [
     "save_figure",
     "write_experiment",
     "write_learners",
+    "write_results",
 ]
 
 NOT_PRIVATE = (
@@ -73,23 +74,16 @@ def write_experiment(
     dict
         Path of each by what it is; without matplotlib the picture is missing.
     """
-    from fdadp.plot._canvas import MissingPlotsError
-
-    out.mkdir(parents=True, exist_ok=True)
     table = summarise(results)
-    paths = {"every split and draw": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
-    results.to_csv(paths["every split and draw"], index=False)
-    table.to_csv(paths["table"], index=False)
-    about = {"fdadp": __version__, "note": NOT_PRIVATE, **settings}
-    paths["settings"].write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    try:
+
+    def figure() -> Any:
         from fdadp.plot import experiment
 
-        figure = experiment(table, units={d.name: d.unit for d in data})
-    except MissingPlotsError:
-        return paths
-    save_figure(figure, out / "experiment.png")
-    return paths | {"experiment figure": out / "experiment.png"}
+        return experiment(table, units={d.name: d.unit for d in data})
+
+    about = {"note": NOT_PRIVATE, **settings}
+    names = {"results": "every split and draw", "figure": "experiment figure"}
+    return write_results(out, results, table, about, figure, "experiment.png", names)
 
 
 NOT_PRIVATE_BOOSTING = (
@@ -141,24 +135,65 @@ def write_learners(
     """
     from rich.console import Console
 
-    from fdadp.plot._canvas import MissingPlotsError
-
-    out.mkdir(parents=True, exist_ok=True)
-    paths = {"every fit": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
-    paths["table as text"] = out / "table.txt"
-    results.to_csv(paths["every fit"], index=False)
-    table.to_csv(paths["table"], index=False)
-    with paths["table as text"].open("w", encoding="utf-8") as file:
-        for _, part in table.groupby(["dataset", "metric"], sort=False):
-            Console(file=file, width=160).print(learners_table(part))
-    paths["settings"].write_text(json.dumps({"fdadp": __version__, **settings}, indent=2) + "\n", encoding="utf-8")
-    try:
+    def figure() -> Any:
         from fdadp.plot import learners
 
-        figure = learners(table)
+        return learners(table)
+
+    paths = write_results(out, results, table, settings, figure, "learners.png")
+    text = out / "table.txt"
+    with text.open("w", encoding="utf-8") as file:
+        for _, part in table.groupby(["dataset", "metric"], sort=False):
+            Console(file=file, width=160).print(learners_table(part))
+    return paths | {"table as text": text}
+
+
+def write_results(
+    out: Path,
+    results: pd.DataFrame,
+    table: pd.DataFrame | None,
+    settings: Mapping[str, Any],
+    figure: Callable[[], Any],
+    picture: str,
+    names: Mapping[str, str] | None = None,
+) -> dict[str, Path]:
+    """Write ``results.csv``, ``table.csv`` where there is one, ``settings.json`` and a picture.
+
+    Parameters
+    ----------
+    out : Path
+        Folder, made if it is not there.
+    results, table : DataFrame
+    settings : mapping
+        The version is added.
+    figure : callable
+        Draws it; called last.
+    picture : str
+        File name of the figure.
+    names : mapping, optional
+        What to call ``"results"`` and ``"figure"``; by default "every fit" and "figure".
+
+    Returns
+    -------
+    dict
+        Path of each by what it is; without matplotlib the picture is missing.
+    """
+    from fdadp.plot._canvas import MissingPlotsError
+
+    called = {"results": "every fit", "figure": "figure", **(names or {})}
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {called["results"]: out / "results.csv"}
+    results.to_csv(out / "results.csv", index=False)
+    if table is not None:
+        paths["table"] = out / "table.csv"
+        table.to_csv(paths["table"], index=False)
+    paths["settings"] = out / "settings.json"
+    paths["settings"].write_text(json.dumps({"fdadp": __version__, **settings}, indent=2) + "\n", encoding="utf-8")
+    try:
+        drawn = figure()
     except MissingPlotsError:
         return paths
-    return paths | {"figure": save_figure(figure, out / "learners.png")}
+    return paths | {called["figure"]: save_figure(drawn, out / picture)}
 
 
 def save_figure(figure: Any, path: Path) -> Path:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
-from fdadp.errors import FdadpError, FdadpWarning
+from fdadp.errors import FdadpError, FdadpWarning, InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Variadic", "console", "no_window", "one_line", "plain_messages"]
+__all__ = ["Variadic", "console", "no_window", "one_line", "plain_messages", "say_absent", "say_paths"]
 
 
 class Variadic(TyperCommand):
@@ -71,3 +72,19 @@ def console() -> Console:
 def no_window() -> None:
     """Figures go to files: no display is needed."""
     os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+def say_absent(present: Sequence[Any], absent: Mapping[str, str], asked: Sequence[str]) -> None:
+    """Say on stderr which data sets are left out, and why; refuse to go on with none."""
+    for name, reason in absent.items():
+        typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
+    if not present:
+        raise InputError(f"dataset must be one that is present, got {', '.join(asked)}")
+
+
+def say_paths(paths: Mapping[str, Path]) -> None:
+    """Say what was written where, and on stderr that a figure was not."""
+    for what, path in paths.items():
+        typer.echo(f"{what}: {path}")
+    if not any("figure" in what for what in paths):
+        typer.echo("no figure: pip install fdadp[plots]", err=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._terminal import Variadic, console, no_window, one_line, plain_messages
+from fdadp._terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
 from fdadp.errors import FileFormatError, InputError
 from fdadp.federated.cli import app as federated
 
@@ -155,10 +155,7 @@ def experiment_command(
         names = list(experiment.DATASETS) if "all" in dataset else dataset
         readings = list(SENSITIVITIES) if "all" in sensitivity else sensitivity
         data, absent = experiment.load(names, download=download)
-        for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
-        if not data:
-            raise InputError(f"dataset must be one that is present, got {', '.join(names)}")
+        say_absent(data, absent, names)
         results = []
         for one in data:
             results.append(
@@ -184,11 +181,7 @@ def experiment_command(
             "draws": draws,
             "seed": seed,
         }
-        paths = write_experiment(out, pd.concat(results, ignore_index=True), data, settings)
-        for what, path in paths.items():
-            typer.echo(f"{what}: {path}")
-        if "experiment figure" not in paths:
-            typer.echo("no figure: pip install fdadp[plots]", err=True)
+        say_paths(write_experiment(out, pd.concat(results, ignore_index=True), data, settings))
 
 
 @app.command(cls=Variadic, name="audit")
@@ -279,10 +272,7 @@ def learners_command(
         is_private = experiment == "private"
         every = study.TASKS if is_private else ("adult", "bank")
         tasks, absent = study.load(list(every) if "all" in dataset else dataset, download=download)
-        for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
-        if not tasks:
-            raise InputError(f"dataset must be one that is present, got {', '.join(dataset)}")
+        say_absent(tasks, absent, dataset)
         epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])
         common: dict[str, Any] = {"epsilons": epsilons, "repeats": repeats, "seed": seed}
         common["progress"] = sys.stderr.isatty()
@@ -312,11 +302,7 @@ def learners_command(
             **({} if is_private else {"rounds": rounds}),
             "note": "seeded noise, for simulation" if is_private else NOT_PRIVATE_BOOSTING,
         }
-        paths = write_learners(out, results, table, settings)
-        for what, path in paths.items():
-            typer.echo(f"{what}: {path}")
-        if "figure" not in paths:
-            typer.echo("no figure: pip install fdadp[plots]", err=True)
+        say_paths(write_learners(out, results, table, settings))
 
 
 @app.command(name="plan")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._terminal import console, no_window, one_line, plain_messages
-from fdadp.errors import InputError
+from fdadp._terminal import console, no_window, plain_messages, say_absent, say_paths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,13 +40,11 @@ def pca(
     with plain_messages():
         import pandas as pd
 
+        from fdadp._report import write_results
         from fdadp.federated import pca_experiment as study
 
         tasks, absent = study.load(dataset)
-        for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
-        if not tasks:
-            raise InputError(f"dataset must be one that is present, got {', '.join(dataset)}")
+        say_absent(tasks, absent, dataset)
         screen = console()
         if encrypt:
             for task in tasks:
@@ -78,8 +75,14 @@ def pca(
             "seed": seed,
             "note": "totals added up in clear, the same integers as with encryption; seeded noise, for simulation",
         }
-        for what, path in _write(out, results, table, settings).items():
-            typer.echo(f"{what}: {path}")
+        named = table.assign(scheme=table["scheme"] + table["owners"].map(_of_owners))
+
+        def figure() -> Any:
+            from fdadp.federated._pca_plot import lines
+
+            return lines(named, "epsilon", "captured", labels=("ε", "captured variance"))
+
+        say_paths(write_results(out, results, table, settings, figure, "pca.png"))
 
 
 def _one_run(terms: Any, task: Any) -> str:
@@ -88,6 +91,7 @@ def _one_run(terms: Any, task: Any) -> str:
 
     from fdadp.federated import Federation
     from fdadp.federated.pca_experiment import split_rows
+    from fdadp.learners.experiment import captured
 
     parts = split_rows(task.X, terms.owners, np.random.default_rng())
     start = time.perf_counter()
@@ -95,9 +99,7 @@ def _one_run(terms: Any, task: Any) -> str:
     model = federation.run()
     seconds = time.perf_counter() - start
     sent = max(len(data) for sender, _, data in federation.traffic if sender == "owner-1")
-    covariance = np.cov(task.X.T)
-    most = np.linalg.eigvalsh(covariance)[::-1][: len(model.components_)].sum()
-    share = np.trace(model.components_ @ covariance @ model.components_.T) / most
+    share = captured(np.cov(task.X.T), model.components_)
     return (
         f"{task.name}, with encryption: {terms.owners} owners, {terms.key_bits} bits, {seconds:.1f} s for all parties "
         f"together, {sent / 1e3:.0f} kB from an owner, captured {share:.3f} at epsilon = {model.epsilon:g}\n"
@@ -126,29 +128,6 @@ def _table(part: pd.DataFrame, about: str) -> Table:
         texts = (f"{c['captured'].iloc[0]:.3f} ({c['captured_sd'].fillna(0).iloc[0]:.3f})" for c in cells)
         table.add_row(str(scheme), "" if owners != owners else f"{owners:.0f}", *texts)
     return table
-
-
-def _write(out: Path, results: pd.DataFrame, table: pd.DataFrame, settings: dict[str, Any]) -> dict[str, Path]:
-    """Write ``results.csv`` (every fit), ``table.csv``, ``settings.json``, ``pca.png``; paths by what they are."""
-    import json
-
-    from fdadp._report import save_figure
-    from fdadp._version import __version__
-    from fdadp.plot._canvas import MissingPlotsError
-
-    out.mkdir(parents=True, exist_ok=True)
-    paths = {"every fit": out / "results.csv", "table": out / "table.csv", "settings": out / "settings.json"}
-    results.to_csv(paths["every fit"], index=False)
-    table.to_csv(paths["table"], index=False)
-    paths["settings"].write_text(json.dumps({"fdadp": __version__, **settings}, indent=2) + "\n", encoding="utf-8")
-    try:
-        from fdadp.federated._pca_plot import lines
-
-        named = table.assign(scheme=table["scheme"] + table["owners"].map(_of_owners))
-        figure = lines(named, "epsilon", "captured", labels=("ε", "captured variance"))
-    except MissingPlotsError:
-        return paths
-    return paths | {"figure": save_figure(figure, out / "pca.png")}
 
 
 def _of_owners(owners: float) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fdadp._terminal import Variadic, console, no_window, one_line, plain_messages
-from fdadp.errors import InputError
+from fdadp._terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
 from fdadp.federated._pca_command import pca
 from fdadp.federated.flower.demo import demo
 
@@ -70,10 +69,7 @@ def logistic(
         from fdadp.federated.local.randomizers import MECHANISMS
 
         tasks, absent = study.load(dataset, download=download)
-        for name, reason in absent.items():
-            typer.echo(f"Skipped {name}: {one_line(reason)}", err=True)
-        if not tasks:
-            raise InputError(f"dataset must be one that is present, got {', '.join(dataset)}")
+        say_absent(tasks, absent, dataset)
         names = mechanism or list(MECHANISMS)
         results = pd.concat(
             [
@@ -108,11 +104,7 @@ def logistic(
             "seed": seed,
             "note": "seeded coins, for simulation; epsilon is the total of one user, pure",
         }
-        paths = write_learners(out, results, table, settings)
-        for what, path in paths.items():
-            typer.echo(f"{what}: {path}")
-        if "figure" not in paths:
-            typer.echo("no figure: pip install fdadp[plots]", err=True)
+        say_paths(write_learners(out, results, table, settings))
 
 
 @app.command(cls=Variadic)
@@ -131,23 +123,16 @@ def regression(
     """Hospitals fit one function-on-function regression: together, each alone, and with all curves in one place."""
     no_window()
     with plain_messages():
-        from fdadp._report import save_figure
+        from fdadp._report import write_results
         from fdadp.federated import regression_experiment as study
-        from fdadp.plot._canvas import MissingPlotsError
 
         settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
         common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
         results = study.compare(owners, **common)  # type: ignore[arg-type]
         table = study.summarise(results)
         console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))
-        out.mkdir(parents=True, exist_ok=True)
-        results.to_csv(out / "results.csv", index=False)
-        (out / "settings.json").write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
-        typer.echo(f"results: {out / 'results.csv'}")
-        try:
-            typer.echo(f"figure: {save_figure(study.plot_comparison(results), out / 'explained.png')}")
-        except MissingPlotsError:
-            typer.echo("no figure: pip install fdadp[plots]", err=True)
+        figure = partial(study.plot_comparison, results)
+        say_paths(write_results(out, results, None, settings, figure, "explained.png"))
 
 
 def _plain_table(frame: pd.DataFrame, title: str) -> Table:

@@ -28,7 +28,7 @@ from fdadp.federated._pca_tasks import TASKS, PCATask
 from fdadp.federated.contract import Contract
 from fdadp.federated.in_clear import fit_in_clear
 from fdadp.federated.local_pca import PrivateLocalPCA
-from fdadp.learners import DPPCA
+from fdadp.learners import DPPCA, experiment
 
 __all__ = [
     "CENTRAL",
@@ -112,11 +112,10 @@ def captured(
     """
     _check(epsilons, repeats, owners)
     k, covariance = n_components, np.cov(task.X.T)
-    most = np.linalg.eigvalsh(covariance)[::-1][:k].sum()
     rows: list[dict[str, Any]] = []
 
     def add(scheme: str, components: FloatArray, **more: Any) -> None:
-        share = float(np.trace(components @ covariance @ components.T) / most)
+        share = experiment.captured(covariance, components)
         rows.append({"dataset": task.name, "scheme": scheme, "components": k, **more, "captured": share})
 
     for repeat in tqdm(range(repeats), desc=task.name, disable=not progress):

@@ -18,12 +18,13 @@ import pandas as pd
 from tqdm import tqdm
 
 from fdadp import learners
+from fdadp._typing import FloatArray
 from fdadp.datasets._present import load_present
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.learners._tasks import LEARNERS, TASKS, Task, adaboost, one_hot_codes
 from fdadp.learners.published import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 
-__all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "load", "published", "run", "summarise"]
+__all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "captured", "load", "published", "run", "summarise"]
 
 NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
@@ -298,17 +299,16 @@ def _score(task: Task, model: Any, X: Any, y: Any) -> dict[str, Any]:
 
         return {"metric": "R2", "score": float(r2_score(y, model.predict(X)))}
     if hasattr(model, "components_"):
-        return {"metric": "captured variance", "score": _captured(X, model.components_)}
+        return {"metric": "captured variance", "score": captured(np.cov(X.T), model.components_)}
     from sklearn.metrics import adjusted_rand_score
 
     return {"metric": "ARI", "score": float(adjusted_rand_score(y, model.predict(X)))}
 
 
-def _captured(X: Any, components: Any) -> float:
-    """Variance in the span of the components over that of as many exact ones."""
-    S = np.cov(X.T)
+def captured(covariance: FloatArray, components: FloatArray) -> float:
+    """Variance in the span of components (k, d), as a share of that in as many exact ones; of a covariance (d, d)."""
     Q = np.linalg.qr(components.T)[0]
-    return float(np.trace(Q.T @ S @ Q) / np.linalg.eigvalsh(S)[::-1][: len(components)].sum())
+    return float(np.trace(Q.T @ covariance @ Q) / np.linalg.eigvalsh(covariance)[::-1][: len(components)].sum())
 
 
 def _trivial(task: Task, split: tuple[Any, Any, Any, Any]) -> Iterator[dict[str, Any]]:
@@ -324,6 +324,7 @@ def _trivial(task: Task, split: tuple[Any, Any, Any, Any]) -> Iterator[dict[str,
         }
     else:
         rng = np.random.default_rng(0)
-        each = [_captured(X, rng.standard_normal((10, X.shape[1]))) for _ in range(20)]
+        S = np.cov(X.T)
+        each = [captured(S, rng.standard_normal((10, X.shape[1]))) for _ in range(20)]
         yield {"metric": "captured variance", "score": float(np.mean(each))}
         yield {"metric": "ARI", "score": 0.0}

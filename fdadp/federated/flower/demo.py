@@ -15,7 +15,7 @@ from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.flower import require_flower
 
-__all__ = ["captured", "demo", "digits"]
+__all__ = ["demo", "digits"]
 
 COMPONENTS = 5
 TERMS = {"delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_features": 64, "n_components": COMPONENTS}
@@ -28,13 +28,6 @@ def digits() -> FloatArray:
 
     X: FloatArray = load_digits().data / 16
     return X[np.random.default_rng(0).permutation(len(X))]
-
-
-def captured(components: FloatArray, X: FloatArray) -> float:
-    """Variance of the rows along orthonormal components (k, d), as a share of that along the best k."""
-    covariance = np.cov(X, rowvar=False)
-    best = np.linalg.eigvalsh(covariance)[::-1][: len(components)].sum()
-    return float(np.trace(components @ covariance @ components.T) / best)
 
 
 def demo(
@@ -60,6 +53,7 @@ def demo(
 def _run(folder: Path, owners: int, lost: int, epsilon: float, timeout: float) -> None:
     from fdadp.federated import Contract, models
     from fdadp.federated.flower.local import run_local
+    from fdadp.learners.experiment import captured
 
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out must be a new or empty folder, got {folder}")
@@ -71,8 +65,9 @@ def _run(folder: Path, owners: int, lost: int, epsilon: float, timeout: float) -
         if line.startswith(("parties:", "release ", "left out:")):
             typer.echo(line)
     model: Any = models.fit(contract, None, totals)  # by anyone: the totals are public
+    share = captured(np.cov(X.T), model.components_)
     typer.echo(
-        f"{COMPONENTS} private components capture {captured(model.components_, X):.3f} of the variance that the exact "
+        f"{COMPONENTS} private components capture {share:.3f} of the variance that the exact "
         f"ones capture (in this demonstration the rows are known)"
     )
     typer.echo(model.ledger_.statement)
