@@ -62,6 +62,6 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
 def _share(
     contract: Contract, rows: tuple[Any, ...], totals: list[tuple[IntArray, int]], seed: int | None, i: int
 ) -> IntArray:
-    waits = models.fit(contract, rows, totals, None if seed is None else 1000 * seed + i)
+    waits = models.fit(contract, rows, totals, models.seed_of(seed, i))
     assert isinstance(waits, NextRound) and waits.share is not None
     return waits.share

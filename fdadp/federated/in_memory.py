@@ -7,6 +7,7 @@ from typing import Any
 
 from fdadp.errors import InputError
 from fdadp.federated.contract import USER, Contract
+from fdadp.federated.models import seed_of
 from fdadp.federated.paillier import SecretKey
 from fdadp.federated.parties import DataUser, Owner, Party, Proxy
 
@@ -45,13 +46,7 @@ class Federation:
         if len(data) != contract.owners:
             raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
         self.owners = [
-            Owner(
-                contract,
-                name,
-                rows,
-                n_jobs=n_jobs,
-                random_state=None if random_state is None else 1000 * random_state + i,
-            )
+            Owner(contract, name, rows, n_jobs=n_jobs, random_state=seed_of(random_state, i))
             for i, (name, rows) in enumerate(zip(contract.names, data, strict=True))
         ]
         self.user = DataUser(contract, key=key, n_jobs=n_jobs)

@@ -15,7 +15,7 @@ from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
 
-__all__ = ["MODELS", "Model", "check", "check_data", "fingerprint", "fit"]
+__all__ = ["MODELS", "Model", "check", "check_data", "fingerprint", "fit", "seed_of"]
 
 Totals = Sequence[tuple[IntArray, int]]
 
@@ -35,12 +35,15 @@ class Model:
     coordinates : callable
         From an estimator and the settings to public arrays that each party computes for itself, and on which rows are
         expressed: linear algebra on other machines may turn the sign of an eigenvector.
+    uniform : bool
+        Whether all releases are of one kind, so that one that can be made in shares means that all can.
     """
 
     estimator: Callable[[dict[str, Any]], Any]
     nobody: Callable[[dict[str, Any]], tuple[FloatArray, ...]]
     keywords: Callable[[dict[str, Any]], dict[str, Any]] = lambda settings: {}
     coordinates: Callable[[Any, dict[str, Any]], tuple[FloatArray, ...]] = lambda estimator, settings: ()
+    uniform: bool = False
 
 
 def _learner(name: str) -> Callable[[dict[str, Any]], Any]:
@@ -102,7 +105,7 @@ MODELS: dict[str, Model] = {
     "linear": Model(_learner("DPLinearRegression"), _row_and_number),
     "gaussian-naive-bayes": Model(_learner("DPGaussianNB"), _row_and_number),
     "kmeans": Model(_learner("DPKMeans"), lambda settings: (_row(settings),)),
-    "regression": Model(_regression, _curves, _grids, _white),
+    "regression": Model(_regression, _curves, _grids, _white, uniform=True),
 }
 """By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
 of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s and t), and n_features of a table."""
@@ -111,7 +114,7 @@ of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s an
 def check(contract: Contract) -> None:
     """Refuse a contract whose model cannot be fitted in shares, by following it with totals of zero.
 
-    The regression, whose releases are all of one kind, up to the first one.
+    Up to the first release where they are all of one kind.
 
     Raises
     ------
@@ -123,8 +126,14 @@ def check(contract: Contract) -> None:
     if contract.settings.get("delta") is None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
     totals: list[tuple[IntArray, int]] = []
-    while isinstance(waits := fit(contract, None, totals), NextRound) and contract.model != "regression":
+    uniform = MODELS[contract.model].uniform
+    while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
         totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
+
+
+def seed_of(random_state: int | None, owner: int) -> int | None:
+    """Seed of one owner's shares in a simulation, another one for each."""
+    return None if random_state is None else 1000 * random_state + owner
 
 
 def _nobody(contract: Contract) -> tuple[FloatArray, ...]:

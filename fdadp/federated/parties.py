@@ -207,6 +207,7 @@ class DataUser(Party):
         if self._key.public.bits != contract.key_bits:
             raise ProtocolError(f"key must have {contract.key_bits} bits, got {self._key.public.bits}")
         self._n_jobs = n_jobs
+        self._stands: tuple[bytes, Next] | None = None
 
     @property
     def _modulus(self) -> bytes:
@@ -216,12 +217,14 @@ class DataUser(Party):
         return Totals.from_bytes(self.state.get("totals", b""))
 
     def _follow(self) -> Next:
-        """Where the program stands."""
-        waits = models.fit(self.contract, None, self._totals())
-        if isinstance(waits, NextRound):
-            return Next(waits.size, waits.width)
-        self.result_ = waits
-        return Next(0, 0)
+        """Where the program stands; run once for the same totals."""
+        told = self.state.get("totals", b"")
+        if self._stands is None or self._stands[0] != told:
+            waits = models.fit(self.contract, None, self._totals())
+            if not isinstance(waits, NextRound):
+                self.result_ = waits
+            self._stands = told, Next(waits.size, waits.width) if isinstance(waits, NextRound) else Next(0, 0)
+        return self._stands[1]
 
     def _answer(self, message: Message) -> bytes:
         if message.kind == Kind.ASK_KEY:

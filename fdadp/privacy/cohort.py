@@ -64,7 +64,8 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     n : int, optional
         Declared number of persons: a public constant, never compared with the data. Required unless "add-remove".
     noise : Noise, optional
-        Default :class:`OpenDPNoise`. With any other the ledger says "not for release".
+        Default :class:`OpenDPNoise`. With any other, but for the secure shares of many owners
+        (:class:`~fdadp.privacy.distributed.DistributedNoise`), the ledger says "not for release".
     share : float
         Share of the budget that this cohort reserves; the shares of its releases refer to it.
     dataset : str, optional

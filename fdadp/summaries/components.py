@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._typing import ArrayLike, CurveData
 from fdadp.curves import Curves
 from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MOMENTS, Summary, prior_of, public_chunks, public_input, summarise
+from fdadp.summaries._base import PrivateSummary
+from fdadp.summaries.release import MOMENTS, Summary, prior_of, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -26,7 +26,7 @@ __all__ = ["PrivateFPCA"]
 BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 
 
-class PrivateFPCA(FPCA):
+class PrivateFPCA(PrivateSummary, FPCA):
     """Functional principal components, private end to end.
 
     Mean and covariance are released on functions of the public prior; the covariance is shrunk entry by entry by the
@@ -82,52 +82,6 @@ class PrivateFPCA(FPCA):
     def __init__(self, *, n_components: float = 0.95, privacy: Privacy | None = None) -> None:
         self.n_components = n_components
         self.privacy = privacy
-
-    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> PrivateFPCA:
-        """Release mean and covariance, and find the eigenbasis.
-
-        Parameters
-        ----------
-        Y : FDataGrid, DataFrame, or array_like of shape (n, T), also on disk or lazy
-        y : ignored
-            Here for pipelines.
-        t : array_like of shape (T,), optional
-            Grid of a plain array; default even on [0, 1].
-        groups : array_like of shape (n,), optional
-            Person of each row. A person counts once: its coefficients, and their products, are averaged over its rows.
-
-        Raises
-        ------
-        InputError, PrivacyError
-            From public validation: nothing was read or spent.
-        """
-        return self._fit(Y, t, groups)
-
-    def fit_chunks(self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> PrivateFPCA:
-        """Release mean and covariance from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
-
-        Parameters
-        ----------
-        chunks : sequence of Y, or function returning a fresh iterator over them
-            Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
-            their coefficients, are kept; a source of more curves is read once for each release.
-        t : array_like of shape (T,)
-            The grid: chunks are not looked at to find it.
-        groups : array_like of shape (n,) or True, optional
-            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
-            a person may be spread over chunks.
-
-        Raises
-        ------
-        InputError, PrivacyError
-            As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
-        """
-        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
-        return self._release(privacy, source, persons, source)
-
-    def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateFPCA:
-        privacy, curves = public_input(self.privacy, Y, t, groups)
-        return self._release(privacy, curves.values, groups, curves, noise)
 
     def _release(
         self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp._typing import FloatArray
 from fdadp.curves import Curves, wrap
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
-from fdadp.summaries.release import MEAN, public_chunks, public_input, summarise
+from fdadp.summaries._base import PrivateSummary
+from fdadp.summaries.release import MEAN, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivateMean"]
 
 
-class PrivateMean(BaseEstimator):  # type: ignore[misc]
+class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     """Mean of curves, private end to end.
 
     Parameters
@@ -69,52 +70,6 @@ class PrivateMean(BaseEstimator):  # type: ignore[misc]
 
     def __init__(self, *, privacy: Privacy | None = None) -> None:
         self.privacy = privacy
-
-    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> PrivateMean:
-        """Release the mean.
-
-        Parameters
-        ----------
-        Y : FDataGrid, DataFrame, or array_like of shape (n, T), also on disk or lazy
-        y : ignored
-            Here for pipelines.
-        t : array_like of shape (T,), optional
-            Grid of a plain array; default even on [0, 1].
-        groups : array_like of shape (n,), optional
-            Person of each row: the mean of a person's curves counts once.
-
-        Raises
-        ------
-        InputError, PrivacyError
-            From public validation: nothing was read or spent.
-        """
-        return self._fit(Y, t, groups)
-
-    def fit_chunks(self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> PrivateMean:
-        """Release the mean from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
-
-        Parameters
-        ----------
-        chunks : sequence of Y, or function returning a fresh iterator over them
-            Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
-            their coefficients, are kept; a source of more curves is read once for each release.
-        t : array_like of shape (T,)
-            The grid: chunks are not looked at to find it.
-        groups : array_like of shape (n,) or True, optional
-            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
-            a person may be spread over chunks.
-
-        Raises
-        ------
-        InputError, PrivacyError
-            As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
-        """
-        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
-        return self._release(privacy, source, persons, source)
-
-    def _fit(self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> PrivateMean:
-        privacy, curves = public_input(self.privacy, Y, t, groups)
-        return self._release(privacy, curves.values, groups, curves, noise)
 
     def _release(
         self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None

@@ -1,0 +1,82 @@
+"""What the private summaries share: how curves come to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fdadp._typing import ArrayLike, CurveData
+from fdadp.curves import Curves
+from fdadp.privacy import Privacy
+from fdadp.summaries.release import public_chunks, public_input
+
+if TYPE_CHECKING:
+    from fdadp.privacy.noise import Noise
+    from fdadp.regression.private.chunks import PrivateChunks
+
+__all__ = ["PrivateSummary"]
+
+Self = TypeVar("Self", bound="PrivateSummary")
+
+
+class PrivateSummary(ABC):
+    """Ways to hand curves to a private summary, which says in ``_release`` what it makes of them."""
+
+    privacy: Privacy | None
+
+    def fit(self: Self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> Self:
+        """Release the summary.
+
+        Parameters
+        ----------
+        Y : FDataGrid, DataFrame, or array_like of shape (n, T), also on disk or lazy
+        y : ignored
+            Here for pipelines.
+        t : array_like of shape (T,), optional
+            Grid of a plain array; default even on [0, 1].
+        groups : array_like of shape (n,), optional
+            Person of each row. A person counts once: its coefficients, and their products, are averaged over its rows.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            From public validation: nothing was read or spent.
+        """
+        return self._fit(Y, t, groups)
+
+    def fit_chunks(self: Self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> Self:
+        """Release it from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
+
+        Parameters
+        ----------
+        chunks : sequence of Y, or function returning a fresh iterator over them
+            Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
+            their coefficients, are kept; a source of more curves is read once for each release.
+        t : array_like of shape (T,)
+            The grid: chunks are not looked at to find it.
+        groups : array_like of shape (n,) or True, optional
+            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
+            a person may be spread over chunks.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
+        """
+        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
+        return self._release(privacy, source, persons, source)
+
+    def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
+        privacy, curves = public_input(self.privacy, Y, t, groups)
+        return self._release(privacy, curves.values, groups, curves, noise)
+
+    @abstractmethod
+    def _release(
+        self: Self,
+        privacy: Privacy,
+        data: Any,
+        persons: Any,
+        curves: Curves | PrivateChunks,
+        noise: Noise | None = None,
+    ) -> Self:
+        """Release what is wanted of curves, of which only what is public was checked, and keep it."""
