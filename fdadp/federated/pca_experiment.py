@@ -252,9 +252,6 @@ def _svm(components: FloatArray, X: FloatArray, y: Any, X_test: FloatArray, y_te
 
 
 def _check(epsilons: Sequence[float], repeats: int, owners: Sequence[int]) -> None:
-    if not epsilons or any(not 0 < e < np.inf for e in epsilons):
-        raise InputError(f"epsilon must be one or several finite numbers above 0, got {epsilons!r}")
-    if isinstance(repeats, bool) or repeats < 1:
-        raise InputError(f"repeats must be at least 1, got {repeats!r}")
+    experiment._check(epsilons, repeats)
     if not owners or any(L < 2 for L in owners):
         raise InputError(f"owners must be at least 2, got {owners!r}")

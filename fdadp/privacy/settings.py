@@ -164,14 +164,18 @@ class Privacy:
                     f"bounds must give a public range for {name}, as in Bounds(x=(low, high), y=(low, high)), got "
                     f"{self.bounds!r}; a range taken from the data would not be private"
                 )
+        self.check_adjacency()
+        if self.n is not None:
+            self.check_n(self.n)
+        self.budget_share()
+
+    def check_adjacency(self) -> None:
+        """Refuse an adjacency that does not suit n; raises PrivacyError."""
         if (self.n is None) != (self.stated_adjacency == "add-remove"):
             raise PrivacyError(
                 f"n must be {'declared' if self.n is None else 'left out'} with adjacency {self.adjacency!r}, "
                 f"got {self.n}"
             )
-        if self.n is not None:
-            self.check_n(self.n)
-        self.budget_share()
 
     @property
     def stated_adjacency(self) -> str:

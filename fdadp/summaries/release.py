@@ -101,11 +101,7 @@ def check(privacy: Any) -> Privacy:
         )
     if privacy.prior is not None and not isinstance(privacy.prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(privacy.prior).__name__}")
-    if (privacy.n is None) != (privacy.stated_adjacency == "add-remove"):
-        raise PrivacyError(
-            f"n must be {'declared' if privacy.n is None else 'left out'} with adjacency {privacy.adjacency!r}, "
-            f"got {privacy.n}"
-        )
+    privacy.check_adjacency()
     privacy.budget_share()
     return privacy
 
