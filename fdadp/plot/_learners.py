@@ -50,12 +50,16 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
     keys = [key for key in keys if key[2] or key[:2] not in with_rounds]  # what has no m is in every panel
     figure, flat = panels(len(keys), axes, size=(4.2, 3.4))
     names = list(dict.fromkeys(noisy["learner"]))
-    style = {name: (PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+    # Where there are more learners than colours, those of the second turn have broken lines.
+    style = {
+        name: (PALETTE[i % len(PALETTE)], MARKERS[i % len(MARKERS)], "-" if i < len(PALETTE) else "-.")
+        for i, name in enumerate(names)
+    }
     for axis, (dataset, metric, rounds) in zip(flat, keys, strict=True):
         part = table[(table["dataset"] == dataset) & (table["metric"] == metric)]
         part = part[part["rounds"].isna() | (part["rounds"] == rounds)]
         for name, line in part[part["epsilon"].notna()].groupby("learner", sort=False):
-            colour, marker = style[str(name)]
+            colour, marker, dash = style[str(name)]
             line = line.sort_values("epsilon")
             axis.errorbar(
                 line["epsilon"],
@@ -63,6 +67,7 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
                 line["score_sd"].fillna(0),
                 color=colour,
                 marker=marker,
+                linestyle=dash,
                 markersize=4.5,
                 capsize=2,
                 label=str(name),
