@@ -263,6 +263,25 @@ def _exact(terms: Contract, data: tuple[Any, ...]) -> np.ndarray:
     return waits.value.share
 
 
+@pytest.mark.parametrize("values", [0.0, 3.0, -3.0, 1e30, np.inf, np.nan])
+def test_one_person_moves_a_share_by_no_more_than_the_noise_is_made_for(key: SecretKey, values: float) -> None:
+    """Norm of the difference on the lattice itself; the message looks the same."""
+    X, terms = rows(60), contract()
+    with_person = np.vstack([np.full(D, values), X])
+    moved = (_exact(terms, (with_person,)) - _exact(terms, (X,))).tolist()
+    assert sum(v * v for v in moved) <= 4**24  # exact, in Python's integers
+    asked = next(d for _, to, d in _asked(terms, key) if to == "owner-1")
+    answers = [Message.from_bytes(Owner(terms, "owner-1", (data,)).answer(asked)) for data in (X, with_person)]
+    assert [a.kind for a in answers] == [Kind.SHARE] * 2
+    assert len(answers[0].body) == len(answers[1].body)
+
+
+def _asked(terms: Contract, key: SecretKey) -> list[tuple[str, str, bytes]]:
+    federation = Federation(terms, parts(rows(60), 3), key=key)
+    federation.run()
+    return federation.traffic
+
+
 def test_everybody_has_the_same_model(key: SecretKey) -> None:
     federation = Federation(contract(), parts(rows(), 3), key=key)
     model = federation.run()
