@@ -68,9 +68,9 @@ def smooth_curves(
 
     Examples
     --------
-    >>> curve = [[0.0, 0.2, float("nan"), 0.6, 0.8, 1.0]]
+    >>> curve = [[1.0, 1.2, float("nan"), 1.6, 1.8, 2.0]]
     >>> smooth_curves(curve).round(6).tolist()
-    [[0.0, 0.2, 0.4, 0.6, 0.8, 1.0]]
+    [[1.0, 1.2, 1.4, 1.6, 1.8, 2.0]]
     """
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 2 or data.shape[1] < MIN_POINTS:

@@ -48,6 +48,10 @@ class Eigenbasis:
     noise_variance: float
     explained_ratio: FloatArray
 
+    def __post_init__(self) -> None:
+        # One layout in memory: some BLAS kernels round strided operands in another order, and a file keeps no strides.
+        object.__setattr__(self, "functions", np.ascontiguousarray(self.functions))
+
     @property
     def n_components(self) -> int:
         """K, the number of components kept."""

@@ -405,7 +405,8 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         self._x_margin, self._s_margin, self._clip_x = smooth.x, smooth.s, False
         self.s_ = features.grid
         mean_x_basis = sums.x_basis_sums / sums.moments.n
-        self.coef_ = values - self._mean_surface(values, mean_x_basis, features.weights)[:, None, :]
+        centred = values - self._mean_surface(values, mean_x_basis, features.weights)[:, None, :]
+        self.coef_ = np.ascontiguousarray(centred)
         self._rotation = smooth.raw_rotation
         self._feature_mean = sums.moments.mean[: sums.n_features]
         # Bayesian covariance of each component's identified coefficients; (K, p, p).

@@ -157,7 +157,8 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     to_values = np.kron(np.linalg.inv(model._x_margin.to_raw), np.linalg.inv(model._s_margin.to_raw))
     shape = (k, prior.n_basis_x, prior.n_basis_s)
     coefficients = (to_values @ raw).T.reshape(shape)
-    model.coef_ = coefficients - model._mean_surface(coefficients, design.mean_x_basis, design.s_weights)[:, None, :]
+    centred = coefficients - model._mean_surface(coefficients, design.mean_x_basis, design.s_weights)[:, None, :]
+    model.coef_ = np.ascontiguousarray(centred)
     model._set_basis()
     model.smoothing_parameters_ = np.full((k, 2), np.nan)
     model.criterion_ = np.full(k, np.nan)
