@@ -1,6 +1,7 @@
 """Small reports for .ci/run.
 
 report.py versions            what is installed where this runs
+report.py kernel NAME         fails unless NumPy's and SciPy's OpenBLAS use the kernels of processor NAME
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
 """
 
@@ -39,6 +40,20 @@ def versions() -> int:
     return 0
 
 
+def kernel(name: str) -> int:
+    """Compare the kernels in use with those asked for by OPENBLAS_CORETYPE."""
+    import scipy.linalg  # noqa: F401  (loads SciPy's own OpenBLAS beside NumPy's)
+    from threadpoolctl import threadpool_info
+
+    used = [library for library in threadpool_info() if library["internal_api"] == "openblas"]
+    for library in used:
+        print(f"{Path(library['filepath']).name}: {library['architecture']}, {library['num_threads']} threads")
+    if not used or any(library["architecture"] != name for library in used):
+        print(f"FAILED: the kernels of {name} are not in use")
+        return 1
+    return 0
+
+
 def tests(report: Path) -> int:
     """Read pytest's JUnit file; a run in which no test passed is a failure."""
     if not report.exists():
@@ -58,4 +73,12 @@ def tests(report: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(versions() if sys.argv[1] == "versions" else tests(Path(sys.argv[2])))
+    match sys.argv[1:]:
+        case ["versions"]:
+            sys.exit(versions())
+        case ["kernel", name]:
+            sys.exit(kernel(name))
+        case ["tests", path]:
+            sys.exit(tests(Path(path)))
+        case _:
+            sys.exit(__doc__)
