@@ -7,6 +7,7 @@ the built-in exception a caller would expect (``ValueError``, ``TypeError``, ...
 from __future__ import annotations
 
 __all__ = [
+    "ClippingWarning",
     "ExtrapolationWarning",
     "FdadpError",
     "FdadpWarning",
@@ -53,3 +54,7 @@ class ExtrapolationWarning(FdadpWarning):
 
 class NotPrivateWarning(FdadpWarning):
     """Something called private in the literature is released without an end-to-end guarantee."""
+
+
+class ClippingWarning(FdadpWarning):
+    """Released values say that many of the data were clipped, so that results may be biased."""
