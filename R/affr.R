@@ -106,6 +106,8 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
 #'   is **not** differentially private end to end, and the ledger says so.
 #' @param adjacency What the guarantee compares: `"zero-out"` (the default where `n` is declared), `"add-remove"` (where not) or
 #'   `"replace"`.
+#' @param unit Whom the guarantee protects: `"person"`, all rows of one person in `groups`, which must then be given, or
+#'   `"row"`, and then `groups` are refused. By default people where `groups` are given, else rows; the ledger says which.
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
@@ -139,7 +141,7 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @rdname dp_affr
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
-                            mechanism = "dp-aff", adjacency = NULL, seed = NULL, allow_useless = FALSE,
+                            mechanism = "dp-aff", adjacency = NULL, unit = NULL, seed = NULL, allow_useless = FALSE,
                             k = c(7, 7), npc = 0.95, sensitivity = "local", ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
@@ -148,7 +150,7 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   }
   privacy <- list(
     epsilon = epsilon, delta = delta, bounds = bounds, n = as_whole(n), mechanism = mechanism, adjacency = adjacency,
-    random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
+    unit = unit, random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
   )
   settings <- list(
     n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),

@@ -24,7 +24,7 @@ Rows = tuple[Any, ...]
 
 
 class PrivateLearner(BaseEstimator):  # type: ignore[misc]
-    """Base of the learners: keyword parameters, of which the first seven are those of every one.
+    """Base of the learners: keyword parameters, of which the first eight are those of every one.
 
     Parameters
     ----------
@@ -36,6 +36,9 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
         Default: ``"zero-out"`` where n is declared, else ``"add-remove"``.
+    unit : {"row", "person"}, optional
+        Whom the guarantee protects. ``"person"``: all rows with one id in ``groups=``, which must then be given;
+        ``"row"``: one row, and groups are refused. Default: person where groups are given, else row.
     budget : Budget, optional
         Shared with other fits of the same data; this fit takes as much of it as ε says.
     dataset : str, optional
@@ -61,6 +64,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     delta: float | None
     n: int | None
     adjacency: str | None
+    unit: str | None
     budget: Any
     dataset: str | None
     random_state: int | None
@@ -74,6 +78,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             delta=self.delta,
             n=self.n,
             adjacency=self.adjacency,
+            unit=self.unit,
             random_state=self.random_state,
             budget=self.budget,
             dataset=self.dataset,

@@ -96,7 +96,7 @@ class DPBoostedStumps(_Binned):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels; a row with another label counts as no row. More than two: one against the rest, each with its
@@ -164,6 +164,7 @@ class DPBoostedStumps(_Binned):
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -177,6 +178,7 @@ class DPBoostedStumps(_Binned):
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -356,7 +358,7 @@ class DPAdditiveHistograms(_Binned):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels; a row with another label counts as no row.
@@ -421,6 +423,7 @@ class DPAdditiveHistograms(_Binned):
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -436,6 +439,7 @@ class DPAdditiveHistograms(_Binned):
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

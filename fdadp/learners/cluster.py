@@ -60,7 +60,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     n_clusters : int
     bounds : (low, high), optional
@@ -133,6 +133,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -150,6 +151,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

@@ -77,7 +77,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     n_components : int, optional
         Default: all d.
@@ -146,6 +146,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -161,6 +162,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

@@ -55,7 +55,7 @@ class DPGaussianNB(_NaiveBayes):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
@@ -106,6 +106,7 @@ class DPGaussianNB(_NaiveBayes):
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -118,6 +119,7 @@ class DPGaussianNB(_NaiveBayes):
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -189,7 +191,7 @@ class DPHistogramNB(_NaiveBayes):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
@@ -252,6 +254,7 @@ class DPHistogramNB(_NaiveBayes):
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -264,6 +267,7 @@ class DPHistogramNB(_NaiveBayes):
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -348,7 +352,7 @@ class DPCategoricalNB(DPHistogramNB):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, budget, dataset, random_state, classes, alpha
+    epsilon, delta, n, adjacency, unit, budget, dataset, random_state, classes, alpha
         See :class:`DPHistogramNB`, also for the attributes and the proof.
     categories : sequence of sequences, or Categorical
         Public labels of each feature; any other counts as missing. A Categorical holds for all columns.
@@ -370,6 +374,7 @@ class DPCategoricalNB(DPHistogramNB):
         delta: float | None = None,
         n: int | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -381,6 +386,7 @@ class DPCategoricalNB(DPHistogramNB):
         self.delta = delta
         self.n = n
         self.adjacency = adjacency
+        self.unit = unit
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

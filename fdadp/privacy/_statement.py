@@ -6,7 +6,7 @@ from fdadp.privacy.budget import Budget
 
 __all__ = ["NOT_COVERED", "UNITS", "statement"]
 
-UNITS = {True: "person (all rows with one id in persons)", False: "person (one row each)"}
+UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
 _NEIGHBOURS = {
     "zero-out": "one person's data are blanked out, so that they contribute nothing; the number of persons was "

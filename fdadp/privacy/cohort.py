@@ -40,7 +40,7 @@ from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.noise import Noise, OpenDPNoise
-from fdadp.privacy.settings import ADJACENCIES, check_delta
+from fdadp.privacy.settings import ADJACENCIES, check_delta, whole
 
 __all__ = ["Cohort", "Noisy"]
 
@@ -116,8 +116,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     ) -> None:
         if not isinstance(budget, Budget):
             raise PrivacyError(f"budget must be a Budget, got {type(budget).__name__}")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
-            raise PrivacyError(f"n must be a positive integer, the declared number of persons, got {n!r}")
+        n = None if n is None else whole(n, "n", "the declared number of persons")
         adjacency = adjacency or ("add-remove" if n is None else "zero-out")
         if adjacency not in ADJACENCIES:
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)}, got {adjacency!r}")
@@ -133,7 +132,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         token = vault.identity() if dataset is None else ("named", dataset)
         account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency))
         source: Noise = OpenDPNoise() if noise is None else noise
-        self._kernel = Kernel(vault, account, source, budget, adjacency, None if n is None else int(n), [])
+        self._kernel = Kernel(vault, account, source, budget, adjacency, n, [])
         self.mechanism = mechanism
         self.public = dict(public or {})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
     from fdadp.privacy.noise import Noise
 
-__all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "Bounds", "Privacy"]
+__all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "UNIT_NAMES", "Bounds", "Privacy"]
 
 MECHANISMS = ("dp-aff", "moments", "output", "published")
 SENSITIVITIES = ("local", "coefficient", "scaled")
 SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
+UNIT_NAMES = ("row", "person")
+
+
+def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
+    """Return an integer as Python's, which can be saved, whatever type it had; raises PrivacyError for others."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or (number := operator.index(value)) < least:
+        kind = "a positive" if least else "a non-negative"
+        raise PrivacyError(f"{name} must be {kind} integer, {what}, got {value!r}")
+    return number
 
 
 def check_delta(delta: float | None, n: float | None) -> None:
@@ -95,6 +105,10 @@ class Privacy:
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
         Default: ``"zero-out"`` where n is declared, else ``"add-remove"``.
+    unit : {"row", "person"}, optional
+        Whom the guarantee protects. ``"person"``: all rows with one id in ``groups=``, which must then be given, or
+        the fit is refused before it reads a row (tools that fit for you may drop them). ``"row"``: one row, and groups
+        are refused. Default: person where groups are given, else row; the ledger says which.
     sensitivity : {"local", "coefficient", "scaled"}
         Reading of Δ_k in the published scheme: largest L1 change of Θ_k when one person is left out
         (``"local"``), largest change of a single coefficient (``"coefficient"``), or the latter divided by n
@@ -124,6 +138,7 @@ class Privacy:
     mechanism: str = "dp-aff"
     n: int | None = None
     adjacency: str | None = None
+    unit: str | None = None
     sensitivity: str = "local"
     random_state: int | None = None
     prior: Any = None
@@ -143,8 +158,12 @@ class Privacy:
                 raise PrivacyError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.adjacency is not None and self.adjacency not in ADJACENCIES:
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
-        if self.n is not None and (isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1):
-            raise PrivacyError(f"n must be a positive integer, the declared number of persons, got {self.n!r}")
+        if self.unit is not None and self.unit not in UNIT_NAMES:
+            raise PrivacyError(f"unit must be one of {', '.join(UNIT_NAMES)} or None, got {self.unit!r}")
+        if self.n is not None:
+            object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
+        if self.random_state is not None:
+            object.__setattr__(self, "random_state", whole(self.random_state, "random_state", "a seed", least=0))
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise PrivacyError(f"bounds must be a Bounds, got {type(self.bounds).__name__}")
 
@@ -176,6 +195,27 @@ class Privacy:
                 f"n must be {'declared' if self.n is None else 'left out'} with adjacency {self.adjacency!r}, "
                 f"got {self.n}"
             )
+
+    def check_unit(self, groups: Any) -> None:
+        """Refuse persons where rows were asked for, and the other way round.
+
+        Parameters
+        ----------
+        groups : object or None
+            What says which rows are one person's; it is not looked at.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        if self.unit == "person" and groups is None:
+            raise PrivacyError(
+                "groups must say whose each row is where unit is 'person', got None; nothing was read and nothing was "
+                "spent. scikit-learn's tools drop groups unless sklearn.set_config(enable_metadata_routing=True) and "
+                "the estimator's set_fit_request(groups=True)"
+            )
+        if self.unit == "row" and groups is not None:
+            raise PrivacyError("groups must be left out where unit is 'row'; nothing was read and nothing was spent")
 
     @property
     def stated_adjacency(self) -> str:
@@ -233,6 +273,7 @@ class Privacy:
         from fdadp.privacy.distributed import current_noise
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 
+        self.check_unit(persons)
         budget, share = self.budget_share()
         noise = noise or current_noise()
         if noise is None:

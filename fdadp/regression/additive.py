@@ -192,6 +192,8 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
+        if self.privacy is not None:
+            self.privacy.check_unit(groups)
         if self._is_private:
             return self._fit_private(X, Y, s, t, groups)
         if is_dask(X) or is_dask(Y):

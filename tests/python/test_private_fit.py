@@ -325,7 +325,7 @@ def test_duplicated_rows_change_nothing(model):
     order = np.random.default_rng(1).permutation(len(person))
     many = fit(x[person][order], y[person][order], groups=person[order])
     assert many.ledger_.details["unit"] == "person (all rows with one id in persons)"
-    assert model.ledger_.details["unit"] == "person (one row each)"
+    assert model.ledger_.details["unit"] == "row (a whole person only where nobody has several)"
     # One step of the lattice may differ, where a mean of equal numbers rounds.
     np.testing.assert_allclose(many.predict(x[:20]), model.predict(x[:20]), atol=1e-4)
 
