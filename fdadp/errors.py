@@ -14,6 +14,7 @@ __all__ = [
     "FileFormatError",
     "InputError",
     "MissingDataError",
+    "NoiseVarianceWarning",
     "NotPrivateWarning",
     "PrivacyError",
     "PublicParameterMissing",
@@ -58,3 +59,7 @@ class NotPrivateWarning(FdadpWarning):
 
 class ClippingWarning(FdadpWarning):
     """Released values say that many of the data were clipped, so that results may be biased."""
+
+
+class NoiseVarianceWarning(FdadpWarning):
+    """The noise variance of sparse curves could not be told from 0; a small floor was taken instead."""

@@ -106,6 +106,7 @@ def impute_fpca(
     *,
     n_components: float = 0.99,
     n_basis: int = 10,
+    noise: str = "likelihood",
     keep_observed: bool = True,
     name: str = "values",
 ) -> FloatArray:
@@ -117,7 +118,7 @@ def impute_fpca(
         NaN where a curve was not observed; at least one observed point in each.
     grid : array_like of shape (S,), optional
         Default: even on [0, 1].
-    n_components, n_basis
+    n_components, n_basis, noise
         As in :func:`fdadp.fpca.sc_eigenbasis`.
     keep_observed : bool
         Keep observed values as they are (default). ``False``: the smooth reconstruction everywhere; better for
@@ -143,7 +144,7 @@ def impute_fpca(
     if data.ndim != 2:
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {data.shape}")
     check_observed(data, name)
-    basis = sc_eigenbasis(data, grid, n_components=n_components, n_basis=n_basis)
+    basis = sc_eigenbasis(data, grid, n_components=n_components, n_basis=n_basis, noise=noise)
     complete = basis.reconstruct(basis.conditional_scores(data))
     return np.where(np.isnan(data), complete, data) if keep_observed else complete
 

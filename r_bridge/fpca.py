@@ -117,10 +117,10 @@ def _sc(case: str, Y: FloatArray, t: FloatArray, out: dict[str, Any]) -> Iterato
     sp = float(out["sc_internals"]["cov"]["sp"][0])
     for recorded in out["sc"]:
         share = float(recorded["pve_asked"][0])
-        basis = sc_eigenbasis(Y, t, n_components=share, mean=recorded["mu"], smoothing=sp)
+        basis = sc_eigenbasis(Y, t, n_components=share, mean=recorded["mu"], smoothing=sp, noise="diagonal")
         for what, value in sc_differences(basis, Y, recorded).items():
             yield Difference(case, f"sc {share:g} at R's smoothing: {what}", value, 1e-11)
-        own = sc_eigenbasis(Y, t, n_components=share)
+        own = sc_eigenbasis(Y, t, n_components=share, noise="diagonal")
         for what, value in sc_differences(own, Y, recorded).items():
             yield Difference(case, f"sc {share:g}, our own smoothing: {what}", value, OWN_SEARCH.get(what, 1e-3))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.quadrature import quadrature_weights
 
+RIDGE = 1e-6
+"""Least noise variance in conditional scores, relative to the mean variance of the kept components."""
 __all__ = ["Eigenbasis", "count_components", "grid_weights", "oriented", "significant"]
 
 
@@ -109,15 +112,40 @@ class Eigenbasis:
         centred = np.where(observed, values - self.mean, 0.0)
         return np.asarray(np.linalg.solve(self._precision(observed), (centred @ self.functions.T)[..., None])[..., 0])
 
+    def conditional_covariance(self, curves: ArrayLike) -> FloatArray:
+        """Covariance of the scores of each curve given its observed points, ``σ² (Φ'Φ + σ² Λ⁻¹)⁻¹``; (n, K, K).
+
+        What the observations leave open about a curve, and so what imputed values are uncertain by: two imputed
+        values of curve i at s and t have the covariance ``φ(s)' V_i φ(t)``. Only which points were observed matters.
+
+        Parameters
+        ----------
+        curves : array_like of shape (n, T)
+            NaN where a curve was not observed.
+
+        Raises
+        ------
+        InputError
+            As :meth:`conditional_scores`.
+        """
+        _, observed = self._check_observed(curves)
+        patterns, which = np.unique(observed, axis=0, return_inverse=True)
+        return np.asarray(self._noise * np.linalg.inv(self._precision(patterns))[which.reshape(-1)])
+
     def conditional_variance(self, curves: ArrayLike) -> FloatArray:
         """Pointwise variance of the reconstructions from :meth:`conditional_scores`, shape (n, T).
 
-        ``σ² φ(t)' (Φ'Φ + σ² Λ⁻¹)⁻¹ φ(t)``; only which points were observed matters.
+        ``φ(t)' V_i φ(t)`` with V from :meth:`conditional_covariance`. Mean, functions and eigenvalues are taken as
+        known, and what lies outside the kept components is not in it: see :attr:`left_out_variance`.
         """
-        _, observed = self._check_observed(curves)
-        patterns, inverse = np.unique(observed, axis=0, return_inverse=True)
-        half = np.linalg.solve(self._precision(patterns), self.functions[None])
-        return np.asarray(self._noise * np.einsum("kt,nkt->nt", self.functions, half)[inverse])
+        covariance = self.conditional_covariance(curves)
+        return np.asarray(np.einsum("kt,nkl,lt->nt", self.functions, covariance, self.functions, optimize=True))
+
+    @property
+    def left_out_variance(self) -> float:
+        """Variance of the curves outside the kept components, averaged over the domain, by the shares explained."""
+        kept = float(self.explained_ratio.sum())
+        return float(self.values.sum()) * max(1 / kept - 1, 0.0) / float(self.weights.sum())
 
     def reconstruct(self, scores: ArrayLike) -> FloatArray:
         """Curves ``μ + Σ_k ξ_k φ_k``, shape (n, T), from scores (n, K)."""
@@ -163,17 +191,19 @@ class Eigenbasis:
             self, functions=self.functions[:k], values=self.values[:k], explained_ratio=self.explained_ratio[:k]
         )
 
-    def _precision(self, observed: FloatArray) -> FloatArray:
-        """``Φ'Φ + σ² Λ⁻¹`` for each row of a mask (n, T), shape (n, K, K)."""
+    def gram(self, observed: npt.NDArray[np.bool_]) -> FloatArray:
+        """``Φ'Φ`` over the points of each row of a mask (n, T), shape (n, K, K)."""
         k = self.n_components
         products = (self.functions[:, None] * self.functions[None]).reshape(k * k, -1)
-        gram = (observed.astype(np.float64) @ products.T).reshape(-1, k, k)
-        return np.asarray(gram + np.diag(self._noise / self.values))
+        return np.asarray((observed.astype(np.float64) @ products.T).reshape(-1, k, k))
+
+    def _precision(self, observed: npt.NDArray[np.bool_]) -> FloatArray:
+        return self.gram(observed) + np.diag(self._noise / self.values)
 
     @property
     def _noise(self) -> float:
-        """Noise variance, kept off 0 so that few points can be solved for many scores."""
-        return max(self.noise_variance, 1e-10 * float(self.values.sum() / self.weights.sum()))
+        """Noise variance; where none was estimated a ridge, so that few points can be solved for many scores."""
+        return max(self.noise_variance, RIDGE * float(self.values.sum() / self.weights.sum()))
 
     def _check(self, curves: ArrayLike) -> FloatArray:
         values = np.asarray(curves, dtype=np.float64)
@@ -181,7 +211,7 @@ class Eigenbasis:
             raise InputError(f"curves must have shape (n, {self.grid.size}), got {values.shape}")
         return values
 
-    def _check_observed(self, curves: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def _check_observed(self, curves: ArrayLike) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         values = self._check(curves)
         if np.isinf(values).any():
             i, j = (int(b) for b in np.argwhere(np.isinf(values))[0])

@@ -54,13 +54,17 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     Attributes
     ----------
     grid_, weights_, mean_ : ndarray of shape (T,)
+        The mean is that of the curves at each point; only ``"sc"`` smooths it (refund's ``fpca.face`` does, too, which
+        shows where the noise is white). The weights are those of the trapezoidal rule, on uneven grids too, where
+        refund's are equal.
     eigenfunctions_ : ndarray of shape (K, T)
         Unit L2 norm; the entry of largest absolute value is positive.
     eigenvalues_ : ndarray of shape (K,)
         In L2 units, divisor n for ``"face"`` and ``"sc"`` (as in refund), n − 1 for the others.
     explained_variance_ratio_ : ndarray of shape (K,)
     noise_variance_ : float
-        0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
+        Of white noise and, with ``"sc"``, of what the kept components leave out (maximum likelihood, see
+        :func:`sc_eigenbasis`). 0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
     n_components_ : int
     basis_ : Eigenbasis
         All of the above in one.
@@ -158,9 +162,7 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """
         check_is_fitted(self, "basis_")
         curves = self._read(Y, t)
-        basis = self.basis_
-        if not np.array_equal(curves.grid, basis.grid):
-            basis = basis.on_grid(curves.grid)
+        basis = self._on(curves.grid)
         if self.method == "sc":
             check_observed(curves.values, "Y")
             return basis.conditional_scores(curves.values)
@@ -181,6 +183,55 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         index = scores.index if isinstance(scores, pd.DataFrame) else None
         values = self.basis_.reconstruct(scores)
         return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
+
+    def band(self, Y: CurveData, level: float = 0.95, t: ArrayLike | None = None) -> tuple[Any, Any]:
+        """Pointwise limits for the curves behind noisy or sparse ones, about ``inverse_transform(transform(Y))``.
+
+        Gaussian, from the conditional variance of the scores (Yao, Müller & Wang 2005, section 2.4) and the average
+        variance that the kept components leave out. Mean, eigenfunctions and eigenvalues are taken as known, so bands
+        of some hundreds of sparse curves cover a few per cent less than `level`.
+
+        Parameters
+        ----------
+        Y, t
+            As in :meth:`transform`.
+        level : float
+            In (0, 1): share of points of a curve, without noise, that lie within the limits.
+
+        Returns
+        -------
+        lower, upper : of the kind that was fitted, n curves on the grid of the fit
+
+        Raises
+        ------
+        InputError
+            As :meth:`transform`; also where scores are projections, which have no such variance: ``method`` must be
+            ``"sc"``, or ``"face"`` with ``shrink=True``.
+        """
+        from scipy.stats import norm
+
+        if self.method != "sc" and not self.shrink:
+            raise InputError(
+                f"method must be 'sc', or 'face' with shrink=True, for a band, got {self.method!r} with shrink=False: "
+                "projections have no conditional variance"
+            )
+        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+            raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        middle = self.basis_.reconstruct(self.transform(Y, t))
+        curves = self._read(Y, t)
+        spread = self._on(curves.grid).conditional_covariance(curves.values)
+        functions = self.eigenfunctions_
+        variance = np.einsum("kt,nkl,lt->nt", functions, spread, functions, optimize=True)
+        half = norm.ppf((1 + level) / 2) * np.sqrt(variance + self.basis_.left_out_variance)
+        kind, columns, grid = self._kind, self._columns, self.grid_
+        lower, upper = (
+            wrap(middle + side * half, grid, kind=kind, columns=columns, index=curves.index, own_grid=grid)
+            for side in (-1, 1)
+        )
+        return lower, upper
+
+    def _on(self, grid: FloatArray) -> Eigenbasis:
+        return self.basis_ if np.array_equal(grid, self.basis_.grid) else self.basis_.on_grid(grid)
 
     def _eigenbasis(self, values: FloatArray, grid: FloatArray) -> Eigenbasis:
         options: dict[str, Any] = {"max_components": self.max_components, "quadrature": self.quadrature}

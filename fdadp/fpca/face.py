@@ -188,6 +188,12 @@ def face_eigenbasis(
     InputError
         Shapes that do not fit, values that are not finite, a grid too short, or more components than there are.
 
+    Notes
+    -----
+    The mean is taken as given; refund smooths the mean curve by a smoothing spline, so with white noise its mean is
+    smoother than the mean of the curves that :class:`FPCA` hands over. On an uneven grid refund weighs all points the
+    same (``"equal"``), so that where points lie close a curve counts more; ``"trapezoid"`` is the integral.
+
     References
     ----------
     Xiao, Zipunnikov, Ruppert & Crainiceanu (2016), Fast covariance estimation for high-dimensional functional

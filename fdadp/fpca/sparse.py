@@ -11,9 +11,9 @@ from fdadp.curves import as_grid
 from fdadp.errors import InputError
 from fdadp.fpca._covariance_smoother import raw_covariance, smooth_covariance
 from fdadp.fpca._mean_smoother import smooth_mean
+from fdadp.fpca._noise import diagonal_noise_variance, floored, likelihood_noise_variance
 from fdadp.fpca.basis import Eigenbasis, grid_weights
 from fdadp.fpca.dense import spectral
-from fdadp.quadrature import quadrature_weights
 
 __all__ = ["check_observed", "sc_eigenbasis"]
 
@@ -28,12 +28,15 @@ def sc_eigenbasis(
     quadrature: str = "trapezoid",
     mean: ArrayLike | None = None,
     smoothing: float | None = None,
+    noise: str = "likelihood",
 ) -> Eigenbasis:
     """Eigenbasis of curves with missing values; scores by :meth:`Eigenbasis.conditional_scores`.
 
     The steps of ``refund::fpca.sc``: the mean by a penalised spline over all observations; the covariance by
-    smoothing the mean products off the diagonal, weighted by their counts; its eigenfunctions; the noise
-    variance from what the raw diagonal has more than the kept components, over the middle half of the domain.
+    smoothing the mean products off the diagonal, weighted by their counts; its eigenfunctions. The noise variance
+    is then estimated by maximum likelihood, given all these. refund takes what the raw diagonal has more than the
+    kept components, over the middle half of the domain: a small difference of large numbers, 0 in one of a few
+    samples of sparse curves, where scores then explode.
 
     Parameters
     ----------
@@ -53,17 +56,24 @@ def sc_eigenbasis(
         A mean to take as given.
     smoothing : float, optional
         λ of the covariance in mgcv's scale; default by GCV.
+    noise : {"likelihood", "diagonal"}
+        Estimator of the noise variance; ``"diagonal"`` is refund's.
 
     Returns
     -------
     Eigenbasis
-        Its noise variance depends on the number of components, as in refund.
+        Its noise variance depends on the number of components, as in refund: what they leave out counts as noise.
 
     Raises
     ------
     InputError
         Infinite values, a curve without observations, fewer than 2 curves, a grid too short, or no two
         observations of one curve.
+
+    Warns
+    -----
+    NoiseVarianceWarning
+        The noise variance cannot be told from 0: a ten-thousandth of the curves' variance is taken.
 
     References
     ----------
@@ -77,6 +87,8 @@ def sc_eigenbasis(
     check_observed(values)
     if not isinstance(n_basis, (int, np.integer)) or isinstance(n_basis, bool) or n_basis < 4:
         raise InputError(f"n_basis must be an integer of at least 4, got {n_basis!r}")
+    if noise not in ("likelihood", "diagonal"):
+        raise InputError(f"noise must be 'likelihood' or 'diagonal', got {noise!r}")
     if len(values) < 2 or points.size < 4:
         raise InputError(f"curves must be at least 2, at 4 points or more, got shape {values.shape}")
     seen = int((~np.isnan(values)).any(axis=0).sum())
@@ -87,24 +99,16 @@ def sc_eigenbasis(
         mu = np.asarray(mean, dtype=np.float64)
         if mu.shape != points.shape or not np.isfinite(mu).all():
             raise InputError(f"mean must be {points.size} finite numbers, one per grid point, got shape {mu.shape}")
-    raw, count = raw_covariance(values - mu)
+    centred = values - mu
+    raw, count = raw_covariance(centred)
     smooth, _ = smooth_covariance(raw, count, points, n_basis=size, smoothing=smoothing)
     weights = grid_weights(points, quadrature)
     basis = spectral(mu, smooth, points, weights, n_components, max_components)
-    return replace(basis, noise_variance=_noise_variance(np.diag(raw) - np.diag(basis.covariance()), points))
-
-
-def _noise_variance(excess: FloatArray, grid: FloatArray) -> float:
-    """Mean of the excess of the raw diagonal (T,) over the middle half of the domain, at least 0."""
-    quarter = (grid[-1] - grid[0]) / 4
-    middle = (grid >= grid[0] + quarter) & (grid <= grid[-1] - quarter)
-    if middle.sum() < 2:  # hardly any points there: use all
-        middle[:] = True
-    weights = quadrature_weights(grid[middle])
-    known = ~np.isnan(excess[middle])
-    if not known.any():
-        return 0.0
-    return max(float(np.average(excess[middle][known], weights=weights[known])), 0.0)
+    if noise == "likelihood":
+        found = likelihood_noise_variance(basis, values)
+    else:
+        found = diagonal_noise_variance(np.diag(raw) - np.diag(basis.covariance()), points)
+    return replace(basis, noise_variance=floored(found, centred))
 
 
 def check_observed(values: FloatArray, name: str = "curves", at_least: int = 1) -> None:

@@ -102,6 +102,27 @@ def test_estimator_gives_the_components_of_affr_lip(reference: Any) -> None:
     compare(fpca.basis_, fpca.transform(Y), recorded, weight=1.0, tolerance=1e-11, n_scores=3)
 
 
+def test_the_mean_is_not_smoothed_where_refund_smooths_it(reference: Any) -> None:
+    given = reference("affr_dti2")
+    Y, t, recorded = given["input"]["Y"], given["input"]["t"], given["output"]["fpca"]
+    mean = FPCA().fit(Y, t=t).mean_
+    np.testing.assert_array_equal(mean, Y.mean(axis=0))
+    rough, smooth = (np.abs(np.diff(m, n=2)).max() for m in (mean, recorded["mu"]))
+    assert smooth < 0.5 * rough and np.abs(mean - recorded["mu"]).max() > 0.01
+
+
+@pytest.mark.parametrize("method", ["face", "dense"])
+def test_weights_on_an_uneven_grid_are_those_of_the_integral_and_equal_on_demand(method: str) -> None:
+    t = np.linspace(0, 1, 81) ** 2  # points lie close at the start
+    waves = np.sqrt(2) * np.array([np.sin(2 * np.pi * t), np.cos(2 * np.pi * t)])
+    scores = np.random.default_rng(0).normal(size=(4000, 2)) * [2, 1]
+    integral = FPCA(n_components=2, method=method).fit(scores @ waves, t=t)
+    equal = FPCA(n_components=2, method=method, quadrature="equal").fit(scores @ waves, t=t)
+    np.testing.assert_allclose(integral.eigenvalues_, scores.var(axis=0), rtol=0.02)
+    assert np.abs(equal.eigenvalues_ / scores.var(axis=0) - 1).max() > 0.1  # refund's convention: not the integral
+    np.testing.assert_allclose(equal.eigenfunctions_ @ equal.eigenfunctions_.T / 81, np.eye(2), atol=1e-9)
+
+
 @pytest.mark.parametrize("case", COMPLETE)
 @pytest.mark.parametrize("which", ["ssvd", "ssvd3"])
 def test_ssvd_reproduces_refund_given_its_mean(reference: Any, case: str, which: str) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import trapezoid
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
+from scipy.stats import multivariate_normal
 
-from fdadp.errors import InputError
+from fdadp.errors import InputError, NoiseVarianceWarning
 from fdadp.fpca import FPCA, sc_eigenbasis
 from fdadp.fpca._covariance_smoother import cubic_regression_spline, raw_covariance, smooth_covariance
 from fdadp.fpca._gcv import gcv_fit
@@ -34,7 +36,8 @@ def read(reference: Any, case: str) -> tuple[np.ndarray, np.ndarray, dict[str, A
 def test_refund_given_its_mean_and_smoothing_parameter(reference: Any, case: str, which: int) -> None:
     Y, t, output = read(reference, case)
     recorded, sp = output["sc"][which], float(output["sc_internals"]["cov"]["sp"][0])
-    basis = sc_eigenbasis(Y, t, n_components=float(recorded["pve_asked"][0]), mean=recorded["mu"], smoothing=sp)
+    share = float(recorded["pve_asked"][0])
+    basis = sc_eigenbasis(Y, t, n_components=share, mean=recorded["mu"], smoothing=sp, noise="diagonal")
     assert basis.n_components == int(recorded["npc"][0])
     assert max(sc_differences(basis, Y, recorded).values()) < 2e-12
 
@@ -45,7 +48,7 @@ def test_refund_with_our_own_searches(reference: Any, case: str, which: int) -> 
     # The optima are flat, and mgcv stops a little before: its edf differ by 0.01 of 99 and 0.008 of 10.
     Y, t, output = read(reference, case)
     recorded = output["sc"][which]
-    basis = sc_eigenbasis(Y, t, n_components=float(recorded["pve_asked"][0]))
+    basis = sc_eigenbasis(Y, t, n_components=float(recorded["pve_asked"][0]), noise="diagonal")
     assert basis.n_components == int(recorded["npc"][0])
     got = sc_differences(basis, Y, recorded)
     assert max(got[k] for k in ("functions", "scores", "curves")) < 1e-3
@@ -159,6 +162,7 @@ def test_conditional_scores_are_the_gaussian_expectation() -> None:
         np.testing.assert_allclose(scores[i], want, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::fdadp.errors.NoiseVarianceWarning")  # 30 curves of 2 points tell little
 @given(seed=st.integers(0, 1000), points=st.integers(2, 12), n=st.integers(30, 80))
 @settings(max_examples=20, deadline=None)
 def test_any_pattern_gives_an_orthonormal_basis_and_finite_scores(seed: int, points: int, n: int) -> None:
@@ -168,6 +172,110 @@ def test_any_pattern_gives_an_orthonormal_basis_and_finite_scores(seed: int, poi
     np.testing.assert_allclose(basis.functions * basis.weights @ basis.functions.T, np.eye(k), atol=1e-9)
     assert basis.noise_variance >= 0
     assert np.isfinite(basis.conditional_scores(Y)).all()
+
+
+def few_points(design: str, seed: int, n: int = 200, noise: float = 0.3) -> tuple[Any, ...]:
+    """Curves with 3 to 8 points of an even grid; noise variance .09."""
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 1, 51)
+    waves = np.sqrt(2) * np.array([f(2 * np.pi * k * t) for k in (1, 2) for f in (np.sin, np.cos)])
+    functions, variances = {
+        "two": (waves[:2], [4.0, 1.0]),
+        "three": (waves[:3], [2.0, 1.0, 0.5]),
+        "line and waves": (np.vstack((t**0, np.sqrt(3) * (2 * t - 1), waves[1:3])), [2.0, 1.0, 0.3, 0.1]),
+    }[design]
+    truth = np.sin(3 * t) + t + rng.normal(size=(n, len(variances))) * np.sqrt(variances) @ functions
+    Y = np.full((n, 51), np.nan)
+    for i in range(n):
+        seen = rng.choice(51, rng.integers(3, 9), replace=False)
+        Y[i, seen] = truth[i, seen] + noise * rng.normal(size=seen.size)
+    return t, truth, Y
+
+
+@pytest.mark.parametrize("design", ["two", "three", "line and waves"])
+def test_sparse_curves_are_never_far_off(design: str) -> None:
+    """The raw diagonal gives a noise variance of 0 in some of these: errors of 20 and 2000 instead of 0.5."""
+    errors, noise = [], []
+    for seed in range(8):
+        t, truth, Y = few_points(design, seed)
+        fpca = FPCA(method="sc", n_components=0.99).fit(Y, t=t)
+        errors.append(np.sqrt(((fpca.inverse_transform(fpca.transform(Y)) - truth) ** 2).mean()))
+        noise.append(fpca.noise_variance_)
+    assert max(errors) < 2 * np.median(errors) < 2
+    assert min(noise) > 0.06 and max(noise) < 0.3  # the truth is .09, and what is left out counts as noise
+
+
+def test_the_estimate_is_the_maximum_of_the_likelihood() -> None:
+    t, _, Y = few_points("three", 1, n=40)
+    basis = sc_eigenbasis(Y, t, n_components=3)
+
+    def log_likelihood(noise: float) -> float:
+        total = 0.0
+        for y in Y:
+            seen = ~np.isnan(y)
+            phi = basis.functions[:, seen]
+            law = multivariate_normal(basis.mean[seen], (phi.T * basis.values) @ phi + noise * np.eye(seen.sum()))
+            total += law.logpdf(y[seen])
+        return total
+
+    best = log_likelihood(basis.noise_variance)
+    assert all(best > log_likelihood(basis.noise_variance * c) for c in (0.5, 0.9, 1.1, 2.0))
+    assert best - log_likelihood(basis.noise_variance * 1.001) < 1e-3
+
+
+@pytest.mark.parametrize(("size", "length"), [(1e-9, 1.0), (1e9, 1e6), (1.0, 1e-6)])
+def test_units_do_not_matter(size: float, length: float) -> None:
+    t, _, Y = few_points("two", 2)
+    one = sc_eigenbasis(Y, t, n_components=2)
+    other = sc_eigenbasis(Y * size, t * length, n_components=2)
+    assert other.noise_variance == pytest.approx(one.noise_variance * size**2, rel=1e-6)
+    np.testing.assert_allclose(other.values, one.values * size**2 * length, rtol=1e-6)
+    want = one.reconstruct(one.conditional_scores(Y))
+    np.testing.assert_allclose(other.reconstruct(other.conditional_scores(Y * size)) / size, want, atol=1e-6)
+    np.testing.assert_allclose(other.conditional_variance(Y) / size**2, one.conditional_variance(Y), rtol=1e-5)
+
+
+def test_noise_that_cannot_be_told_from_0_is_a_small_floor_and_said() -> None:
+    t, truth, Y = few_points("three", 1)  # a sample whose raw diagonal is below the smooth one
+    with pytest.warns(NoiseVarianceWarning, match=r"estimated as 0 and is taken as 0\.000"):
+        basis = sc_eigenbasis(Y, t, n_components=0.99, noise="diagonal")
+    assert basis.noise_variance == pytest.approx(1e-4 * np.nanmean((Y - basis.mean) ** 2))
+    off = basis.reconstruct(basis.conditional_scores(Y)) - truth
+    assert np.sqrt((off**2).mean()) < 3  # 22 without the floor
+    with pytest.raises(InputError, match="noise must be 'likelihood' or 'diagonal', got 'reml'"):
+        sc_eigenbasis(Y, t, noise="reml")
+
+
+def test_bands_hold_the_curves_and_keep_their_kind() -> None:
+    shares = []
+    for seed in range(6):
+        t, truth, Y = few_points("line and waves", seed)
+        fpca = FPCA(method="sc", n_components=0.95).fit(Y, t=t)
+        lower, upper = fpca.band(Y)
+        shares.append(((lower < truth) & (truth < upper)).mean())
+        narrow = fpca.band(Y, level=0.5)
+        assert (narrow[0] > lower).all() and (narrow[1] < upper).all()
+    assert 0.88 < np.mean(shares) < 0.98 and min(shares) > 0.83, shares
+    frame = pd.DataFrame(Y, columns=t, index=[f"child {i}" for i in range(len(Y))])
+    lower = FPCA(method="sc", n_components=0.95).fit(frame).band(frame)[0]
+    assert lower.index.equals(frame.index) and lower.shape == Y.shape
+    assert fpca.band(truth[:5, ::2], t=t[::2])[0].shape == (5, 51)  # seen at other points
+    whole = FPCA(n_components=0.95).fit(truth, t=t)
+    with pytest.raises(InputError, match="method must be 'sc', or 'face' with shrink=True"):
+        whole.band(truth)
+    with pytest.raises(InputError, match="level must lie between 0 and 1"):
+        fpca.band(Y, level=95)
+
+
+def test_what_is_left_open_is_the_conditional_covariance_of_the_scores() -> None:
+    t, _, Y = few_points("three", 3, n=60)
+    basis = sc_eigenbasis(Y, t, n_components=3)
+    for i, got in enumerate(basis.conditional_covariance(Y)[:5]):
+        seen = ~np.isnan(Y[i])
+        phi = basis.functions[:, seen]
+        prior, noise = np.diag(basis.values), basis.noise_variance * np.eye(seen.sum())
+        want = prior - prior @ phi @ np.linalg.solve(phi.T @ prior @ phi + noise, phi.T @ prior)
+        np.testing.assert_allclose(got, want, atol=1e-9)
 
 
 def test_irregular_curves_of_scikit_fda() -> None:
