@@ -187,7 +187,7 @@ class Kernel:
             raise PrivacyError(
                 f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"
             )
-        self.account.spend(share)  # from here on it is gone, whatever happens
+        self.account.spend(share, sampler.spent)  # from here on it is gone, whatever happens
         if sampler.known is not None:
             noisy = sampler.known
         else:

@@ -136,7 +136,7 @@ class MinimumReleases:
         amount = self._kernel.account.check(share)
         step = unit * 2.0**-24
         sampler = self._point_noise(size, math.ceil(slack * 2.0**24), amount)
-        self._kernel.account.spend(share)
+        self._kernel.account.spend(share, sampler.spent)
         noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
         return noisy * step, sampler, step
 
@@ -177,12 +177,12 @@ class MinimumReleases:
         away = (GRADIENT_ERROR + lattice * math.sqrt(D)) / ridge
         step = away * 2.0**-12
         point = self._point_noise(D * K, math.ceil(2 * math.sqrt(K) * 2.0**12), extra)
-        self._kernel.account.spend(share)
+        pure = self._kernel.pure
+        self._kernel.account.spend(share, amount if pure else self._kernel.account.amount, whole=not pure)
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=b)
         noisy = point(_to_lattice(w, step)) * step
-        pure = self._kernel.pure
-        spent = self._kernel.account.amount * share if pure else None
+        spent = amount if pure else None
         self._kernel.record(
             linear[0], lattice, share, name, clip=1.0, where=" in the objective", whole=not pure, spent=spent
         )

@@ -123,7 +123,7 @@ class MomentReleases:
         bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self._kernel.adjacency == "replace" else 1)
         kind = "bingham" if self._kernel.pure else "bingham-zcdp"
         sampler = self._kernel.noise.prepare(kind, size, bounded, amount)  # those that follow cost the same
-        self._kernel.account.spend(share)
+        self._kernel.account.spend(share, k * sampler.spent)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         total = exact_sum(
             self._kernel.vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True
@@ -167,7 +167,7 @@ class MomentReleases:
         nu = degrees(*self._kernel.for_one(self._kernel.budget.epsilon, self._kernel.budget.delta))
         p = math.prod(shape)
         sampler = self._kernel.noise.prepare("wishart", p * (p + 1) // 2, 4.0**BITS, 1 / (4 * nu))
-        self._kernel.account.spend(share)
+        self._kernel.account.spend(share, self._kernel.account.amount, whole=True)
         noisy = sampler(exact_moment(self._kernel.vault, f, shape, float(clip)))
         unit = (clip * 2.0**-BITS) ** 2
         self._kernel.record(sampler, unit, share, name, clip=float(clip), whole=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdadp.privacy.budget import Budget
 
-__all__ = ["NOT_COVERED", "UNITS", "statement"]
+__all__ = ["NOT_COVERED", "UNITS", "broken", "statement"]
 
 UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
@@ -42,3 +42,12 @@ def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool, if_onl
             " NOT FOR RELEASE: the noise came from a source for simulation or audit, which can be repeated or undone."
         )
     return text
+
+
+def broken(used: float, reserved: float, budget: Budget) -> str:
+    """Say that more was spent than was promised: no guarantee is stated then."""
+    return (
+        f"GUARANTEE BROKEN: the releases below cost {used:.6g} of {reserved:.6g} that were reserved for them, and all "
+        f"that drew on this budget {budget.cost:.6g} of {budget.total:.6g} ({budget.measure}). The promise of "
+        f"epsilon = {budget.epsilon:g} does not hold. This is an error in the program: release nothing, and report it."
+    )

@@ -9,28 +9,13 @@ the sum of adaptively chosen ε is bounded in the same way (Rogers, Roth, Ullman
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from fdadp.errors import PrivacyError
+from fdadp.privacy._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook
 from fdadp.privacy.accounting import epsilon_from, rho_from
 
 __all__ = ["Account", "Binding", "Budget"]
-
-TOLERANCE = 1e-9
-"""Shares such as ten times 0.1 may add up to a hair above 1 ..."""
-SAFETY = 1 - 3e-9
-"""... and this factor on every amount keeps their true sum below the total: (1 + 1e-9)² (1 - 3e-9) < 1."""
-
-
-@dataclass(frozen=True)
-class Binding:
-    """What a budget protects. Spending on another data set, unit or adjacency would have no common meaning."""
-
-    dataset: object = field(repr=False)
-    unit: str
-    adjacency: str
 
 
 class Budget:
@@ -59,7 +44,8 @@ class Budget:
     Notes
     -----
     A copy would double the budget: ``copy`` and ``deepcopy`` (hence scikit-learn's ``clone``) return the budget
-    itself, and it cannot be pickled.
+    itself. It belongs to the process that made it: a forked process, and one that got it pickled, can look at a copy
+    (as the budget was then), and nothing can be spent from that. Threads may share it.
 
     Examples
     --------
@@ -68,7 +54,7 @@ class Budget:
     Budget(epsilon=1, pure; spent 0.0000%, reserved 0.0000%)
     """
 
-    __slots__ = ("__weakref__", "_binding", "_lock", "_reserved", "_spent", "delta", "epsilon", "total")
+    __slots__ = ("__weakref__", "_book", "delta", "epsilon", "total")
 
     def __init__(self, epsilon: float, delta: float | None = None) -> None:
         if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
@@ -78,10 +64,7 @@ class Budget:
         self.epsilon = float(epsilon)
         self.delta = None if delta is None else float(delta)
         self.total = self.epsilon if self.delta is None else rho_from(self.epsilon, self.delta)
-        self._spent: list[float] = []  # shares of the total
-        self._reserved: list[float] = []
-        self._binding: Binding | None = None
-        self._lock = threading.Lock()
+        self._book: Book = MemoryBook(self.total)
 
     @property
     def pure(self) -> bool:
@@ -96,12 +79,17 @@ class Budget:
     @property
     def spent(self) -> float:
         """What cohorts that were read have taken."""
-        return self.total * math.fsum(self._spent)
+        return self.total * self._book.taken()[0]
 
     @property
     def reserved(self) -> float:
         """What cohorts hold that were not read yet."""
-        return self.total * math.fsum(self._reserved)
+        return self.total * self._book.taken()[1]
+
+    @property
+    def cost(self) -> float:
+        """What all releases cost: at most ``spent``, and at most ``total``, or the promise is broken."""
+        return self._book.taken()[2]
 
     @property
     def left(self) -> float:
@@ -129,36 +117,13 @@ class Budget:
             The share is not left, or the budget is bound to another data set, unit or adjacency.
         """
         share = _share(share)
-        with self._lock:
-            if self._binding is not None and self._binding != binding:
-                names = {"dataset": "data set", "unit": "unit", "adjacency": "adjacency"}
-                differs = [text for k, text in names.items() if getattr(self._binding, k) != getattr(binding, k)]
-                raise PrivacyError(
-                    f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
-                    "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
-                )
-            left = 1 - math.fsum(self._spent) - math.fsum(self._reserved)
-            if share > left + TOLERANCE:
-                raise PrivacyError(
-                    f"share must be at most what the budget has left, {max(left, 0.0):.6g} of its total, "
-                    f"got {share:g}; nothing was read and nothing was spent"
-                )
-            self._binding = binding
-            self._reserved.append(share)
-        return Account(self, share)
-
-    def _settle(self, share: float, *, spent: bool) -> None:
-        with self._lock:
-            self._reserved.remove(share)
-            if spent:
-                self._spent.append(share)
-            elif not self._spent and not self._reserved:
-                self._binding = None
+        return Account(self, self._book, self._book.reserve(share, binding), share)
 
     def __repr__(self) -> str:
         delta = "pure" if self.delta is None else f"delta={self.delta:g}"
-        spent, reserved = math.fsum(self._spent), math.fsum(self._reserved)
-        return f"Budget(epsilon={self.epsilon:g}, {delta}; spent {spent:.4%}, reserved {reserved:.4%})"
+        spent, reserved, _ = self._book.taken()
+        where = "" if self._book.here else "; a copy from another process, nothing can be spent from it"
+        return f"Budget(epsilon={self.epsilon:g}, {delta}; spent {spent:.4%}, reserved {reserved:.4%}{where})"
 
     def __copy__(self) -> Budget:
         return self
@@ -166,32 +131,37 @@ class Budget:
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
         return self
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise PrivacyError("a Budget cannot be pickled: a copy would double it")
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _as_seen, (self.epsilon, self.delta, math.fsum(self._book.taken()[:2]))
+
+
+def _as_seen(epsilon: float, delta: float | None, spent: float) -> Budget:
+    """Copy of a budget as it was when it was pickled: to look at only."""
+    budget = Budget(epsilon, delta)
+    budget._book = MemoryBook(budget.total, spent=spent)
+    return budget
 
 
 class Account:
     """What one cohort has reserved. Its releases take shares of it; the first read spends the whole of it."""
 
-    __slots__ = ("_budget", "_closed", "_opened", "_shares", "amount", "share")
+    __slots__ = ("_at", "_book", "amount", "share")
 
-    def __init__(self, budget: Budget, share: float) -> None:
-        self._budget = budget
+    def __init__(self, budget: Budget, book: Book, at: int, share: float) -> None:
+        self._book, self._at = book, at
         self.share = share
         self.amount = budget.total * share
-        self._shares: list[float] = []
-        self._opened = False
-        self._closed = False
 
     @property
     def used(self) -> float:
         """Sum of the shares of the releases, of 1."""
-        return math.fsum(self._shares)
+        held = self._book.look(self._at)
+        return 1.0 if held.whole else math.fsum(held.shares)
 
     @property
     def opened(self) -> bool:
         """Whether rows were read."""
-        return self._opened
+        return self._book.look(self._at).state == "open"
 
     def check(self, share: float) -> float:
         """Amount (ρ or ε) of a share, if it is left; nothing is spent.
@@ -202,9 +172,10 @@ class Account:
             The share is not in (0, 1], is not left, or the account was closed.
         """
         share = _share(share)
-        if self._closed:
+        held = self._book.look(self._at)
+        if held.state == "closed":
             raise PrivacyError("this cohort was closed and gave its budget back: make a new one")
-        if math.fsum([*self._shares, share]) > 1 + TOLERANCE:
+        if self.used + share > 1 + TOLERANCE:
             raise PrivacyError(
                 f"share must be at most what this cohort has left, {max(1 - self.used, 0.0):.6g}, got {share:g}; "
                 "nothing was read for this release and nothing was spent on it"
@@ -213,27 +184,39 @@ class Account:
 
     def open(self) -> None:
         """Spend the whole reservation: called just before the first row is read."""
-        if self._closed:
-            raise PrivacyError("this cohort was closed and gave its budget back: make a new one")
-        if not self._opened:
-            self._opened = True
-            self._budget._settle(self.share, spent=True)
+        self._book.open(self._at)
 
-    def spend(self, share: float) -> None:
-        """Take a share for a release, just before it reads; from here on it is gone whatever happens."""
-        self.check(share)
-        self.open()
-        self._shares.append(float(share))
+    def spend(self, share: float, cost: float, *, whole: bool = False) -> None:
+        """Take a share for a release, just before it reads; from here on it is gone whatever happens.
+
+        Parameters
+        ----------
+        share : float
+            Of the reservation.
+        cost : float
+            What the noise of the release costs: ρ or ε.
+        whole : bool
+            Accounted for in (ε, δ) by itself: takes a whole budget, of which nothing was reserved by anybody else.
+
+        Raises
+        ------
+        PrivacyError
+            The share is not left, or the costs add up to more than was reserved. Nothing was charged.
+        """
+        self._book.spend(self._at, _share(share), cost, whole=whole)
 
     def close(self) -> None:
         """Give the reservation back if nothing was read; else do nothing, for it is spent."""
-        if not self._opened and not self._closed:
-            self._closed = True
-            self._budget._settle(self.share, spent=False)
+        self._book.close(self._at)
+
+    def stop(self) -> None:
+        """Give back what no release has used. When this is called may depend on released values only."""
+        self._book.stop(self._at)
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) is False:
-            self.close()
+        book = getattr(self, "_book", None)
+        if book is not None:
+            book.forget(self._at)
 
 
 def _share(share: float) -> float:

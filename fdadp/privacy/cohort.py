@@ -32,7 +32,7 @@ from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
 from fdadp.privacy._selections import Selections
-from fdadp.privacy._statement import UNITS, statement
+from fdadp.privacy._statement import UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.accounting import epsilon_from
@@ -217,16 +217,18 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         }
         noise = self._kernel.noise
         if_only = noise.assumption if isinstance(noise, DistributedNoise) else None
+        kept = used <= self.amount and budget.cost <= budget.total
+        text = statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=if_only)
         return Ledger(
             mechanism=self.mechanism,
-            private=True,
-            statement=statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=if_only),
+            private=kept,
+            statement=text if kept else broken(used, self.amount, budget),
             releases=list(self._kernel.releases),
             unnoised=[],
-            for_release=self.secure,
+            for_release=kept and self.secure,
             details=details,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
+            epsilon=budget.epsilon if kept else None,
+            delta=budget.delta if kept else None,
         )
 
     # ------------------------------------------------------------------ releases
@@ -250,6 +252,14 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     def close(self) -> None:
         """Give the reservation back to the budget, if nothing was read; else it is spent and stays so."""
         self._kernel.account.close()
+
+    def stop(self) -> None:
+        """Release nothing more, and give what no release has used back to the budget.
+
+        Whether and when a mechanism calls this may depend on what is public and on released values, on nothing else:
+        the rest is then as good as never asked for (docs/theory/accounting.md).
+        """
+        self._kernel.account.stop()
 
     def __repr__(self) -> str:
         n = "private" if self.n is None else self.n

@@ -53,6 +53,8 @@ _MARGIN = ("points", "to_raw", "penalty", "rotation", "eigenvalues")
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
     params = model.get_params(deep=False)
+    if model.privacy_ is not None:  # of the fit: what is set since then is for the next one
+        params["privacy"] = model.privacy_
     if params["privacy"] is not None:
         # A budget is a live object of one session; pilot curves may be large. The ledger keeps what was spent.
         settings = replace(params["privacy"], budget=None, prior=None)

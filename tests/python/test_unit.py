@@ -104,3 +104,15 @@ def test_integers_of_numpy_are_stored_as_integers(integer):
     for bad in (True, 1.5, "3", -1):
         with pytest.raises(PrivacyError, match="random_state must be a non-negative integer"):
             Privacy(1.0, random_state=bad)
+
+
+def test_a_saved_model_states_what_it_was_fitted_with(tmp_path):
+    """Settings changed after the fit are for the next one: a reloaded model used to claim the smaller epsilon."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 400, 12))
+    spent = Privacy(1.0, 1e-6, Bounds(x=(-4, 4), y=(-8, 8)), n=np.int64(400), random_state=np.int64(0))
+    model = AdditiveFunctionOnFunction(privacy=spent).fit(X, Y)
+    for later in (dataclasses.replace(spent, epsilon=0.2), None):
+        again = AdditiveFunctionOnFunction.load(model.set_params(privacy=later).save(tmp_path / "model.npz"))
+        assert again.privacy_ == dataclasses.replace(spent, budget=None)
+        assert again.ledger_ == model.ledger_

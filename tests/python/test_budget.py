@@ -1,0 +1,235 @@
+"""A budget that threads share and processes cannot copy, and a ledger that adds up what releases cost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+
+import joblib
+import numpy as np
+import pytest
+
+from fdadp.errors import PrivacyError
+from fdadp.learners import DPGaussianNB
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy._book import MemoryBook
+from fdadp.privacy.budget import Account, Binding
+
+BIND = Binding("data", "person", "zero-out")
+ROWS = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+LABELS = (ROWS[:, 0] > 0).astype(int)
+SHARED = {}
+"""What forked workers find as they were left."""
+
+
+def total(cohort, share=0.5):
+    return cohort.sum(lambda r: r[0], clip=1.0, share=share, name="sum")
+
+
+# ------------------------------------------------------------------ processes
+
+
+def attempts():
+    """What a process can try with budgets and cohorts that it got by a fork; the texts of the errors."""
+    texts = []
+    for attempt in (
+        lambda: SHARED["budget"].reserve(0.1, BIND),
+        lambda: Cohort(ROWS, budget=SHARED["budget"], n=50, noise=SeededNoise(0), share=0.1),
+        lambda: total(SHARED["cohort"]),
+        lambda: SHARED["cohort"].derive(lambda r: r[0]),
+        lambda: SHARED["opened"].derive(lambda r: r[0]),
+        lambda: total(SHARED["opened"]),
+        lambda: SHARED["model"].fit(ROWS, LABELS),
+    ):
+        try:
+            attempt()
+        except PrivacyError as exc:
+            texts.append(str(exc))
+        else:
+            texts.append("NOTHING WAS REFUSED")
+    return texts
+
+
+@pytest.fixture
+def shared():
+    budget = Budget(1.0)
+    model = DPGaussianNB(epsilon=0.1, classes=[0, 1], bounds=(-1, 1), budget=budget, n=50, dataset="rows")
+    settings = {"budget": budget, "n": 50, "noise": SeededNoise(0), "dataset": "rows", "share": 0.2}
+    SHARED.update(budget=budget, model=model, cohort=Cohort(ROWS, **settings), opened=Cohort(ROWS, **settings))
+    total(SHARED["opened"], 0.1)
+    yield budget
+    SHARED.clear()
+
+
+def refused(texts):
+    return len(texts) == 7 and all("belongs to the process that made it" in text for text in texts)
+
+
+def test_a_fork_cannot_spend_the_budget_again(shared):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # no assertion, no exit handlers: this is still pytest
+        try:
+            os.write(writer, "\n".join(attempts()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        texts = pipe.read().splitlines()
+    os.waitpid(child, 0)
+    assert refused(texts), texts
+    assert shared.spent == pytest.approx(0.2)  # and what the fork forgot did not come back here
+    assert shared.reserved == pytest.approx(0.2)
+    total(SHARED["cohort"])
+
+
+def test_a_fork_while_another_thread_holds_the_lock_is_refused_and_does_not_hang(shared):
+    with shared._book._lock, multiprocessing.get_context("fork").Pool(1) as pool:
+        assert refused(pool.apply_async(attempts).get(timeout=60))
+
+
+@pytest.mark.parametrize("backend", ["multiprocessing", "fork"])
+def test_workers_that_are_forked_are_refused(shared, backend):
+    if backend == "fork":
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            texts = pool.apply(attempts)
+    else:
+        texts, _ = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(attempts)() for _ in range(2))
+    assert refused(texts), texts
+
+
+def fit(model):
+    return model.fit(ROWS, LABELS)
+
+
+def test_workers_that_get_a_budget_pickled_are_refused(shared):
+    """As scikit-learn sends it: ``GridSearchCV(model, n_jobs=2)``; loky's workers are spawned."""
+    with pytest.raises(PrivacyError, match="belongs to the process"):
+        joblib.Parallel(2, backend="multiprocessing")(joblib.delayed(fit)(SHARED["model"]) for _ in range(2))
+    with pytest.raises(PrivacyError, match="belongs to the process"):
+        joblib.Parallel(2, backend="loky")(joblib.delayed(Budget.reserve)(shared, 0.1, BIND) for _ in range(2))
+
+
+def test_threads_of_joblib_share_it(shared):
+    joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(fit)(SHARED["model"]) for _ in range(2))
+    assert shared.spent == pytest.approx(0.4)
+
+
+# ------------------------------------------------------------------ threads
+
+
+class Meeting:
+    """Noise whose users wait for each other between the check of their share and its charge."""
+
+    description = "seeded"
+
+    def __init__(self, users):
+        self._inner, self._barrier = SeededNoise(0), threading.Barrier(users)
+
+    def prepare(self, *args):
+        self._barrier.wait(timeout=30)
+        return self._inner.prepare(*args)
+
+
+def together(*calls):
+    """Run calls at once; their errors."""
+    errors = []
+
+    def guarded(call):
+        try:
+            call()
+        except PrivacyError as exc:
+            errors.append(str(exc))
+
+    threads = [threading.Thread(target=guarded, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return errors
+
+
+def test_two_threads_cannot_take_one_share_twice():
+    cohort = Cohort(ROWS, budget=Budget(1.0, 1e-6), n=50, noise=Meeting(2))
+    errors = together(*[lambda: total(cohort, 0.6)] * 2)
+    assert len(errors) == 1
+    assert "nothing was spent on it" in errors[0]
+    assert sum(r.rho for r in cohort.ledger.releases) <= cohort.amount
+    assert cohort.reads == 1
+
+
+def test_thousands_of_races_never_overspend():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(1000):
+            budget = Budget(1.0)
+            account = budget.reserve(0.6, BIND)
+            errors = together(
+                lambda account=account: account.spend(account.check(0.6) and 0.6, 0.36),
+                lambda account=account: account.spend(account.check(0.6) and 0.6, 0.36),
+                lambda budget=budget: budget.reserve(0.4, BIND).spend(1.0, 0.4),
+                lambda budget=budget: budget.reserve(0.4, BIND).spend(1.0, 0.4),
+            )
+            assert len(errors) == 2
+            assert budget.cost == pytest.approx(0.76)
+            assert budget.left == 0
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_collector_that_runs_inside_a_transaction_does_not_hang():
+    """Cohorts that nobody holds are given back by the garbage collector, which may run in a thread with the lock."""
+    budget = Budget(1.0)
+    account = budget.reserve(0.5, BIND)
+    with budget._book._lock:
+        del account
+    assert budget.left == 1.0
+    again = budget.reserve(1.0, BIND)
+    again.close()
+    other = budget.reserve(1.0, BIND)
+    del again  # closed before: what was reserved since then is not its own
+    assert budget.left == 0
+    other.open()
+
+
+# ------------------------------------------------------------------ costs
+
+
+def test_costs_are_added_up_not_only_shares():
+    budget = Budget(1.0)
+    account = budget.reserve(0.5, BIND)
+    account.spend(0.1, 0.3)
+    for cost in (0.3, -0.1, float("nan"), float("inf")):
+        with pytest.raises(PrivacyError, match="that were reserved"):
+            account.spend(0.1, cost)
+    assert (budget.cost, account.used) == (0.3, 0.1)
+
+
+def test_noise_that_costs_more_than_its_share_is_not_drawn(monkeypatch):
+    """A mutant that halves the noise is stopped at run time, before it reads."""
+    monkeypatch.setattr(Account, "check", lambda self, share: 4 * self.amount * share)
+    cohort = Cohort(ROWS, budget=Budget(1.0, 1e-6), n=50, noise=SeededNoise(0))
+    with pytest.raises(PrivacyError, match="that were reserved"):
+        total(cohort, 1.0)
+    assert cohort.reads == 0
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_ledger_that_does_not_add_up_promises_nothing(monkeypatch, delta):
+    """Without the checks of the account (here taken away) the ledger still finds it."""
+    monkeypatch.setattr(MemoryBook, "spend", lambda *a, **k: None)
+    monkeypatch.setattr(Account, "check", lambda self, share: self.amount * share)
+    cohort = Cohort(ROWS, budget=Budget(1.0, delta), n=50, noise=SeededNoise(0))
+    total(cohort, 0.6)
+    assert cohort.ledger.private
+    total(cohort, 0.6)
+    ledger = cohort.ledger
+    assert not ledger.private
+    assert not ledger.for_release
+    assert ledger.epsilon is None
+    assert ledger.statement.startswith("GUARANTEE BROKEN")
+    assert "epsilon = 1" not in ledger.headline
+    assert "NOT differentially private" in ledger.headline
