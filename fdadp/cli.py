@@ -77,9 +77,7 @@ def fit(
             smoothing=_smoothing(smoothing),
             missing=missing,
         )
-        X, Y = _read(x, header), _read(y, header)
-        _check_labels(X, Y)
-        model.fit(X, Y)
+        model.fit(_read(x, header), _read(y, header))
         path = model.save(out)
         typer.echo(model.summary().as_text())
         typer.echo(f"\nModel written to {path}. In Python: AdditiveFunctionOnFunction.load({str(path)!r})")
@@ -97,14 +95,14 @@ def predict(
 ) -> None:
     """Predict response curves with a saved model."""
     with plain_messages():
+        from fdadp.curves import as_curves
         from fdadp.regression import AdditiveFunctionOnFunction
         from fdadp.tables import check_suffix, write_curves
 
         suffix = check_suffix(out)
         fitted = AdditiveFunctionOnFunction.load(model)
         X = _read(x, header)
-        gridded = X.columns.dtype.kind == "f"
-        if not gridded and X.shape[1] != fitted.s_.size:
+        if X.shape[1] != fitted.s_.size and not as_curves(X).gridded:
             raise InputError(
                 f"{x} must have {fitted.s_.size} columns as the training curves had, or a grid as its first row, "
                 f"got {X.shape[1]}"
@@ -338,37 +336,28 @@ def plan_command(
 
 def _read(path: Path, header: bool) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
+    from fdadp.curves import as_curves
     from fdadp.tables import read_curves
 
     frame = read_curves(path, header=header)
-    grid = (
-        f"grid {frame.columns[0]:g} to {frame.columns[-1]:g}"
-        if frame.columns.dtype.kind == "f"
-        else "no grid in the file, so an even one"
-    )
+    read = as_curves(frame, name=str(path))
+    grid = "no grid in the file, so an even one"
+    if read.gridded:
+        grid = f"grid {read.grid[0]:g} to {read.grid[-1]:g}{'' if read.unit is None else f' {read.unit}'}"
     labels = "" if type(frame.index).__name__ == "RangeIndex" else ", labelled"
     typer.echo(f"{path}: {len(frame)} curves{labels}, {frame.shape[1]} points, {grid}", err=True)
     return frame
 
 
-def _check_labels(X: pd.DataFrame, Y: pd.DataFrame) -> None:
-    """Refuse rows that are labelled in both files, and differently."""
-    if len(X) != len(Y) or any(type(f.index).__name__ == "RangeIndex" for f in (X, Y)):
-        return
-    for i, (a, b) in enumerate(zip(X.index, Y.index, strict=True)):
-        if str(a) != str(b):
-            raise InputError(f"X and Y must have the same curves in the same order, got {a!r} and {b!r} in row {i + 1}")
-
-
 def _as_frame(curves: Any, X: pd.DataFrame, fitted: Any) -> pd.DataFrame:
     """Predictions as a data frame: rows labelled as X, columns as the training responses or by their grid."""
+    import numpy as np
     import pandas as pd
 
-    from fdadp.curves import as_curves
-
-    read = as_curves(curves, default=fitted.t_)
-    words = read.columns is not None and not pd.api.types.is_numeric_dtype(read.columns.dtype)
-    return pd.DataFrame(read.values, index=X.index, columns=read.columns if words else pd.Index(fitted.t_))
+    if isinstance(curves, pd.DataFrame) and list(curves.columns) != list(range(curves.shape[1])):
+        return curves
+    values = np.reshape(getattr(curves, "data_matrix", curves), (len(X), -1))
+    return pd.DataFrame(values, index=X.index, columns=pd.Index(fitted.t_))
 
 
 def _components(text: str) -> float:

@@ -1,7 +1,7 @@
 """What a sample of curves is: values ``(n, S)`` on one grid ``(S,)``, and the kind of object it came as.
 
-Users pass an ``FDataGrid`` (or another scikit-fda object), a ``DataFrame`` (one curve a row) or an array
-``(n, S)``; they get back the kind they gave.
+Users pass an ``FDataGrid`` (or another scikit-fda object), a ``DataFrame`` (one curve a row), a two-dimensional
+``xarray.DataArray`` or an array ``(n, S)``; they get back the kind they gave.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import numpy as np
 import pandas as pd
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
+from fdadp.alignment import row_labels, same_grid, same_rows
+from fdadp.axis import Axis, axis_of
 from fdadp.errors import InputError
+from fdadp.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 
-__all__ = ["Curves", "as_curves", "as_grid", "check_finite"]
+__all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_rows", "wrap"]
 
-Kind = Literal["array", "frame", "fdatagrid"]
+Kind = Literal["array", "frame", "fdatagrid", "dataarray"]
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,14 @@ class Curves:
     values : ndarray of shape (n, S)
     grid : ndarray of shape (S,)
         Strictly increasing.
-    kind : {"array", "frame", "fdatagrid"}
+    kind : {"array", "frame", "fdatagrid", "dataarray"}
         The kind of object the user gave.
     index, columns : pandas.Index or None
-        Row and column labels of a data frame.
+        Labels of rows, and of columns as the user has them: where these decrease, `values` and `grid` are turned round.
+    gridded : bool
+        Whether the grid was given, by the object or beside it; else it is one that was assumed.
+    unit : str or None
+        Of the grid, where column labels are dates or times, as ``"days since 2020-01-01"``.
     """
 
     values: FloatArray
@@ -40,6 +47,8 @@ class Curves:
     kind: Kind = "array"
     index: pd.Index[Any] | None = None
     columns: pd.Index[Any] | None = None
+    gridded: bool = False
+    unit: str | None = None
 
     def __len__(self) -> int:
         return int(self.values.shape[0])
@@ -58,15 +67,37 @@ def wrap(
     index: pd.Index[Any] | None = None,
     own_grid: FloatArray | None = None,
 ) -> Any:
-    """Return curve values as an array, a data frame or an ``FDataGrid``."""
+    """Return curve values as the kind of object they came as; on their own grid also with its column labels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, S)
+    grid : ndarray of shape (S,)
+        Increasing.
+    kind : {"array", "frame", "fdatagrid", "dataarray"}
+    columns : pandas.Index, optional
+        Labels of the points of `own_grid`, as the user had them: perhaps decreasing.
+    index : pandas.Index, optional
+        Labels of the rows.
+    own_grid : ndarray, optional
+        The grid to which `columns` belong.
+    """
     if kind == "fdatagrid":
         from skfda import FDataGrid
 
         return FDataGrid(values, grid_points=grid)
+    if kind == "array":
+        return values
+    keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)
+    if keep and columns is not None and (axis := axis_of(columns, "Y")) is not None and axis.backwards:
+        values = values[:, ::-1]
+    frame = pd.DataFrame(values, index=index, columns=columns if keep else pd.Index(grid))
     if kind == "frame":
-        keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)
-        return pd.DataFrame(values, index=index, columns=columns if keep else pd.Index(grid))
-    return values
+        return frame
+    from xarray import DataArray
+
+    dims = (frame.index.name or "curve", (None if columns is None else columns.name) or "point")
+    return DataArray(values, dims=dims, coords=dict(zip(dims, (frame.index, frame.columns), strict=True)))
 
 
 def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray:
@@ -93,6 +124,7 @@ def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray
         j = int(np.flatnonzero(np.diff(points) <= 0)[0])
         raise InputError(
             f"{name} must be strictly increasing, got {points[j]:g} followed by {points[j + 1]:g} at position {j}"
+            + ("; turn it round, and the columns with it: [::-1] and [:, ::-1]" if (np.diff(points) < 0).all() else "")
         )
     return points
 
@@ -104,46 +136,111 @@ def as_curves(
 
     Parameters
     ----------
-    data : FDataGrid, FDataBasis, FDataIrregular, DataFrame, or array_like of shape (n, S)
+    data : FDataGrid, FDataBasis, FDataIrregular, DataFrame, xarray.DataArray, or array_like of shape (n, S)
         One curve a row; masked values and pandas' missing values become NaN. Irregular curves come out on
         `grid`, which must hold all their points (default: the union of their points), with NaN between.
         An ``FDataBasis`` is evaluated on `grid` (default: 101 points, as scikit-fda does not store one).
     grid : array_like of shape (S,), optional
-        Evaluation points. Default: those of the scikit-fda object, numeric column labels of a data
-        frame, else an even grid on [0, 1].
+        Evaluation points. Default: those of the scikit-fda object; column labels of a data frame, or the coordinate
+        of a DataArray, that are numbers, dates or times (:mod:`fdadp.axis`), turned round with the values where they
+        decrease; else an even grid on [0, 1].
     name : str
         The argument's name in error messages.
     default : ndarray, optional
-        A known grid for data without one: taken as it is if the length fits, else an even grid on its domain.
+        A known grid for data without one, of the same length.
 
     Raises
     ------
     InputError
         Not numeric or not real, not two-dimensional, empty, vector-valued curves, an irregular curve with two
-        values at one point, or a grid that does not fit.
+        values at one point, a grid that does not fit, column labels that are no grid, a long or a transposed table.
     """
     if isinstance(data, Curves):
         return data
-    if type(data).__module__.split(".")[0] == "skfda":
+    module = type(data).__module__.split(".")[0]
+    if module == "skfda":
         return _from_skfda(data, grid, name)
-    index = columns = None
     kind: Kind = "array"
+    if module == "xarray":
+        kind, data = "dataarray", _frame_of_dataarray(data, name)
+    elif isinstance(data, pd.DataFrame):
+        kind = "frame"
+    index = columns = axis = None
     if isinstance(data, pd.DataFrame):
-        kind, index, columns = "frame", data.index, data.columns
-        if grid is None and _has_numeric_labels(columns):
-            grid = np.asarray(columns, dtype=np.float64)
+        index, columns = data.index, data.columns
+        axis = _axis_of_frame(data, grid, name)
+    values = _values(data, name)
+    if grid is None and axis is None:
+        _refuse_layout(values, index, columns, name)
+        if default is not None and default.size != values.shape[1]:
+            raise InputError(
+                f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "
+                f"(an FDataGrid, a data frame whose column labels are the points, or s= of predict), got "
+                f"{values.shape[1]} points"
+            )
+        points = as_grid(default, values.shape[1], f"grid of {name}")
+        return Curves(values, points, kind, index, columns)
+    if axis is not None and grid is None:
+        values = values[:, ::-1] if axis.backwards else values
+        return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit)
+    return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns, gridded=True)
+
+
+def _axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:
+    """Return what column labels say; where a grid is given they need not say anything, but not the opposite."""
+    if not data.shape[1]:
+        return None
+    if grid is None:
+        try:
+            return axis_of(data.columns, name)
+        except InputError as exc:
+            if len(data.columns) <= MOST_COLUMNS and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
+                raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
+            raise
+    try:
+        axis = axis_of(data.columns, name)
+    except InputError:
+        return None
+    if axis is not None and axis.backwards:
+        raise InputError(
+            f"grid of {name} must be left out where column labels decrease, from {data.columns[0]!r} to "
+            f"{data.columns[-1]!r}: they are the grid, and are turned round with the values"
+        )
+    return axis
+
+
+def _values(data: Any, name: str) -> FloatArray:
     try:
         values = _real_array(data)
     except (TypeError, ValueError) as exc:
+        if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
+            raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
         raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
     if values.ndim != 2:
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
     if 0 in values.shape:
         raise InputError(f"{name} must not be empty, got shape {values.shape}")
-    if grid is None and default is not None:
-        same = default.size == values.shape[1]
-        grid = default if same else np.linspace(default[0], default[-1], values.shape[1])
-    return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns)
+    return values
+
+
+def _refuse_layout(
+    values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str
+) -> None:
+    if is_long(list(values.T)):
+        raise InputError(f"{name} must have one curve a row; {LONG_HINT}")
+    if is_transposed(values, index, columns):
+        raise InputError(f"{name} must have one curve a row; {TRANSPOSED_HINT}")
+
+
+def _frame_of_dataarray(data: Any, name: str) -> Any:
+    """Values of an xarray.DataArray with its coordinates as labels."""
+    if getattr(data, "ndim", None) != 2:
+        raise InputError(
+            f"{name} must be a two-dimensional DataArray (curves, points), got {type(data).__name__} "
+            f"with dimensions {tuple(getattr(data, 'dims', ()))}"
+        )
+    labels = [data.indexes.get(d, pd.RangeIndex(n)).rename(d) for d, n in zip(data.dims, data.shape, strict=True)]
+    return pd.DataFrame(data.to_numpy(), index=labels[0], columns=labels[1])
 
 
 def _real_array(data: Any) -> FloatArray:
@@ -154,16 +251,6 @@ def _real_array(data: Any) -> FloatArray:
     if isinstance(data, np.ma.MaskedArray):
         return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
     return np.asarray(data, dtype=np.float64)
-
-
-def _has_numeric_labels(columns: pd.Index[Any]) -> bool:
-    if isinstance(columns, pd.RangeIndex):  # pandas' default labels say nothing about the grid
-        return False
-    try:
-        points = np.asarray(columns, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return bool((np.diff(points) > 0).all())
 
 
 def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
@@ -185,15 +272,17 @@ def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
                 f"grid of {name} must lie in the curves' domain [{low:g}, {high:g}], "
                 f"got [{points[0]:g}, {points[-1]:g}]"
             )
-        return Curves(np.asarray(data(points)[..., 0]), points, "fdatagrid")
+        return Curves(np.asarray(data(points)[..., 0]), points, "fdatagrid", row_labels(data), gridded=True)
     if isinstance(data, FDataGrid):
+        if data.data_matrix.dtype.kind not in "biuf":
+            raise InputError(f"{name} must hold real numbers, got an FDataGrid of {data.data_matrix.dtype}")
         values = np.asarray(data.data_matrix[..., 0], dtype=np.float64)
         own = np.asarray(data.grid_points[0], dtype=np.float64)
         if grid is not None and not np.array_equal(as_grid(grid, np.size(grid), f"grid of {name}"), own):
             raise InputError(f"grid of {name} must be left out or equal the FDataGrid's own grid_points")
         if 0 in values.shape:
             raise InputError(f"{name} must not be empty, got shape {values.shape}")
-        return Curves(values, as_grid(own, own.size, f"grid of {name}"), "fdatagrid")
+        return Curves(values, as_grid(own, own.size, f"grid of {name}"), "fdatagrid", row_labels(data), gridded=True)
     raise InputError(f"{name} must be an FDataGrid, FDataBasis or FDataIrregular, got {type(data).__name__}")
 
 
@@ -215,7 +304,7 @@ def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
         raise InputError(f"{name} must have one value a point, got two for curve {row[k]} at {at[k]:g}")
     values = np.full((data.n_samples, points.size), np.nan)
     values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
-    return Curves(values, points, "fdatagrid")
+    return Curves(values, points, "fdatagrid", row_labels(data), gridded=True)
 
 
 def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fdadp._typing import ArrayLike, CurveData
-from fdadp.curves import Curves, as_curves
+from fdadp.curves import Curves, as_curves, same_grid, same_rows
 from fdadp.errors import InputError
 from fdadp.quadrature import quadrature_weights
 
@@ -32,7 +32,7 @@ def rmspe(Y: CurveData, Y_hat: CurveData) -> float:
     Raises
     ------
     InputError
-        Different shapes or grids, or values that are not finite.
+        Different shapes, grids or row labels, or values that are not finite.
 
     References
     ----------
@@ -64,7 +64,7 @@ def coverage(Y: CurveData, lower: CurveData, upper: CurveData) -> float:
     Raises
     ------
     InputError
-        Different shapes or grids, missing values, or a lower limit above the upper one.
+        Different shapes, grids or row labels, missing values, or a lower limit above the upper one.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def functional_r2(Y: CurveData, Y_hat: CurveData, t: ArrayLike | None = None) ->
     Raises
     ------
     InputError
-        Different shapes or grids, values that are not finite, or curves in `Y` that are all equal (a single one,
+        Different shapes, grids or row labels, values that are not finite, or curves in `Y` that are all equal (a single one,
         for instance), for which it is not defined.
 
     References
@@ -142,11 +142,6 @@ def _match(data: CurveData, name: str, observed: Curves, *, infinite: bool = Fal
     curves = _curves(data, name, infinite=infinite)
     if curves.values.shape != observed.values.shape:
         raise InputError(f"{name} must have the shape of Y, {observed.values.shape}, got {curves.values.shape}")
-    # Only a scikit-fda object is sure to carry its grid.
-    both = curves.kind == observed.kind == "fdatagrid"
-    if both and not np.allclose(curves.grid, observed.grid, rtol=0, atol=1e-9 * np.ptp(observed.grid)):
-        j = int(np.argmax(np.abs(curves.grid - observed.grid)))
-        raise InputError(
-            f"{name} must be on the grid of Y, got {curves.grid[j]:g} instead of {observed.grid[j]:g} at position {j}"
-        )
+    same_rows(**{"Y": observed, name: curves})
+    same_grid(**{"Y": observed, name: curves})
     return curves

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, as_curves, check_finite, wrap
+from fdadp.curves import Curves, as_curves, check_finite, same_rows, wrap
 from fdadp.errors import InputError
 from fdadp.fpca.basis import Eigenbasis
 from fdadp.fpca.dense import dense_eigenbasis
@@ -128,6 +128,7 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             raise InputError(
                 f"y is ignored and must have one entry per curve, {len(curves)}, got {len(y)}; a grid is t="
             )
+        same_rows(Y=curves, y=y)
         if len(curves) < 2:
             raise InputError(f"Y must have at least 2 curves, got {len(curves)}")
         if self.method == "sc":
@@ -266,11 +267,6 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             raise InputError(f"shrink must be False with method={self.method!r}, which estimates no noise, got True")
 
     def _read(self, data: CurveData, t: ArrayLike | None) -> Curves:
-        has_grid = type(data).__module__.split(".")[0] == "skfda" and not hasattr(data, "coefficients")
-        labelled = isinstance(data, pd.DataFrame) and not data.columns.equals(self._columns)
-        if t is None and not has_grid and not labelled:
-            size = np.shape(data)[1] if np.ndim(data) == 2 else self.grid_.size
-            if size != self.grid_.size:
-                raise InputError(f"Y must have {self.grid_.size} points as in fit, or give their grid t, got {size}")
+        if t is None and hasattr(data, "coefficients"):  # in a basis, without points of its own
             t = self.grid_
-        return as_curves(data, t, name="Y")
+        return as_curves(data, t, name="Y", default=self.grid_)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.curves import Curves, as_curves, as_grid
+from fdadp.curves import Curves, as_curves, as_grid, same_rows
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis, face_smooth
 from fdadp.penalized import PenalizedLeastSquares, Solution
@@ -174,6 +174,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
             Predictor and response curves, one a row. Dask arrays are read block by block, as by :meth:`fit_chunks`.
+            Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order.
         s, t : array_like of shape (S,) and (T,), optional
             Grids of plain arrays; default even on [0, 1].
         groups : array_like of shape (n,), optional
@@ -186,7 +187,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         Raises
         ------
         InputError
-            X and Y of different n, values that are not finite (with ``missing="raise"``), too few curves, constant X,
+            X and Y of different n or with other row labels, column labels that are no grid, values that are not finite (with ``missing="raise"``), too few curves, constant X,
             a basis too small for its degree, more components than the data allow, unknown options.
         PrivacyError
             A mechanism that is not available; raised before the data are read.
@@ -201,6 +202,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+        same_rows(X=x, Y=y, groups=groups)
         persons = _as_groups(groups, len(x))
         self._missing = MissingValues(self.missing)
         complete_x, complete_y = self._missing.fit_x(x), self._missing.complete_y(y)

@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, wrap
+from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_rows, wrap
 from fdadp.design import FeatureMap
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.fpca import Eigenbasis
@@ -134,7 +134,7 @@ class Predictions:
         t : array_like of shape (T',), optional
             Where to predict, within the training domain; default the training grid.
         s : array_like of shape (S',), optional
-            Grid of a plain array `X`; default the training grid if the length is that, else even over its domain.
+            Grid of a plain array `X`, wanted where its length is not that of the training grid, which is the default.
 
         Returns
         -------
@@ -144,7 +144,8 @@ class Predictions:
         Raises
         ------
         InputError
-            X on another domain or not finite, or `t` outside the training domain.
+            X on another domain or not finite, of another number of points and without a grid, or `t` outside the
+            training domain.
 
         Warns
         -----
@@ -159,9 +160,12 @@ class Predictions:
         is computed from releases. The surface itself is not changed.
         """
         x = self._read(X, s)
+        return self._wrap(*self._curves(x, t), x)
+
+    def _curves(self, x: Curves, t: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+        """Predicted curves (n, T'), and their grid."""
         grid, mean, functions = self._at(t)
-        values = mean + self._scores(self._centred_features(x)) @ functions
-        return self._wrap(values, grid, x)
+        return np.asarray(mean + self._scores(self._centred_features(x)) @ functions), grid
 
     def predict_interval(
         self, X: CurveData, level: float = 0.95, t: ArrayLike | None = None, s: ArrayLike | None = None
@@ -258,8 +262,11 @@ class Predictions:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""
         from fdadp.metrics import functional_r2
 
-        y = as_curves(Y, name="Y", default=self.t_)
+        y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)
+        if len(x) != len(y):
+            raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+        same_rows(X=x, Y=y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            predicted = as_curves(self.predict(X, t=y.grid), default=y.grid)
-        return functional_r2(y.values, predicted.values, y.grid)
+            predicted = self._curves(x, y.grid)[0]
+        return functional_r2(y.values, predicted, y.grid)

@@ -6,6 +6,7 @@ moments of (feature row, response curve). Everything after that is computed from
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from tqdm import tqdm
 
 from fdadp._threads import map_blocks, one_blas_thread
 from fdadp._typing import FloatArray
-from fdadp.curves import Curves, as_curves, check_finite
+from fdadp.curves import Curves, as_curves, check_finite, same_rows
 from fdadp.design import FeatureMap
 from fdadp.errors import InputError
 from fdadp.moments import Moments
@@ -103,6 +104,7 @@ class Chunks:
             y = as_curves(y_data, self._grids[1], name="Y")
             if len(x) != len(y):
                 raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+            same_rows(X=x, Y=y)
             check_finite(x, "X", first=n)
             check_finite(y, "Y", first=n)
             if self._head is None:
@@ -124,7 +126,11 @@ def _without_curves(curves: Curves) -> Curves:
 
 def is_dask(data: Any) -> bool:
     """Whether `data` is a dask collection (without importing dask)."""
-    return hasattr(data, "__dask_graph__")
+    if "dask" not in sys.modules:  # nobody can have made one
+        return False
+    from dask.base import is_dask_collection
+
+    return bool(is_dask_collection(data))
 
 
 def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[FloatArray, FloatArray]]]:
@@ -133,10 +139,11 @@ def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[FloatArray, Float
     Raises
     ------
     InputError
-        Only one of them is a dask array, or they differ in n.
+        Only one of them is a dask array, they differ in n, or their number of rows is not known.
     """
     if not (is_dask(x) and is_dask(y)):
         raise InputError(f"X and Y must both be dask arrays, got {type(x).__name__} and {type(y).__name__}")
+    x, y = _dask_array(x, "X"), _dask_array(y, "Y")
     if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
         raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
     x = x.rechunk({1: -1})
@@ -147,6 +154,20 @@ def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[FloatArray, Float
             yield np.asarray(x.blocks[i]), np.asarray(y.blocks[i])
 
     return blocks
+
+
+def _dask_array(data: Any, name: str) -> Any:
+    """Return `data` as a dask array of known size."""
+    if type(data).__module__.split(".")[0] == "xarray":  # read from a file in pieces
+        data = data.data
+    if not (hasattr(data, "rechunk") and hasattr(data, "numblocks")):
+        raise InputError(f"{name} must be a dask array, got {type(data).__name__}: use .to_dask_array(lengths=True)")
+    if any(size != size for size in data.shape):
+        raise InputError(
+            f"{name} must be a dask array whose chunk sizes are known, got shape {data.shape}: use "
+            ".compute_chunk_sizes(), or .to_dask_array(lengths=True) of a dask data frame"
+        )
+    return data
 
 
 def range_of(chunks: Chunks) -> tuple[float, float]:

@@ -118,7 +118,7 @@ def test_bad_files_to_fit(files: Any, weather: Any, tmp_path: Path) -> None:
     )
     assert "same number of curves, got 34 and 35" in fit_x("\n".join(lines[:-1]))
     assert "labels only" in fit_x("place\nHalifax\nSydney\n")
-    assert "same curves in the same order, got 'Resolute' and 'St. Johns' in row 1" in fit_x(
+    assert "same row labels in the same order, got 'Resolute' and 'St. Johns' in row 0" in fit_x(
         "\n".join([lines[0], *lines[:0:-1]])
     )
     gap = ",".join([*first[:2], "", *first[3:]])
