@@ -354,7 +354,7 @@ def _as_frame(curves: Any, X: pd.DataFrame, fitted: Any) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    if isinstance(curves, pd.DataFrame) and list(curves.columns) != list(range(curves.shape[1])):
+    if isinstance(curves, pd.DataFrame) and not curves.columns.equals(pd.RangeIndex(curves.shape[1])):
         return curves
     values = np.reshape(getattr(curves, "data_matrix", curves), (len(X), -1))
     return pd.DataFrame(values, index=X.index, columns=pd.Index(fitted.t_))

@@ -203,8 +203,8 @@ def _axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axi
         return None
     if axis is not None and axis.backwards:
         raise InputError(
-            f"grid of {name} must be left out where column labels decrease, from {data.columns[0]!r} to "
-            f"{data.columns[-1]!r}: they are the grid, and are turned round with the values"
+            f"grid of {name} must be left out where column labels decrease, from {data.columns[0]} to "
+            f"{data.columns[-1]}: they are the grid, and are turned round with the values"
         )
     return axis
 
@@ -223,9 +223,7 @@ def _values(data: Any, name: str) -> FloatArray:
     return values
 
 
-def _refuse_layout(
-    values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str
-) -> None:
+def _refuse_layout(values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str) -> None:
     if is_long(list(values.T)):
         raise InputError(f"{name} must have one curve a row; {LONG_HINT}")
     if is_transposed(values, index, columns):

@@ -102,8 +102,8 @@ def functional_r2(Y: CurveData, Y_hat: CurveData, t: ArrayLike | None = None) ->
     Raises
     ------
     InputError
-        Different shapes, grids or row labels, values that are not finite, or curves in `Y` that are all equal (a single one,
-        for instance), for which it is not defined.
+        Different shapes, grids or row labels, values that are not finite, or curves in `Y` that are all equal (a
+        single one, for instance), for which it is not defined.
 
     References
     ----------

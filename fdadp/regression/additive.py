@@ -187,8 +187,9 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         Raises
         ------
         InputError
-            X and Y of different n or with other row labels, column labels that are no grid, values that are not finite (with ``missing="raise"``), too few curves, constant X,
-            a basis too small for its degree, more components than the data allow, unknown options.
+            X and Y of different n or with other row labels, column labels that are no grid, values that are not finite
+            (with ``missing="raise"``), too few curves, constant X, a basis too small for its degree, more components
+            than the data allow, unknown options.
         PrivacyError
             A mechanism that is not available; raised before the data are read.
         """
@@ -207,7 +208,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         self._missing = MissingValues(self.missing)
         complete_x, complete_y = self._missing.fit_x(x), self._missing.complete_y(y)
         self._fit(Chunks.of(complete_x, complete_y, self.progress), persons=persons)
-        self._remember_kind(y)
+        self._remember_kind(x, y)
         return self
 
     def fit_chunks(
@@ -260,7 +261,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
-        self._remember_kind(source.head()[1])
+        self._remember_kind(*source.head())
         return self
 
     def _check_settings(self) -> None:
@@ -306,7 +307,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
             raise InputError("groups must have one entry per curve")
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
         fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, noise=noise)
-        self._remember_kind(y)
+        self._remember_kind(x, y)
         return self
 
     def _fit_private_chunks(
@@ -328,6 +329,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         persons = source.persons if groups is True else groups
         fit_private(self, source, persons, x_grid, y_grid, self.privacy)
         self._y_kind, self._y_columns = source.kind, source.columns
+        self._units = [None, None]
         return self
 
     def _fit(
@@ -464,8 +466,9 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         self._mean_variance = self.residual_variance_ / n
         self._quantile = (1.0, 1 / float(left.mean()))
 
-    def _remember_kind(self, y: Curves) -> None:
+    def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
+        self._units: list[str | None] = [x.unit, y.unit]
 
     # --- before a private fit ---
 

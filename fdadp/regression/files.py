@@ -45,7 +45,7 @@ _ARRAYS = {
     "residual_variance": "residual_variance_",
     "s": "s_",
 }
-_SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_quantile", "_clip_x", "_y_kind")
+_SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_quantile", "_clip_x", "_y_kind", "_units")
 _BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 _MARGIN = ("points", "to_raw", "penalty", "rotation", "eigenvalues")
 

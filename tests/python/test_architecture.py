@@ -21,7 +21,21 @@ PACKAGE = ROOT / "fdadp"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 FRONT = {"regression", "summaries", "planner", "plot", "cli", "experiment", "demo", "__main__", "federated"}
-CORE = {"errors", "_typing", "quadrature", "curves", "splines", "tensor", "design", "moments", "penalized", "fpca"}
+CORE = {
+    "errors",
+    "_typing",
+    "quadrature",
+    "curves",
+    "alignment",
+    "axis",
+    "layout",
+    "splines",
+    "tensor",
+    "design",
+    "moments",
+    "penalized",
+    "fpca",
+}
 CORE |= {"smoothing", "storage"}
 FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),

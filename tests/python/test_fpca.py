@@ -452,7 +452,9 @@ def test_bad_curves() -> None:
     with pytest.raises(InputError, match=r"y is ignored .* a grid is t="):
         FPCA().fit(Y, np.linspace(0, 1, 30))
     fitted = FPCA(n_components=2).fit(Y)
-    with pytest.raises(InputError, match="Y must have 30 points a curve, as the fit had, or come with the grid .* got 12 points"):
+    with pytest.raises(
+        InputError, match=r"Y must have 30 points a curve, as the fit had, or come with the grid .* got 12 points"
+    ):
         fitted.transform(Y[:, :12])
     with pytest.raises(InputError, match=r"t must be points within \[0, 1\], got 1.5"):
         fitted.transform(Y[:, :3], t=[0, 1, 1.5])

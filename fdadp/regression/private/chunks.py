@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._typing import FloatArray
+from fdadp.axis import axis_of
 from fdadp.curves import Kind
 from fdadp.errors import InputError
 
@@ -116,7 +117,7 @@ class PrivateChunks:
                 raise InputError(f"each chunk must be {wanted}, got {type(chunk).__name__}{number}")
             for (name, grid), part in zip(self._grids.items(), parts, strict=False):
                 try:
-                    shape = part.shape if isinstance(part, pd.DataFrame) else _values(part, grid).shape
+                    shape = _values(part, grid).shape
                 except ValueError as exc:
                     raise InputError(f"{name} of each chunk must lie on the declared grid: {exc}") from exc
                 if len(shape) != 2 or shape[1] != grid.size:
@@ -137,5 +138,8 @@ def _values(curves: Any, grid: FloatArray) -> Any:
             raise ValueError("curves on another grid")
         return curves.data_matrix[..., 0]
     if isinstance(curves, pd.DataFrame):
+        axis = axis_of(curves.columns, "a chunk")
+        if axis is not None and axis.backwards:
+            raise ValueError("column labels that decrease")
         return curves.to_numpy()
     return curves if hasattr(curves, "shape") else np.array(curves, dtype=object)

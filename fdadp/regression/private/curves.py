@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp._typing import ArrayLike, CurveData
-from fdadp.curves import Curves, as_curves, as_grid
+from fdadp.curves import Curves, Kind, as_curves, as_grid
 from fdadp.errors import InputError
 
 __all__ = ["private_curves"]
@@ -48,16 +48,31 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
     values = _table(data)
     _check_shape(values, name)
     size = int(values.shape[1])
-    if isinstance(data, pd.DataFrame):
-        # The grid may be in the column labels; a public row stands for the private ones.
-        public = as_curves(pd.DataFrame(np.zeros((1, size)), columns=data.columns), grid, name=name)
-        return replace(public, values=values, index=None)
+    labels = _column_labels(data)
+    if labels is not None:
+        # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
+        public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
+        turned = public.values[0, 0] > 0  # where the labels decrease
+        kind: Kind = "frame" if isinstance(data, pd.DataFrame) else "dataarray"
+        return replace(public, values=values[:, ::-1] if turned else values, index=None, kind=kind)
     return Curves(values, as_grid(grid, size, f"grid of {name}"))
+
+
+def _column_labels(data: Any) -> pd.Index[Any] | None:
+    """Labels of the points in a data frame or an xarray.DataArray."""
+    if isinstance(data, pd.DataFrame):
+        return data.columns
+    if type(data).__module__.split(".")[0] == "xarray":
+        labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
+        return labels.rename(data.dims[1])
+    return None
 
 
 def _table(data: Any) -> Any:
     if isinstance(data, pd.DataFrame):
         return data.to_numpy()
+    if type(data).__module__.split(".")[0] == "xarray":
+        data = getattr(data, "data", np.empty(0))  # a Dataset has none
     if all(hasattr(data, attribute) for attribute in ("shape", "dtype", "__getitem__")):
         return data
     try:
