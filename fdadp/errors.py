@@ -12,6 +12,7 @@ __all__ = [
     "FdadpError",
     "FdadpWarning",
     "FileFormatError",
+    "IdentificationWarning",
     "InputError",
     "MissingDataError",
     "NoiseVarianceWarning",
@@ -51,6 +52,10 @@ class FdadpWarning(UserWarning):
 
 class ExtrapolationWarning(FdadpWarning):
     """Predictors lie outside the range of the training data; the surface is continued linearly."""
+
+
+class IdentificationWarning(FdadpWarning):
+    """The training curves do not determine a part of the model; says which, and what was put in its place."""
 
 
 class NotPrivateWarning(FdadpWarning):

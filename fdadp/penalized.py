@@ -11,9 +11,8 @@ JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x; Craven & Wahba (1979), doi:1
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +20,12 @@ from scipy.linalg import lapack
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.search import ROUNDING, identified, newton
 
 __all__ = ["PenalizedLeastSquares", "Solution"]
 
-# Penalties beyond these multiples of the data's own scale change nothing any more.
-_LOG_RANGE = 40.0
+# Penalties beyond e^25 times the data's own scale, or below e^-25, change nothing any more but the rounding.
+LOG_RANGE = 25.0
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,20 @@ class Solution:
     def covariance(self) -> FloatArray:
         """Bayesian covariance of the coefficients, shape (p, p)."""
         return self.noise_variance * self.inverse
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """``A⁻¹ (p, p)``, the coefficients (p, K), log|A|, and ``A⁻¹G`` where it is known to more digits."""
+
+    inverse: FloatArray
+    beta: FloatArray
+    log_det: float
+    firm_hat: FloatArray | None
+
+    def hat(self, gram: FloatArray) -> FloatArray:
+        """``A⁻¹G``, shape (p, p)."""
+        return self.inverse @ gram if self.firm_hat is None else self.firm_hat
 
 
 class PenalizedLeastSquares:
@@ -119,32 +133,56 @@ class PenalizedLeastSquares:
                 "gram (p, p), cross (p, K), total (K,) and penalties (M, p) must fit together, got "
                 f"{self.gram.shape}, {self.cross.shape}, {self.total.shape} and {self.penalties.shape}"
             )
-        free = int((self.penalties == 0).all(axis=0).sum())
+        self.identified = identified(self.gram, self.penalties)
+        free = int((self.penalties[:, self.identified] == 0).all(axis=0).sum())
         self.n_unpenalized = free + 1 if n_unpenalized is None else int(n_unpenalized)
         if self.n <= self.n_unpenalized:
             raise InputError(
                 f"n must be above the {self.n_unpenalized} unpenalised coefficients, got {self.n} observations"
             )
-        self._gram_diagonal = self.gram.diagonal().copy()
-        own = [float(self._gram_diagonal[d > 0].sum()) / max(float(d.sum()), 1e-300) for d in self.penalties]
+        # Everything below is of identified coordinates and of responses with y'y = 1: no result depends on units.
+        self._gram = self.gram[np.ix_(self.identified, self.identified)]
+        self._gram_diagonal = np.maximum(self._gram.diagonal(), 0.0)
+        self._penalties = self.penalties[:, self.identified]
+        self._size = np.where(self.total > 0, self.total, 1.0)
+        self._cross = self.cross[self.identified] / np.sqrt(self._size)
+        self._total = self.total / self._size
         # Where the penalty weighs as much as the data: the middle of the search.
-        self._centre = np.log(np.maximum(np.asarray(own), 1e-300))
+        least = 1e-16 * float(self._gram_diagonal.max(initial=0.0)) or 1.0
+        own = [max(float(self._gram_diagonal[d > 0].sum()), least) / (float(d.sum()) or 1.0) for d in self._penalties]
+        self._centre = np.log(own)
 
     # --- one value of the smoothing parameters ---
 
-    def _inverse(self, diagonal: FloatArray) -> tuple[FloatArray, float]:
-        """Return A⁻¹ and log|A| for ``Σ λ_j d_j``, scaled to unit diagonal first so that extreme λ do no harm."""
+    def _factor(self, diagonal: FloatArray) -> _Factor:
+        """Invert A for ``Σ λ_j d_j``, scaled to unit diagonal first so that extreme λ do no harm."""
         own = self._gram_diagonal + diagonal
-        scale = 1 / np.sqrt(np.maximum(own, 1e-300))
-        a = self.gram * (scale * scale[:, None])
-        a.flat[:: len(a) + 1] = own * scale * scale
+        scale = 1 / np.sqrt(own)
+        a = self._gram * (scale * scale[:, None])
+        a.flat[:: len(a) + 1] = 1.0
         factor, info = lapack.dpotrf(a, lower=1, clean=1)
-        if info:
-            # Not positive definite within rounding: a direction without data and without penalty.
-            factor, _ = lapack.dpotrf(a + 1e-12 * np.eye(len(a)), lower=1, clean=1)
-        root = lapack.dtrtri(factor, lower=1)[0] * scale
-        log_det = 2 * np.log(factor.diagonal() / scale).sum()
-        return root.T @ root, float(log_det)
+        # A squared pivot is what a coordinate adds to those before it; near the rounding it says nothing.
+        pivots = factor.diagonal()
+        if info == 0 and pivots.min() > 1e-5:
+            root = lapack.dtrtri(factor, lower=1)[0] * scale
+            inverse = root.T @ root
+            log_det = 2 * float(np.log(pivots / scale).sum())
+            return _Factor(inverse, inverse @ self._cross, log_det, None)
+        # [R; S^½] has twice the digits of A = R'R + S.
+        gram_root, rotated = self._root
+        q, r = np.linalg.qr(np.vstack((gram_root * scale, np.diag(np.sqrt(diagonal) * scale))))
+        root = lapack.dtrtri(r.T, lower=1)[0] * scale
+        towards = root.T @ q[: len(gram_root)].T
+        log_det = 2 * float(np.log(np.abs(r.diagonal()) / scale).sum())
+        return _Factor(root.T @ root, towards @ rotated, log_det, towards @ gram_root)
+
+    @cached_property
+    def _root(self) -> tuple[FloatArray, FloatArray]:
+        """R (r, p) and q (r, K) with ``R'R = G`` and ``R'q = c``: what of them is above the rounding of G."""
+        values, vectors = np.linalg.eigh(self._gram)
+        firm = values > ROUNDING * values[-1]
+        size, axes = np.sqrt(values[firm])[:, None], vectors.T[firm]
+        return size * axes, (axes @ self._cross) / size
 
     def solve(self, smoothing_parameters: ArrayLike, response: int = 0) -> Solution:
         """Fit a response at given smoothing parameters, one for each penalty.
@@ -157,23 +195,33 @@ class PenalizedLeastSquares:
         sp = np.asarray(smoothing_parameters, dtype=np.float64)
         if sp.shape != (len(self.penalties),) or not (np.isfinite(sp) & (sp > 0)).all():
             raise InputError(f"smoothing_parameters must be {len(self.penalties)} positive numbers, got {sp.tolist()}")
-        log_sp = np.log(sp)
-        inverse, _ = self._inverse(sp @ self.penalties)
-        cross, total = self.cross[:, response], float(self.total[response])
-        beta = inverse @ cross
-        rss = max(total - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 0.0)
-        edf = np.einsum("ij,ji->i", inverse, self.gram)
+        # Lighter penalties than any that the search looks at leave nothing but rounding.
+        log_sp = np.maximum(np.log(sp), self._centre - LOG_RANGE)
+        diagonal = np.exp(log_sp) @ self._penalties
+        factor = self._factor(diagonal)
+        cross, total, size = self._cross[:, response], float(self._total[response]), float(self._size[response])
+        beta = factor.beta[:, response]
+        fitted = float(beta @ cross)
+        rss = min(max(total - 2 * fitted + float(beta @ self._gram @ beta), 0.0), total)
+        scale = max(total - fitted, 0.0) / (self.n - self.n_unpenalized)
+        edf = factor.hat(self._gram).diagonal().copy()
+        edf *= min(max(float(edf.sum()), 0.0), float(edf.size)) / (float(edf.sum()) or 1.0)  # beyond it is rounding
         left = self.n - 1 - float(edf.sum())
-        deviance = max(total - float(beta @ cross), 0.0)
+        coefficients, all_edf, inverse = (
+            np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
+        )
+        coefficients[self.identified], all_edf[self.identified] = beta * np.sqrt(size), edf
+        inverse[np.ix_(self.identified, self.identified)] = factor.inverse
         return Solution(
             sp,
-            beta,
-            edf,
-            rss,
-            rss / left if left > 0 else np.nan,
-            deviance / (self.n - self.n_unpenalized),
-            self.reml(log_sp, response)[0],
-            self.gcv(log_sp, response)[0],
+            coefficients,
+            all_edf,
+            rss * size,
+            # An interpolation leaves no residuals to estimate from.
+            size * (rss / left if left > 1e-6 * self.n else scale),
+            scale * size,
+            float(self._reml_value(max(total - fitted, 1e-14), factor.log_det, diagonal)) + self._reml_unit(response),
+            self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             inverse,
         )
 
@@ -183,15 +231,23 @@ class PenalizedLeastSquares:
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
         (:meth:`fdadp.tensor.TensorProduct.mgcv_score_offset`).
         """
-        weighted = np.exp(log_sp)[:, None] * self.penalties  # λ_j d_j
+        value, gradient, hessian = self._unit_reml(log_sp, response)
+        return value + self._reml_unit(response), gradient, hessian
+
+    def _reml_unit(self, response: int) -> float:
+        """What the norm of a response adds to REML."""
+        return (self.n - self.n_unpenalized) * float(np.log(self._size[response])) / 2
+
+    def _unit_reml(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
+        """REML of a response divided by its norm."""
+        weighted = np.exp(log_sp)[:, None] * self._penalties  # λ_j d_j
         diagonal = weighted.sum(axis=0)
-        inverse, log_det = self._inverse(diagonal)
-        cross, total = self.cross[:, response], float(self.total[response])
-        beta = inverse @ cross
-        deviance = max(total - float(beta @ cross), 1e-14 * total, 1e-300)
+        factor = self._factor(diagonal)
+        inverse, beta = factor.inverse, factor.beta[:, response]
+        deviance = max(float(self._total[response] - beta @ self._cross[:, response]), 1e-14)
         share = weighted / np.where(diagonal > 0, diagonal, 1.0)
         dof = self.n - self.n_unpenalized
-        value = self._reml_value(deviance, log_det, diagonal)
+        value = float(self._reml_value(deviance, factor.log_det, diagonal))
         pushed = weighted * beta  # L_j β
         d1 = pushed @ beta
         trace = weighted @ inverse.diagonal() - share.sum(axis=1)
@@ -210,25 +266,32 @@ class PenalizedLeastSquares:
 
     def gcv(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """``n RSS / (n - edf)²`` with its gradient and Hessian in log λ."""
-        weighted = np.exp(log_sp)[:, None] * self.penalties
-        inverse, _ = self._inverse(weighted.sum(axis=0))
-        cross = self.cross[:, response]
-        beta = inverse @ cross
-        rss = max(float(self.total[response]) - 2 * float(beta @ cross) + float(beta @ self.gram @ beta), 1e-300)
-        middle = inverse @ self.gram @ inverse
-        left = self.n - 1 - float(np.einsum("ij,ji->", inverse, self.gram))
+        half, gradient, hessian = self._unit_gcv(log_sp, response)
+        value = float(np.exp(2 / self.n * half) * self._size[response])
+        gradient = 2 / self.n * gradient
+        return value, value * gradient, value * (2 / self.n * hessian + np.outer(gradient, gradient))
+
+    def _unit_gcv(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
+        """``n/2 log GCV`` of a response divided by its norm: curved as a log-likelihood is, in any units."""
+        weighted = np.exp(log_sp)[:, None] * self._penalties
+        factor = self._factor(weighted.sum(axis=0))
+        cross, inverse, beta = self._cross[:, response], factor.inverse, factor.beta[:, response]
+        rss = max(float(self._total[response] - 2 * (beta @ cross) + beta @ self._gram @ beta), 1e-14)
+        hat = factor.hat(self._gram)
+        middle = hat @ inverse
+        left = max(self.n - 1 - float(hat.trace()), 1e-9 * self.n)
         pull = weighted.sum(axis=0) * beta  # S β = Z'(y - Zβ)
         slopes = -(weighted * beta) @ inverse  # dβ/dlog λ_j in rows
         rss1 = -2 * slopes @ pull
         curved = -((weighted[:, None] * slopes[None]) + (weighted[None] * slopes[:, None])) @ inverse
         curved[np.arange(len(weighted)), np.arange(len(weighted))] += slopes
-        rss2 = 2 * slopes @ self.gram @ slopes.T - 2 * curved @ pull
+        rss2 = 2 * slopes @ self._gram @ slopes.T - 2 * curved @ pull
         left1 = weighted @ np.diag(middle)
         left2 = np.diag(left1) - 2 * weighted @ (inverse * middle) @ weighted.T
-        value = self.n * rss / left**2
         log1 = rss1 / rss - 2 * left1 / left
         log2 = rss2 / rss - np.outer(rss1, rss1) / rss**2 - 2 * left2 / left + 2 * np.outer(left1, left1) / left**2
-        return value, value * log1, value * (log2 + np.outer(log1, log1))
+        half = self.n / 2
+        return half * float(np.log(self.n * rss / left**2)), half * log1, half * log2
 
     # --- search ---
 
@@ -247,10 +310,12 @@ class PenalizedLeastSquares:
         if criterion not in ("reml", "gcv"):
             raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
         starts = self._coarse_grid() if criterion == "reml" else [[self._centre]] * self.total.size
+        tolerance = 1e-9 * (self.n - self.n_unpenalized)  # both criteria are sums over the observations
+        bounds = self._centre - LOG_RANGE, self._centre + LOG_RANGE
         solutions = []
         for k, points in enumerate(starts):
-            score = partial(self.reml if criterion == "reml" else self.gcv, response=k)
-            best = min((self._newton(score, point) for point in points), key=lambda end: end[0])
+            score = partial(self._unit_reml if criterion == "reml" else self._unit_gcv, response=k)
+            best = min((newton(score, point, bounds, tolerance) for point in points), key=lambda end: end[0])
             solutions.append(self.solve(np.exp(best[1]), k))
         return solutions
 
@@ -258,44 +323,23 @@ class PenalizedLeastSquares:
         """Return, for each response, the best points of a grid around the centre, no two of them neighbours."""
         m = len(self.penalties)
         axis = np.arange(-2, 3) * step
-        points = np.stack(np.meshgrid(*[axis] * m, indexing="ij"), axis=-1).reshape(-1, m) + self._centre
+        grid = np.stack(np.meshgrid(*[axis] * m, indexing="ij"), axis=-1).reshape(-1, m)
+        points = grid[np.argsort(np.abs(grid).sum(axis=1), kind="stable")] + self._centre
         values = np.empty((len(points), self.total.size))
         for row, point in enumerate(points):
-            diagonal = np.exp(point) @ self.penalties
-            inverse, log_det = self._inverse(diagonal)
-            fitted = np.einsum("pk,pk->k", self.cross, inverse @ self.cross)
-            deviance = np.maximum(self.total - fitted, np.maximum(1e-14 * self.total, 1e-300))
-            values[row] = self._reml_value(deviance, log_det, diagonal)
+            diagonal = np.exp(point) @ self._penalties
+            factor = self._factor(diagonal)
+            deviance = np.maximum(self._total - np.einsum("pk,pk->k", self._cross, factor.beta), 1e-14)
+            values[row] = self._reml_value(deviance, factor.log_det, diagonal)
         starts: list[list[FloatArray]] = []
         for k in range(self.total.size):
             kept: list[FloatArray] = []
-            for index in np.argsort(values[:, k], kind="stable"):
+            # Where the criterion is flat but for rounding, the point nearest to the centre comes first.
+            above = np.maximum(values[:, k] - values[:, k].min(), 1e-7 * self.n)
+            for index in np.argsort(above, kind="stable"):
                 if all(np.abs(points[index] - start).max() > 1.5 * step for start in kept):
                     kept.append(points[index])
                 if len(kept) == keep:
                     break
             starts.append(kept)
         return starts
-
-    def _newton(
-        self, score: Callable[[FloatArray], tuple[float, FloatArray, FloatArray]], start: FloatArray
-    ) -> tuple[float, FloatArray]:
-        point = start
-        value, gradient, hessian = score(point)
-        for _ in range(100):
-            if np.abs(gradient).max() <= 1e-9 * (1 + abs(value)):
-                break
-            curvature, axes = np.linalg.eigh(hessian)
-            floor = max(1e-7 * np.abs(curvature).max(), 1e-300)
-            step = -axes @ ((axes.T @ gradient) / np.maximum(np.abs(curvature), floor))
-            step *= min(1.0, 4.0 / np.abs(step).max())
-            for _ in range(30):
-                new = np.clip(point + step, self._centre - _LOG_RANGE, self._centre + _LOG_RANGE)
-                candidate = score(new)
-                if candidate[0] < value:
-                    break
-                step = step / 2
-            else:
-                break
-            point, (value, gradient, hessian) = new, candidate
-        return value, point

@@ -16,9 +16,11 @@ from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.curves import Curves, as_curves, as_grid, same_rows
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis, face_smooth
+from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares, Solution
 from fdadp.privacy import Ledger, Privacy
 from fdadp.quadrature import quadrature_weights
+from fdadp.regression.identification import refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Predictions
 from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
@@ -364,8 +366,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
             raise InputError(f"X and Y must hold at least {least} curves, got {y.n}")
         smooth = self.fpca == "face" and sums.t.size >= 12
         estimate = face_eigenbasis if smooth else dense_eigenbasis
-        if np.diag(y.scatter).max() <= 1e-24 * y.n * (y.mean @ y.mean):  # beyond rounding
-            raise InputError("Y must vary between curves, got the same curve every time")
+        refuse_same_curves("Y", y)
         # More components than n - 1 have no scores to regress.
         cap = min(y.n - 1, sums.t.size)
         if isinstance(self.n_components, (int, np.integer)) and self.n_components > cap:
@@ -381,6 +382,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
     def _solve(self, sums: TrainingSums, basis: Eigenbasis) -> list[Solution]:
         """Penalised least squares of each score on the identified coordinates of the features."""
         p = sums.n_features
+        refuse_same_curves("X", Moments(sums.moments.n, sums.moments.mean[:p], sums.moments.scatter[:p, :p]))
         rotation = sums.smooth.raw_rotation
         gram = rotation.T @ sums.moments.scatter[:p, :p] @ rotation
         projection = (basis.functions * basis.weights).T  # scores = (Y - mean) @ projection
@@ -388,6 +390,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         total = np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection)
         given = None if isinstance(self.smoothing, str) else self._given_smoothing(basis.n_components)
         problem = PenalizedLeastSquares(gram, cross, total, sums.moments.n, sums.smooth.penalties)
+        warn_unidentified(problem.identified, sums.smooth)
         if given is None:
             return problem.optimize(str(self.smoothing))
         return [problem.solve(given[k], k) for k in range(basis.n_components)]
@@ -458,7 +461,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         left = np.maximum(n - self.edf_, 1.0)
         inflate = np.sqrt((n - 1) / left) - 1
         widen = np.eye(sums.t.size) + (basis.functions.T * inflate) @ (basis.functions * basis.weights)
-        covariance = widen @ residual @ widen.T / (n - 1)
+        covariance = widen @ ((residual + residual.T) / 2) @ widen.T / (n - 1)
         self.residual_variance_ = np.maximum(np.diag(covariance), 0.0)
         self.noise_variance_ = float(
             face_smooth(covariance, sums.t)[1] if sums.t.size >= 12 else self.residual_variance_.min()

@@ -36,7 +36,7 @@ CORE = {
     "penalized",
     "fpca",
 }
-CORE |= {"smoothing", "storage"}
+CORE |= {"search", "smoothing", "storage"}
 FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),
     "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},

@@ -1,0 +1,52 @@
+"""What training curves cannot tell: refuse a fit without any information, name what is left out of the others."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from fdadp._typing import BoolArray
+from fdadp.errors import IdentificationWarning, InputError
+from fdadp.moments import Moments
+from fdadp.tensor import TensorProduct
+
+__all__ = ["refuse_same_curves", "warn_unidentified"]
+
+
+def refuse_same_curves(name: str, moments: Moments) -> None:
+    """Refuse curves that are all the same but for rounding, from the moments of them or of their features.
+
+    Raises
+    ------
+    InputError
+        Naming the argument.
+    """
+    if moments.scatter.diagonal().max() <= 1e-24 * moments.n * (moments.mean @ moments.mean):
+        raise InputError(f"{name} must vary between curves, got the same curve every time")
+
+
+def warn_unidentified(identified: BoolArray, smooth: TensorProduct) -> None:
+    """Say which of the directions without a penalty, ``∫ s^b X(s)^a ds``, the curves do not tell apart.
+
+    Warns
+    -----
+    IdentificationWarning
+        For one shape times a number, a level or a 0/1 treatment given as a curve, for example.
+    """
+    lost = np.flatnonzero(~identified)
+    if lost.size == 0:
+        return
+    powers = [(1 + int(i) // smooth.s.size, int(i) % smooth.s.size) for i in lost]
+    names = ", ".join("∫ " + _power("s", b) + _power("X(s)", a) + "ds" for a, b in powers)
+    warnings.warn(
+        f"the curves X do not identify {names}: among the training curves they are functions of the other integrals "
+        "of this kind, or do not vary (as for one shape times a number). They are left out; the fit is not affected, "
+        "predictions for curves of another shape rest on this choice",
+        IdentificationWarning,
+        stacklevel=6,
+    )
+
+
+def _power(of: str, exponent: int) -> str:
+    return "" if exponent == 0 else f"{of} " if exponent == 1 else f"{of}^{exponent} "
