@@ -19,7 +19,7 @@ import pandas as pd
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["Axis", "axis_of", "is_identifier"]
+__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of"]
 
 Kind = Literal["number", "date", "time", "word"]
 
@@ -82,7 +82,7 @@ def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
         others = _KINDS[next(kind for kind in found if kind != rare)]
         odd = labels[kinds.index(rare)]
         raise InputError(
-            f"columns of {name} must all be points of one grid, got {odd!r} among {others}. {_without(name, odd)}"
+            f"columns of {name} must all be points of one grid, got {odd!r} among {others}. {_without(odd)}"
         )
     if kinds[0] == "word":
         _check_words(labels, name)
@@ -95,9 +95,32 @@ def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
     return _axis(columns, seconds / _UNITS[unit], unit + since, name)
 
 
+def numbers_of(labels: list[Any], name: str) -> FloatArray:
+    """Numbers by which labels in any order can be sorted: themselves, or seconds of dates and times.
+
+    Raises
+    ------
+    InputError
+        Words, or labels of several kinds.
+    """
+    kinds = {_kind(label) for label in labels}
+    if len(kinds) != 1 or "word" in kinds:
+        raise InputError(f"{name} must be numbers, dates or times, got {labels[0]!r}")
+    kind = kinds.pop()
+    return np.array([float(v) for v in labels]) if kind == "number" else _seconds(labels, kind, name)[0]
+
+
 def is_identifier(label: Any) -> bool:
     """Whether a column of this name holds ids of curves: "id", "patient_id"."""
     return isinstance(label, str) and _IDENTIFIER.fullmatch(label.strip()) is not None
+
+
+def is_odd_one(label: Any, others: Sequence[Any]) -> bool:
+    """Whether a label is of another kind than all others, which are of one: no number, no date, not of a series."""
+    kinds = {_kind(other) for other in others}
+    if kinds == {"word"}:
+        return odd_among_numbered([label, *others]) == [label]
+    return len(kinds) == 1 and _kind(label) not in kinds
 
 
 def odd_among_numbered(labels: Sequence[Any]) -> list[Any]:
@@ -141,7 +164,7 @@ def _check_words(labels: list[Any], name: str) -> None:
     if odd:
         raise InputError(
             f"columns of {name} must all be points of the curves, got {odd[0]!r} beside "
-            f"{next(label for label in labels if label not in odd)!r}. {_without(name, odd[0])}"
+            f"{next(label for label in labels if label not in odd)!r}. {_without(odd[0])}"
         )
     numbers = [float(m[2]) for label in labels if (m := _NUMBERED.fullmatch(str(label).strip()))]
     steps = np.diff(numbers)
@@ -155,10 +178,10 @@ def _check_words(labels: list[Any], name: str) -> None:
             )
 
 
-def _without(name: str, label: Any) -> str:
+def _without(label: Any) -> str:
     return (
-        f"If it names the curves, make it their labels, {name}.set_index({label!r}); if it is no part of them, "
-        f"{name}.drop(columns={label!r})"
+        f"If it names the curves, make it their labels, set_index({label!r}); if it is no part of them, leave it out, "
+        f"drop(columns={label!r})"
     )
 
 
@@ -202,7 +225,7 @@ def _axis(columns: pd.Index[Any], points: FloatArray, unit: str | None, name: st
     j = int(np.flatnonzero(steps > 0 if down else steps < 0)[0])
     raise InputError(
         f"columns of {name} must have labels that increase or decrease, got {_plain(columns[j])} followed by "
-        f"{_plain(columns[j + 1])} at position {j}; {name}.sort_index(axis=1) sorts them"
+        f"{_plain(columns[j + 1])} at position {j}; sort_index(axis=1) sorts them"
     )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
+LONG = "Long tables, one value a row: the columns of id, point and value, as --long id,s,value."
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -59,11 +61,12 @@ def fit(
     smoothing: Annotated[str, typer.Option(help="reml, gcv, or two numbers with a comma between.")] = "reml",
     missing: Annotated[str, typer.Option(help="Missing values: raise (refuse), smooth or fpca.")] = "raise",
     header: Annotated[bool, typer.Option(help="Whether the CSV files start with a row of labels.")] = True,
+    long: Annotated[str | None, typer.Option(help=LONG)] = None,
 ) -> None:
     """Fit an additive function-on-function regression to your own curves (without privacy).
 
-    One curve a row. Column labels that are numbers are the grid, else it is even on [0, 1]; a first column that is
-    not numeric labels the curves.
+    One curve a row. Column labels that are numbers, dates or times are the grid, else it is even on [0, 1]; a first
+    column that is not numeric labels the curves, which must then be the same ones in the same order in both files.
     """
     with plain_messages():
         from fdadp.regression import AdditiveFunctionOnFunction
@@ -77,7 +80,7 @@ def fit(
             smoothing=_smoothing(smoothing),
             missing=missing,
         )
-        model.fit(_read(x, header), _read(y, header))
+        model.fit(_read(x, header, long), _read(y, header, long))
         path = model.save(out)
         typer.echo(model.summary().as_text())
         typer.echo(f"\nModel written to {path}. In Python: AdditiveFunctionOnFunction.load({str(path)!r})")
@@ -92,6 +95,7 @@ def predict(
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
     ] = None,
     header: Annotated[bool, typer.Option(help="Whether a CSV file starts with a row of labels.")] = True,
+    long: Annotated[str | None, typer.Option(help=LONG)] = None,
 ) -> None:
     """Predict response curves with a saved model."""
     with plain_messages():
@@ -101,7 +105,7 @@ def predict(
 
         suffix = check_suffix(out)
         fitted = AdditiveFunctionOnFunction.load(model)
-        X = _read(x, header)
+        X = _read(x, header, long)
         if X.shape[1] != fitted.s_.size and not as_curves(X).gridded:
             raise InputError(
                 f"{x} must have {fitted.s_.size} columns as the training curves had, or a grid as its first row, "
@@ -334,12 +338,13 @@ def plan_command(
             typer.echo("no figure: pip install fdadp[plots]", err=True)
 
 
-def _read(path: Path, header: bool) -> pd.DataFrame:
+def _read(path: Path, header: bool, long: str | None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
     from fdadp.curves import as_curves
     from fdadp.tables import read_curves
 
-    frame = read_curves(path, header=header)
+    names: Any = None if long is None else tuple(name.strip() for name in long.split(","))
+    frame = read_curves(path, header=header, long=names)
     read = as_curves(frame, name=str(path))
     grid = "no grid in the file, so an even one"
     if read.gridded:

@@ -19,7 +19,7 @@ __all__ = ["LONG_HINT", "MOST_COLUMNS", "TRANSPOSED_HINT", "is_long", "is_transp
 
 LONG_HINT = (
     'it looks like a long table, one value a row. Read its file by fdadp.tables.read_curves(path, long=("id", "s", '
-    '"value")) with the names of its columns, or use DataFrame.pivot'
+    '"value")) with the names of its columns (--long id,s,value on the command line), or use DataFrame.pivot'
 )
 TRANSPOSED_HINT = "it looks like one curve a column: transpose it, as by .T"
 
@@ -42,8 +42,8 @@ def is_long(columns: list[Any]) -> bool:
 
 def _runs(ids: Any, points: Any) -> bool:
     points = np.asarray(points)
-    if points.dtype.kind not in "iuf":
-        return False
+    if points.dtype.kind not in "iuf":  # the table is sorted by points, and ids come in one order in each
+        points = pd.factorize(points)[0]
     codes = pd.factorize(np.asarray(ids), use_na_sentinel=False)[0]
     starts = np.flatnonzero(np.diff(codes)) + 1
     n_ids = int(codes.max()) + 1

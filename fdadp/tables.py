@@ -1,8 +1,10 @@
 """Curves in files: CSV (plain or gzip), parquet and NumPy ``.npz``, one curve a row.
 
-A CSV file starts with a header row. Column labels that are numbers are the grid; other labels mean an even grid on
-[0, 1]. The first column holds the curves' labels, and not values, if its own label is empty, or is the only one that
-is no number, or if none of its entries is a number. Empty fields and NA are missing values.
+A CSV file starts with a header row. Column labels that are numbers, dates or times are the grid, which may decrease;
+other labels mean an even grid on [0, 1]. The first column holds the curves' labels, and not values, if its own label
+is empty, is an "id", or is the only one that is no number, no date or no part of a numbered series ("t0", "t1", ...),
+or if none of its entries is a number. Empty fields and NA are missing values. Long tables, one value a row, are read by
+the names of their columns.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import math
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +24,10 @@ import numpy as np
 import pandas as pd
 
 from fdadp._typing import FloatArray
-from fdadp.errors import FileFormatError
+from fdadp.axis import axis_of, is_identifier, is_odd_one, numbers_of
+from fdadp.errors import FileFormatError, InputError
+from fdadp.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.long_tables import check_names, curves_of_long
 
 __all__ = ["SUFFIXES", "check_suffix", "read_curves", "write_curves"]
 
@@ -44,7 +50,9 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
     raise FileFormatError(f"{path} must end in one of {', '.join(SUFFIXES)}, got {Path(path).suffix or 'no suffix'!r}")
 
 
-def read_curves(path: str | os.PathLike[str], *, header: bool = True) -> pd.DataFrame:
+def read_curves(
+    path: str | os.PathLike[str], *, header: bool = True, long: tuple[str, str, str] | None = None
+) -> pd.DataFrame:
     """Read a sample of curves.
 
     Parameters
@@ -54,6 +62,9 @@ def read_curves(path: str | os.PathLike[str], *, header: bool = True) -> pd.Data
         with its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``.
     header : bool
         Whether a CSV file starts with column labels. Without them the grid is even on [0, 1].
+    long : (str, str, str), optional
+        Of a long table: names of the columns of id, point and value. Curves are then on the union of all points, NaN
+        where they have none; in an npz file these are one-dimensional arrays.
 
     Returns
     -------
@@ -65,22 +76,25 @@ def read_curves(path: str | os.PathLike[str], *, header: bool = True) -> pd.Data
     ------
     FileFormatError
         Unknown suffix, unreadable or empty file, ragged rows, text in numbers (says row, column and value), a grid that
-        does not increase.
+        neither increases nor decreases or is not all numbers, a long table without `long`, or one curve a column.
     FileNotFoundError
         No such file.
     """
     suffix = check_suffix(path)
+    names = None if long is None else check_names(long)
     source = Path(path)
     if not source.exists():
         raise FileNotFoundError(f"no such file: {source}")
     if suffix == ".parquet":
-        return _from_parquet(source)
+        return _from_parquet(source, names)
     if suffix == ".npz":
-        return _from_npz(source)
+        return _from_npz(source, names)
+    if names is not None and not header:
+        raise InputError("header must be True where long names columns, got False")
     opener: Any = gzip.open if suffix == ".csv.gz" else open
     try:
         with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
-            return _from_csv(source, stream, header)
+            return _from_csv(source, stream, header, names)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
         raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 
@@ -88,7 +102,7 @@ def read_curves(path: str | os.PathLike[str], *, header: bool = True) -> pd.Data
 # --- CSV ---
 
 
-def _from_csv(path: Path, stream: TextIO, header: bool) -> pd.DataFrame:
+def _from_csv(path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None) -> pd.DataFrame:
     rows = _rows(stream)
     line, first = next(rows, (0, []))
     if not line:
@@ -106,6 +120,11 @@ def _from_csv(path: Path, stream: TextIO, header: bool) -> pd.DataFrame:
         lines.append(number)
     if not fields:
         raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
+    if long is not None:
+        columns = [list(column) for column in zip(*fields, strict=True)]
+        return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
+    if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
+        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
     labelled = _has_labels(names, [row[0] for row in fields], header)
     start = int(labelled)
     if len(first) == start:
@@ -114,7 +133,8 @@ def _from_csv(path: Path, stream: TextIO, header: bool) -> pd.DataFrame:
     for i, row in enumerate(fields):
         values[i] = _numbers(path, row[start:], lines[i], names[start:], start)
     index = pd.Index([row[0].strip() for row in fields]) if labelled else None
-    return pd.DataFrame(values, index=index, columns=_columns(path, names[start:]) if header else None)
+    frame = pd.DataFrame(values, index=index, columns=_columns(path, names[start:]) if header else None)
+    return _one_curve_a_row(path, frame)
 
 
 def _rows(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
@@ -131,7 +151,7 @@ def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) 
 
 
 def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
-    if header and (not names[0] or (len(names) > 1 and not _is_number(names[0]) and all(map(_is_number, names[1:])))):
+    if header and (not names[0] or is_identifier(names[0]) or (len(names) > 1 and is_odd_one(names[0], names[1:]))):
         return True
     return not any(_is_number(entry) or entry.strip().lower() in MISSING for entry in entries)
 
@@ -163,23 +183,51 @@ def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: 
 
 def _columns(path: Path, names: list[str]) -> pd.Index[Any]:
     if not all(map(_is_number, names)):
+        try:
+            axis_of(pd.Index(names), "the table")
+        except InputError as exc:
+            raise FileFormatError(f"{path} must hold curves, one a row: {exc}") from exc
         return pd.Index(names)
     grid: FloatArray = np.array([float(name) for name in names])
     steps = np.diff(grid)
-    if not np.isfinite(grid).all() or not (steps > 0).all():
-        j = int(np.flatnonzero(~(steps > 0))[0]) if not (steps > 0).all() else 0
+    if not np.isfinite(grid).all() or not ((steps > 0).all() or (steps < 0).all()):
+        up = (steps > 0).sum() >= (steps < 0).sum()
+        j = int(np.argmax(~(steps > 0) if up else ~(steps < 0))) if steps.size else 0
         raise FileFormatError(
-            f"{path} must have an increasing grid, or words, in its first row, got {names[j]} followed by "
-            f"{names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, header=False)"
+            f"{path} must have a decreasing or increasing grid, or words, in its first row, got {names[j]} "
+            f"followed by {names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, "
+            "header=False)"
         )
     index: pd.Index[Any] = pd.Index(grid)
     return index
 
 
+def _as_numbers(column: Sequence[str]) -> Any:
+    """Float64 where all entries are numbers or missing, else the text."""
+    try:
+        return np.array([math.nan if c.strip().lower() in MISSING else float(c) for c in column])
+    except ValueError:
+        return np.array(column, dtype=object)
+
+
+def _one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Refuse tables of curves in columns."""
+    if axis_of(frame.columns, "the table") is None:
+        index = frame.index
+        if index.inferred_type == "string":
+            try:
+                index = pd.Index(numbers_of(index.tolist(), "labels"))
+            except InputError:
+                index = pd.RangeIndex(len(index))
+        if is_transposed(frame.to_numpy(), index, frame.columns):
+            raise FileFormatError(f"{path} must have one curve a row; {TRANSPOSED_HINT}")
+    return frame
+
+
 # --- parquet and npz ---
 
 
-def _from_parquet(path: Path) -> pd.DataFrame:
+def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except ImportError as exc:
@@ -188,7 +236,17 @@ def _from_parquet(path: Path) -> pd.DataFrame:
         raise FileFormatError(f"{path} must be a parquet file, got {type(exc).__name__}: {exc}") from exc
     if frame.empty:
         raise FileFormatError(f"{path} must hold curves, got a table of shape {frame.shape}")
-    if not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0]):
+    if long is not None:
+        plain = frame.reset_index() if frame.index.names != [None] else frame
+        return curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
+    if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
+        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+    name, *others = (str(name) for name in frame.columns)
+    if (
+        is_identifier(name)
+        or (others and is_odd_one(name, others))
+        or not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
+    ):
         frame = frame.set_index(frame.columns[0])
         frame.index.name = None
     if not frame.shape[1]:
@@ -197,15 +255,20 @@ def _from_parquet(path: Path) -> pd.DataFrame:
         if not pd.api.types.is_numeric_dtype(dtype):
             raise FileFormatError(f"{path} must hold numbers, got a column {name!r} of type {dtype}")
     frame.columns = _columns(path, [str(name) for name in frame.columns])
-    return frame.astype(np.float64)
+    return _one_curve_a_row(path, frame.astype(np.float64))
 
 
-def _from_npz(path: Path) -> pd.DataFrame:
+def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as exc:
-        raise FileFormatError(f"{path} must be a NumPy .npz file of plain arrays, got {exc}") from exc
+    except AttributeError:  # a single array, under another name
+        raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as exc:
+        what = "objects" if "allow_pickle" in str(exc) else f"{type(exc).__name__}: {exc}"
+        raise FileFormatError(f"{path} must be a NumPy .npz file of plain arrays, got {what}") from None
+    if long is not None:
+        return curves_of_long({k: a.tolist() for k, a in arrays.items() if a.ndim == 1}, long, path)
     flat = [name for name, array in arrays.items() if array.ndim == 2]
     name = "values" if "values" in arrays else flat[0] if len(flat) == 1 else None
     if name is None:
@@ -222,7 +285,7 @@ def _from_npz(path: Path) -> pd.DataFrame:
             raise FileFormatError(
                 f"{path} must have {values.shape[axis]} entries in {extra!r}, got shape {arrays[extra].shape}"
             )
-    columns = _columns(path, [str(v) for v in arrays["grid"].tolist()]) if "grid" in arrays else None
+    columns = _columns(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
     index = pd.Index(arrays["labels"].tolist()) if "labels" in arrays else None
     return pd.DataFrame(values.astype(np.float64), index=index, columns=columns)
 
@@ -277,6 +340,8 @@ def _write(path: str, frame: pd.DataFrame, suffix: str) -> None:
         arrays: dict[str, Any] = {"values": frame.to_numpy(dtype=np.float64)}
         if pd.api.types.is_numeric_dtype(frame.columns.dtype):
             arrays["grid"] = frame.columns.to_numpy(dtype=np.float64)
+        else:
+            arrays["grid"] = np.asarray(frame.columns.astype(str), dtype=np.str_)
         if labelled:
             arrays["labels"] = np.asarray(frame.index.astype(str), dtype=np.str_)
         np.savez_compressed(path, **arrays)

@@ -331,7 +331,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         persons = source.persons if groups is True else groups
         fit_private(self, source, persons, x_grid, y_grid, self.privacy)
         self._y_kind, self._y_columns = source.kind, source.columns
-        self._units = [None, None]
+        self._units: list[str | None] = [None, None]
         return self
 
     def _fit(
@@ -471,7 +471,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
 
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
-        self._units: list[str | None] = [x.unit, y.unit]
+        self._units = [x.unit, y.unit]
 
     # --- before a private fit ---
 

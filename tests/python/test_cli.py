@@ -85,6 +85,29 @@ def test_files_without_header_have_an_even_grid(weather: Any, tmp_path: Path) ->
     np.testing.assert_allclose(got, AdditiveFunctionOnFunction().fit(X, Y).predict(X), rtol=1e-12, atol=1e-12)
 
 
+def test_long_tables_and_grids_that_decrease(files: Any, weather: Any, tmp_path: Path) -> None:
+    X, Y = weather
+    long, model, out = tmp_path / "long.csv", tmp_path / "model.npz", tmp_path / "out.csv"
+    X.iloc[:, ::-1].melt(ignore_index=False).reset_index().set_axis(["place", "s", "x"], axis=1).to_csv(
+        long, index=False
+    )
+    down = tmp_path / "down.csv"
+    Y.iloc[:, ::-1].to_csv(down)
+    assert "--long id,s,value" in refused("fit", long, down, "--out", model)
+    Y.melt(ignore_index=False).reset_index().set_axis(["place", "s", "x"], axis=1).to_csv(
+        tmp_path / "Y.csv", index=False
+    )
+    assert run("fit", long, tmp_path / "Y.csv", "--long", "place,s,x", "--out", model).exit_code == 0
+    assert run("predict", model, long, "--long", "place, s, x", "--out", out).exit_code == 0
+    expected = AdditiveFunctionOnFunction().fit(X, Y).predict(X)
+    np.testing.assert_allclose(read_curves(out).loc[X.index], expected, rtol=1e-9, atol=1e-12)
+    fitted = run("fit", files[0], down, "--out", model)
+    assert fitted.exit_code == 0 and "grid 0.00136986 to 0.987671" in fitted.stderr
+    assert run("predict", model, files[0], "--out", out).exit_code == 0
+    np.testing.assert_allclose(read_curves(out).iloc[:, ::-1], expected, rtol=1e-9, atol=1e-12)
+    assert "three columns" in refused("fit", long, long, "--long", "place,x", "--out", model)
+
+
 def test_a_warning_is_one_line_and_no_failure(files: Any, weather: Any, tmp_path: Path) -> None:
     model = tmp_path / "model.npz"
     run("fit", *files, "--out", model)

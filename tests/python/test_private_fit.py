@@ -305,7 +305,7 @@ def test_predicting_on_other_grids(model):
     low, high = model.predict_interval(x, t=fine)
     np.testing.assert_allclose((low + high) / 2, at_fine, atol=1e-10)
     finer = np.stack([np.interp(fine, np.linspace(0, 1, 51), row) for row in x])
-    np.testing.assert_allclose(model.predict(finer), model.predict(x), atol=0.05)
+    np.testing.assert_allclose(model.predict(finer, s=fine), model.predict(x), atol=0.05)
 
 
 def test_curves_come_back_as_they_went_in():
