@@ -31,7 +31,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     epsilon : float
         Above 0.
     delta : float, optional
-        In (0, 1), below 1/n. None: pure ε.
+        In (0, 1), below 1/n, and at most 0.001 where n is private. None: pure ε.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional

@@ -39,6 +39,16 @@ _NOISE_NAMES = {
 }
 
 
+_FLOATS = "drawn in floating point from the system's randomness"
+_OURS = {
+    "bingham": _FLOATS,
+    "bingham-zcdp": _FLOATS,
+    "spherical": "to 50 digits from the system's randomness",
+    "wishart": "to 50 digits from the system's randomness",
+}
+"""What :class:`OpenDPNoise` draws itself, because OpenDP does not."""
+
+
 class Noisy(NamedTuple):
     """A released value and the standard deviation of its noise."""
 
@@ -223,11 +233,12 @@ class Kernel:
         """
         spent = sampler.spent if spent is None else spent
         norm = norm if norm is not None else L1 if sampler.kind == "laplace" else L2
+        source = _OURS.get(sampler.kind) if type(self.noise) is OpenDPNoise else None
         self.releases.append(
             Release(
                 name=name,
                 size=1 if sampler.kind in SELECTIONS else sampler.size,
-                noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {self.noise.description}",
+                noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {source or self.noise.description}",
                 scale=sampler.scale * step,
                 sensitivity=sampler.sensitivity * step,
                 epsilon=self.budget.epsilon if whole else spent if self.pure else None,

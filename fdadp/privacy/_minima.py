@@ -19,9 +19,11 @@ never fails. With d = -F''⁻¹ F' at w and β = |d|, the third derivative along
 There is nothing to raise, and nothing to stop early: an error or a far point would tell of the rows. (How long it took
 does, as always.) What is left is rounding. Margins z'w are summed in twice the working precision (Ogita, Rump & Oishi
 2005) and gradients with compensation, so that the computed gradient is off by at most 10 n u, whatever |w|; rounding w
-itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). For |b| <= 10³ λ and n <= 10⁷,
-λ >= 1/4 or n <= 10⁶, λ >= :data:`SMALLEST_RIDGE` both are below half of :data:`GRADIENT_ERROR`, the other half is the
-stopping rule's. A point with a gradient of at most that is within :data:`GRADIENT_ERROR`/λ of the exact minimiser.
+itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). :func:`check_rounding` refuses, before it
+reads, n, λ and |b| for which the two are above half of :data:`GRADIENT_ERROR`; the other half is the stopping rule's.
+(Where n is private, n <= 10⁷, or 10⁶ with λ below 1/4, is taken for granted. |b| has a public law: a length that it
+exceeds with probability below 10⁻¹⁰ is taken.) A point with a gradient of at most that is within
+:data:`GRADIENT_ERROR`/λ of the exact minimiser.
 
 Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12 (output and objective perturbation); Iyengar et al. (2019),
 doi:10.1109/SP.2019.00001 (noise on an approximate minimum); Redberg, Koskela & Wang (2023), arXiv:2401.00583
@@ -46,16 +48,71 @@ from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
 
-__all__ = ["GRADIENT_ERROR", "SMALLEST_RIDGE", "gaussian_multiplier", "least_squares", "logistic"]
+__all__ = [
+    "GRADIENT_ERROR",
+    "SMALLEST_RIDGE",
+    "check_rounding",
+    "gaussian_multiplier",
+    "least_squares",
+    "length_of",
+    "logistic",
+    "steps_from_real",
+]
 
 _BITS = 18
 """Products of two lattice values, and sums of them over a block, are exact in floats; over 10⁸ persons in int64."""
 GRADIENT_ERROR = 1e-5
-"""Bound on the gradient's norm at the returned point: half for the stopping rule, half for rounding (n <= 10⁷)."""
+"""Bound on the gradient's norm at the returned point: half for the stopping rule, half for rounding."""
 SMALLEST_RIDGE = 0.01
 """Of the logistic loss: with less, rounding would be felt."""
+_UNIT = 2.0**-53
+"""Rounding of one operation."""
 _FINAL = 64
 """Full Newton steps after the first one shorter than 1/2: many more than are ever needed."""
+
+
+def check_rounding(n: int | None, ridge: float, length: float, name: str) -> None:
+    """Refuse a logistic problem whose gradient could be off by more than half of :data:`GRADIENT_ERROR`.
+
+    Parameters
+    ----------
+    n : int or None
+        Declared number of persons; None where it is private.
+    ridge, length : float
+        λ, and a bound on |b|.
+    name : str
+        Of the release, for the error.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    most = (1e7 if ridge >= 0.25 else 1e6) if n is None else float(n)
+    off = 10 * most * _UNIT + (most / 4 + ridge) * _UNIT * (math.sqrt(1.4 * most / ridge) + 2 * length / ridge)
+    if off > GRADIENT_ERROR / 2:
+        raise PrivacyError(
+            f"{name}: ridge must be larger: with {most:.3g} persons, ridge {ridge:g} and a linear term of length up "
+            f"to {length:.3g} the minimum is not found as exactly ({GRADIENT_ERROR:g}) as its privacy wants; nothing "
+            "was read"
+        )
+
+
+def length_of(kind: str, size: int, scale: float) -> float:
+    """Length that a Gaussian or spherical vector exceeds with probability below 10⁻¹⁰, whatever its size.
+
+    Gaussian: |b|/scale is 1-Lipschitz in normals, so P(|b| > scale (√D + x)) <= e^{-x²/2} = 10⁻¹³ at x = 8. Spherical:
+    |b|/scale ~ Gamma(D), P(> D + x) <= e^{-x²/(2 (D + x))}, below 10⁻¹⁰ at x = 10 √D + 40.
+    """
+    return scale * (math.sqrt(size) + 8 if kind == "gaussian" else size + 10 * math.sqrt(size) + 40)
+
+
+def steps_from_real(kind: str, size: int) -> float:
+    """Lattice steps, at most, between a linear term as it is drawn and one of the law in real numbers.
+
+    A spherical one is a real one rounded. A discrete Gaussian is one whose coordinates moved by discrete Gaussians of
+    sd 4 about it (docs/theory/accounting.md): by more than 4 (√D + 12) with probability below 10⁻³¹.
+    """
+    return math.sqrt(size) if kind == "spherical" else 4 * (math.sqrt(size) + 12)
 
 
 def _person_weights(vault: Vault, power: float) -> FloatArray | None:

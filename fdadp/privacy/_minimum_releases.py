@@ -11,7 +11,16 @@ from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, check_name
 from fdadp.privacy._local import RowFunction, silence
-from fdadp.privacy._minima import GRADIENT_ERROR, SMALLEST_RIDGE, gaussian_multiplier, least_squares, logistic
+from fdadp.privacy._minima import (
+    GRADIENT_ERROR,
+    SMALLEST_RIDGE,
+    check_rounding,
+    gaussian_multiplier,
+    least_squares,
+    length_of,
+    logistic,
+    steps_from_real,
+)
 from fdadp.privacy.accounting import rho_from
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.noise import Sampler
@@ -77,9 +86,8 @@ class MinimumReleases:
         *Objective.* ε, δ are 99 % for the linear term b (see :func:`fdadp.privacy._minima.gaussian_multiplier`; pure:
         |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
-        from it by at most a public bound. (A discrete Gaussian of some 2^40 steps is a continuous one rounded, but for
-        a relative difference below 10^-20 of its probabilities.) Replace: two steps of adding or removing for (ε, δ),
-        |b| doubled for pure ε.
+        from it by at most a public bound (:func:`fdadp.privacy._minima.steps_from_real`). Replace: two steps of adding
+        or removing for (ε, δ), |b| doubled for pure ε.
         """
         if isinstance(self._kernel.noise, DistributedNoise):
             raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")
@@ -106,6 +114,9 @@ class MinimumReleases:
             )
         if squared and ridge > 1e9 * clip**2:
             raise PrivacyError(f"{name}: ridge must be at most 1e9 clip^2, got {ridge:g}")
+        n = self._kernel.n
+        if squared and n is not None and (n > 1e8 or n * D > 1e11):
+            raise PrivacyError(f"{name}: n must be at most 1e8, and 1e11 over the {D} features, got {n}: rounding")
         if perturb == "objective":
             return self._objective(f, shapes, float(ridge), share, name)
         both = 2.0 if self._kernel.adjacency == "replace" else 1.0
@@ -118,6 +129,7 @@ class MinimumReleases:
                     self._kernel.vault, f, shapes, clip=clip, target_clip=target_clip, ridge=ridge, radius=radius
                 )
         else:
+            check_rounding(n, float(ridge), 0.0, name)
             bound = math.sqrt(K) / ridge
 
             def solve() -> FloatArray:
@@ -173,8 +185,9 @@ class MinimumReleases:
         both = 2.0 if self._kernel.adjacency == "replace" and self._kernel.pure else 1.0
         lattice = 2.0**-40
         linear = [self._kernel.noise.prepare(kind, D, both / lattice, cost) for _ in range(K)]
+        check_rounding(self._kernel.n, ridge, length_of(kind, D, linear[0].scale * lattice), name)
         # The point computed is at most this far from the exact minimiser for the real b, in each problem.
-        away = (GRADIENT_ERROR + lattice * math.sqrt(D)) / ridge
+        away = (GRADIENT_ERROR + steps_from_real(kind, D) * lattice) / ridge
         step = away * 2.0**-12
         point = self._point_noise(D * K, math.ceil(2 * math.sqrt(K) * 2.0**12), extra)
         pure = self._kernel.pure

@@ -162,6 +162,8 @@ class MomentReleases:
             raise PrivacyError(f"{name}: Wishart noise wants one row a person; sum_outer takes several")
         if self._kernel.budget.delta is None:
             raise PrivacyError(f"{name}: Wishart noise wants a delta, got a budget of pure epsilon")
+        if self._kernel.n is not None and self._kernel.n > 1e8:
+            raise PrivacyError(f"{name}: n must be at most 1e8, got {self._kernel.n}: sums would not fit into 64 bits")
         self._kernel.account.check(share)
         self._kernel.whole_budget(share, name, "Wishart noise")
         nu = degrees(*self._kernel.for_one(self._kernel.budget.epsilon, self._kernel.budget.delta))

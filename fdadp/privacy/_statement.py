@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fdadp.privacy.budget import Budget
 
-__all__ = ["NOT_COVERED", "UNITS", "broken", "statement"]
+__all__ = ["DIRECTIONS_IN_FLOATS", "NOT_COVERED", "UNITS", "broken", "statement"]
 
 UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
@@ -23,6 +23,12 @@ NOT_COVERED = (
     "what the functions handed to the Cohort do beyond returning one value a row",
     "failures of the storage that the rows are read from",
     "facts about a group of several persons: their loss adds up",
+)
+
+
+DIRECTIONS_IN_FLOATS = (
+    "Directions were drawn by the exponential mechanism in floating point: the guarantee is proved for its law in real "
+    "numbers, and that the draw has exactly this law is not."
 )
 
 

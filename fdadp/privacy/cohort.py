@@ -18,9 +18,10 @@ they rely on instead is proved in ``_minima`` and ``_wishart``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,7 +33,7 @@ from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
 from fdadp.privacy._selections import Selections
-from fdadp.privacy._statement import UNITS, broken, statement
+from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.accounting import epsilon_from
@@ -209,6 +210,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             "adjacency": self.adjacency,
             "unit": self.unit,
             "n": "private" if self.n is None else f"{self.n}, declared and public",
+            **_delta(budget.delta, self.n),
             "noise": self._kernel.noise.description,
             **{f"public input: {key}": _plain(value) for key, value in self.public.items()},
             "fdadp": __version__,
@@ -219,6 +221,8 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         if_only = noise.assumption if isinstance(noise, DistributedNoise) else None
         kept = used <= self.amount and budget.cost <= budget.total
         text = statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=if_only)
+        if any(r.noise.startswith("Bingham") for r in self._kernel.releases):
+            text += f" {DIRECTIONS_IN_FLOATS}"
         return Ledger(
             mechanism=self.mechanism,
             private=kept,
@@ -261,12 +265,30 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         """
         self._kernel.account.stop()
 
+    @contextlib.contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Checks inside see public and released values only: a PrivacyError of theirs ends the cohort."""
+        try:
+            yield
+        except PrivacyError:
+            self.stop()
+            raise
+
     def __repr__(self) -> str:
         n = "private" if self.n is None else self.n
         return f"Cohort(adjacency={self.adjacency!r}, n={n}, unit={self.unit!r}, releases={len(self._kernel.releases)})"
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
+
+
+def _delta(delta: float | None, n: int | None) -> dict[str, str]:
+    """What δ allows, for the ledger: each person's data could be published as they are with this probability."""
+    if delta is None:
+        return {}
+    if n is None:
+        return {"delta against n": f"n is private: delta is below 1/n for fewer than {1 / delta:.4g} persons only"}
+    return {"delta against n": f"n times delta is {n * delta:.3g}"}
 
 
 def _plain(value: Any) -> Any:

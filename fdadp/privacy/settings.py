@@ -33,14 +33,27 @@ def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
     return number
 
 
+LARGEST_DELTA = 1e-3
+"""Where n is private, and δ cannot be held against it; see docs/theory/accounting.md."""
+
+
 def check_delta(delta: float | None, n: float | None) -> None:
     """Refuse a δ of 1/n or more, n declared or released: it would allow to publish a person's data as they are.
+
+    Without n, :data:`LARGEST_DELTA` is the limit.
 
     Raises
     ------
     PrivacyError
     """
-    if delta is not None and n is not None and delta * n >= 1:
+    if delta is None:
+        return
+    if n is None and delta > LARGEST_DELTA:
+        raise PrivacyError(
+            f"delta must be at most {LARGEST_DELTA:g} where n is private, and better far below 1 over any n that you "
+            f"think possible, got {delta:g}; nothing was read and nothing was spent"
+        )
+    if n is not None and delta * n >= 1:
         raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {delta:g}")
 
 
@@ -91,7 +104,7 @@ class Privacy:
         Budget, > 0. With ``mechanism="published"``: the ε of each component's noise Laplace(Δ_k/ε), which is
         what that literature states; it is no end-to-end guarantee.
     delta : float, optional
-        For (ε, δ) mechanisms, in (0, 1). None means pure ε.
+        For (ε, δ) mechanisms, in (0, 1), below 1/n, and at most 0.001 where n is private. None means pure ε.
     bounds : Bounds, optional
         Public ranges of the data. End-to-end mechanisms require them.
     mechanism : {"dp-aff", "moments", "output", "published"}

@@ -185,7 +185,8 @@ def summarise(
     )
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     eta = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) / n
-    _check_noise(privacy, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
+    with cohort.refusing():
+        _check_noise(privacy, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
     shares = {key: value * left for key, value in shares.items()}
     coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
     spread, mean, variance = _mean(coefficients, rows, prior_shares, shares, n, eta)

@@ -220,12 +220,13 @@ def test_a_budget_that_does_not_fit_is_refused(changes, text):
     assert (budget.spent, budget.reserved, x.reads) == (0, 0, 0)
 
 
-def test_a_released_n_that_is_hopeless_costs_the_budget():
-    """What was read is spent, and the refusal tells no more than the released n."""
+def test_a_released_n_that_is_hopeless_costs_what_was_released():
+    """The refusal tells no more than the released n; the rest of the budget is as good as never asked for."""
     budget = Budget(0.5, 1e-6)
     with pytest.raises(PrivacyError, match="n and epsilon must give"):
         fit(setting(epsilon=0.5, n=None, budget=budget), random_rows(20), random_rows(20))
-    assert budget.left == 0
+    assert budget.left == pytest.approx(0.9 * budget.total)  # 1 % for a first look at n, up to 9 % for a better one
+    assert 0 < budget.cost <= budget.spent == pytest.approx(0.1 * budget.total)
 
 
 def random_rows(n):
@@ -233,9 +234,18 @@ def random_rows(n):
 
 
 def test_delta_is_held_against_a_released_n():
-    budget = Budget(8.0, 0.04)
+    budget = Budget(8.0, 1e-3)
     with pytest.raises(PrivacyError, match="delta must be below 1/n"):
-        fit(setting(epsilon=8.0, delta=0.04, n=None, budget=budget))
+        fit(setting(epsilon=8.0, delta=1e-3, n=None, budget=budget), random_rows(1500), random_rows(1500))
+    assert budget.left > 0.9 * budget.total
+
+
+def test_delta_has_a_limit_where_n_is_private():
+    budget = Budget(8.0, 0.04)
+    x, y = Guarded(X, budget), Guarded(Y, budget)
+    with pytest.raises(PrivacyError, match=r"delta must be at most 0\.001 where n is private"):
+        fit(setting(epsilon=8.0, delta=0.04, n=None, budget=budget), x, y)
+    assert (budget.spent, budget.reserved, x.reads) == (0, 0, 0)
 
 
 # ------------------------------------------------------------------ taken without a word

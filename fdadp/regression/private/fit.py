@@ -104,7 +104,8 @@ def fit_private(
         design = prior.design(s, t)
     rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
-    privacy.check_n(n)
+    with cohort.refusing():
+        privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
     plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
     model.moments_ = None
