@@ -19,10 +19,10 @@ never fails. With d = -F''⁻¹ F' at w and β = |d|, the third derivative along
 There is nothing to raise, and nothing to stop early: an error or a far point would tell of the rows. (How long it took
 does, as always.) What is left is rounding. Margins z'w are summed in twice the working precision (Ogita, Rump & Oishi
 2005) and gradients with compensation, so that the computed gradient is off by at most 10 n u, whatever |w|; rounding w
-itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). :func:`check_rounding` refuses, before it
-reads, n, λ and |b| for which the two are above half of :data:`GRADIENT_ERROR`; the other half is the stopping rule's.
-(Where n is private, n <= 10⁷, or 10⁶ with λ below 1/4, is taken for granted. |b| has a public law: a length that it
-exceeds with probability below 10⁻¹⁰ is taken.) A point with a gradient of at most that is within
+itself costs (n/4 + λ) u |w|, with |w| <= √(1.4 n/λ) + 2 |b|/λ because F(w) <= F(0). :func:`check_rounding` refuses,
+before it reads, n, λ and |b| for which the two exceed half of :data:`GRADIENT_ERROR`; the other half is the stopping
+rule's. (Where n is private, n <= 10⁷, or 10⁶ with λ below 1/4, is taken for granted. |b| has a public law: a length
+that it exceeds with probability below 10⁻¹⁰ is taken.) A point with a gradient of at most that is within
 :data:`GRADIENT_ERROR`/λ of the exact minimiser.
 
 Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12 (output and objective perturbation); Iyengar et al. (2019),
