@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fdadp import storage
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.storage import Layout, complete
 
 __all__ = ["Moments"]
+
+LAYOUT = Layout("moments", {"mean": "q", "scatter": "q q"})
 
 
 @dataclass
@@ -116,7 +118,7 @@ class Moments:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file (see :mod:`fdadp.storage`); return its path."""
-        return storage.write(path, "moments", {"n": self.n}, {"mean": self.mean, "scatter": self.scatter})
+        return LAYOUT.write(path, {"n": self.n}, {"mean": self.mean, "scatter": self.scatter})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:
@@ -127,5 +129,6 @@ class Moments:
         FileFormatError
             Not such a file.
         """
-        content, arrays = storage.read(path, "moments")
-        return cls(int(content["n"]), arrays["mean"], arrays["scatter"])
+        content, arrays = LAYOUT.read(path)
+        with complete(path, "moments"):
+            return cls(int(content["n"]), arrays["mean"], arrays["scatter"])

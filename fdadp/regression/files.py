@@ -3,34 +3,35 @@
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``, ``edf``, ``criterion``,
 ``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``.
 The eigenbasis of Y is stored as ``basis_<field>``, the margins as ``x_<field>`` and ``s_<field>`` (knots among them);
-with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, the
-scalars and the ledger.
+with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, with
+the privacy that was spent, the scalars and the ledger.
 No training curve is in the file.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-
-from fdadp import storage
+from fdadp._labels import labels_from_json, labels_to_json
 from fdadp._typing import FloatArray
-from fdadp.errors import FileFormatError
 from fdadp.fpca import Eigenbasis
-from fdadp.privacy import Bounds, Ledger, Privacy
+from fdadp.privacy import Ledger
+from fdadp.privacy._stored import settings_from_json, settings_to_json
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
 from fdadp.splines import BSplines
+from fdadp.storage import Layout, complete, plain
 from fdadp.tensor import Margin
 
-__all__ = ["load", "save"]
+if TYPE_CHECKING:
+    from pandas import Index
 
-KIND = "additive-function-on-function"
+    from fdadp.privacy import Privacy
+
+__all__ = ["LAYOUT", "check_saveable", "load", "save"]
+
 _ARRAYS = {
     "coef": "coef_",
     "covariance": "_covariance",
@@ -46,56 +47,100 @@ _ARRAYS = {
     "s": "s_",
 }
 _SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_quantile", "_clip_x", "_y_kind", "_units")
-_BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
-_MARGIN = ("points", "to_raw", "penalty", "rotation", "eigenvalues")
+_BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
+_BASIS |= {"explained_ratio": "{K}"}
+_MARGIN = {"points": "{k}", "to_raw": "{k} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
+
+
+def _named(name: str, fields: dict[str, str], **letters: str) -> dict[str, str]:
+    return {f"{name}_{field}": lengths.format(**letters) for field, lengths in fields.items()}
+
+
+LAYOUT = Layout(
+    "additive-function-on-function",
+    {
+        "coef": "K kx ks",
+        "covariance": "C p p",
+        "unit_variance": "C",
+        "smoothing_parameters": "K 2",
+        "edf": "K",
+        "criterion": "K",
+        "feature_mean": "f",
+        "rotation": "f q",
+        "interval_functions": "C T",
+        "mean_variance": "T",
+        "residual_variance": "T",
+        "s": "S",
+        "x_range": "2",
+        "x_knots": "mx",
+        "s_knots": "ms",
+        **_named("basis", _BASIS, K="K", T="T"),
+        **_named("x", _MARGIN, k="kx"),
+        **_named("s", _MARGIN, k="ks"),
+    },
+    optional=_named("missing", _BASIS, K="M", T="S"),
+)
+
+
+def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None) -> None:
+    """Refuse before a private fit what a file of it could not hold.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+        Not fitted; its settings are looked at.
+    columns : pandas.Index or None
+        Labels of Y.
+
+    Raises
+    ------
+    InputError
+    """
+    _params(model, model.privacy)
+    labels_to_json(columns, "Y")
 
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    params = model.get_params(deep=False)
-    if model.privacy_ is not None:  # of the fit: what is set since then is for the next one
-        params["privacy"] = model.privacy_
-    if params["privacy"] is not None:
-        # A budget is a live object of one session; pilot curves may be large. The ledger keeps what was spent.
-        settings = replace(params["privacy"], budget=None, prior=None)
-        params["privacy"] = asdict(settings)
-    if not isinstance(params["smoothing"], str):
-        params["smoothing"] = np.asarray(params["smoothing"], dtype=np.float64).tolist()
-    columns = model._y_columns
+    ledger = model.ledger_
+    published = model.privacy if ledger is not None and model.privacy_ is None else None
     content = {
-        "params": {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()},
+        "params": _params(model, model.privacy_ or published),
+        "degree": model._x_margin.basis.degree,
+        "missing": model._missing.how,
         "scalars": {name: getattr(model, name) for name in _SCALARS},
         "noise_variance_of_basis": model._basis.noise_variance,
         "missing_noise_variance": model._missing.x_basis.noise_variance if model._missing.x_basis else None,
-        "columns": None if columns is None else [c.item() if isinstance(c, np.generic) else c for c in columns],
-        "ledger": None if model.ledger_ is None else model.ledger_.to_json(),
+        "columns": labels_to_json(model._y_columns, "Y"),
+        "ledger": None if ledger is None else ledger.to_json(),
     }
     arrays = {name: getattr(model, attribute) for name, attribute in _ARRAYS.items()}
-    arrays["x_range"] = np.asarray(model.x_range_)
+    arrays["x_range"] = model.x_range_
     arrays |= {f"basis_{f}": getattr(model._basis, f) for f in _BASIS}
     for name, margin in (("x", model._x_margin), ("s", model._s_margin)):
         arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": margin.basis.knots}
     if model._missing.x_basis is not None:
         arrays |= {f"missing_{f}": getattr(model._missing.x_basis, f) for f in _BASIS}
-    return storage.write(path, KIND, content, arrays)
+    return LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
 
 
 def load(path: str | os.PathLike[str]) -> AdditiveFunctionOnFunction:
     """Read a fitted model."""
-    content, arrays = storage.read(path, KIND)
-    try:
+    content, arrays = LAYOUT.read(path)
+    with complete(path, "model"):
         return _build(content, arrays)
-    except (KeyError, TypeError) as exc:
-        raise FileFormatError(f"path must hold a complete model, got {str(path)!r}, which lacks {exc}") from exc
+
+
+def _params(model: AdditiveFunctionOnFunction, privacy: Privacy | None) -> dict[str, Any]:
+    """The constructor's arguments as JSON, with the given privacy: that of the fit, whatever was set since."""
+    params = model.get_params(deep=False) | {"privacy": privacy and settings_to_json(privacy)}
+    return {name: plain(value, name) for name, value in params.items()}
 
 
 def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFunctionOnFunction:
     params = content["params"]
     if params["privacy"] is not None:
-        settings = params["privacy"]
-        if settings["bounds"] is not None:
-            settings["bounds"] = Bounds(**{k: v and tuple(v) for k, v in settings["bounds"].items()})
-        params["privacy"] = Privacy(**settings)
+        params["privacy"] = settings_from_json(params["privacy"])
     model = AdditiveFunctionOnFunction(**params)
     for name, attribute in _ARRAYS.items():
         setattr(model, attribute, arrays[name])
@@ -104,17 +149,22 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
     model.x_range_ = (float(arrays["x_range"][0]), float(arrays["x_range"][1]))
     model._basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
     model._set_basis()
-    model._x_margin, model._s_margin = (
-        Margin(BSplines(arrays[f"{m}_knots"], model.degree), **{f: arrays[f"{m}_{f}"] for f in _MARGIN}) for m in "xs"
-    )
+    model._x_margin, model._s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
     noise = content["missing_noise_variance"]
-    model._missing = MissingValues(model.missing, None if noise is None else _eigenbasis("missing", arrays, noise))
-    model._y_columns = None if content["columns"] is None else pd.Index(content["columns"])
+    model._missing = MissingValues(content["missing"], None if noise is None else _eigenbasis("missing", arrays, noise))
+    model._y_columns = labels_from_json(content["columns"])
     model.ledger_ = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     private = model.ledger_ is not None and model.ledger_.private
     model.privacy_ = model.privacy if private else None
     model.plan_ = None
     return model
+
+
+def _margin(name: str, arrays: dict[str, FloatArray], degree: int) -> Margin:
+    knots, fields = arrays[f"{name}_knots"], {f: arrays[f"{name}_{f}"] for f in _MARGIN}
+    if knots.size != fields["points"].size + degree + 1:
+        raise ValueError(f"{name}_knots must be {fields['points'].size + degree + 1} numbers, got {knots.size}")
+    return Margin(BSplines(knots, degree), **fields)
 
 
 def _eigenbasis(name: str, arrays: dict[str, FloatArray], noise_variance: float) -> Eigenbasis:

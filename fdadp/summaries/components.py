@@ -140,11 +140,11 @@ class PrivateFPCA(PrivateSummary, FPCA):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file, without budget and prior; return its path."""
-        from fdadp.summaries.files import save
+        from fdadp.summaries.files import COMPONENTS, save
 
         check_is_fitted(self, "basis_")
         content = {"n": self.n_, "noise": self.basis_.noise_variance, "sd": self.covariance_noise_sd_}
-        return save(path, "private-fpca", self, content, {name: getattr(self.basis_, name) for name in BASIS})
+        return save(path, COMPONENTS, self, content, {name: getattr(self.basis_, name) for name in BASIS})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateFPCA:
@@ -155,10 +155,12 @@ class PrivateFPCA(PrivateSummary, FPCA):
         FileFormatError
             Not such a file.
         """
-        from fdadp.summaries.files import load
+        from fdadp.storage import complete
+        from fdadp.summaries.files import COMPONENTS, load
 
         model = cls()
-        content, arrays = load(path, "private-fpca", model)
-        model._set(Eigenbasis(noise_variance=content["noise"], **{name: arrays[name] for name in BASIS}))
-        model.n_, model.covariance_noise_sd_ = content["n"], content["sd"]
-        return model
+        content, arrays = load(path, COMPONENTS, model)
+        with complete(path, COMPONENTS.kind):
+            model._set(Eigenbasis(noise_variance=content["noise"], **{name: arrays[name] for name in BASIS}))
+            model.n_, model.covariance_noise_sd_ = content["n"], content["sd"]
+            return model

@@ -4,51 +4,68 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
-
-from fdadp import storage
+from fdadp._labels import labels_from_json, labels_to_json
 from fdadp._typing import FloatArray
-from fdadp.errors import FileFormatError
-from fdadp.privacy import Bounds, Ledger, Privacy
+from fdadp.privacy import Ledger
+from fdadp.privacy._stored import settings_from_json, settings_to_json
+from fdadp.storage import Layout, complete, plain
 
-__all__ = ["load", "save", "summary"]
+if TYPE_CHECKING:
+    from pandas import Index
+
+    from fdadp.privacy import Privacy
+
+__all__ = ["COMPONENTS", "MEAN", "check_saveable", "load", "save", "summary"]
+
+MEAN = Layout("private-mean", {"grid": "T", "mean": "T", "noise": "T m", "sampling": "T m"})
+COMPONENTS = Layout(
+    "private-fpca",
+    {"grid": "T", "weights": "T", "mean": "T", "functions": "K T", "values": "K", "explained_ratio": "K"},
+)
+
+
+def check_saveable(model: Any, columns: Index[Any] | None) -> None:
+    """Refuse before a fit what a file of it could not hold: settings and labels of columns; raises InputError."""
+    _params(model, model.privacy)
+    labels_to_json(columns, "Y")
 
 
 def save(
-    path: str | os.PathLike[str], kind: str, model: Any, content: Mapping[str, Any], arrays: Mapping[str, FloatArray]
+    path: str | os.PathLike[str],
+    layout: Layout,
+    model: Any,
+    content: Mapping[str, Any],
+    arrays: Mapping[str, FloatArray],
 ) -> Path:
     """Write a fitted summary: its own `content` and `arrays`, and what all summaries have."""
-    params = model.get_params(deep=False)
-    # A budget is a live object of one session; pilot curves may be large. The ledger keeps what was spent.
-    params["privacy"] = asdict(replace(model.privacy_, budget=None, prior=None))
-    columns = model._columns
     shared = {
-        "params": {k: v.item() if isinstance(v, np.generic) else v for k, v in params.items()},
+        "params": _params(model, model.privacy_),
         "kind": model._kind,
-        "columns": None if columns is None else [c.item() if isinstance(c, np.generic) else c for c in columns],
+        "columns": labels_to_json(model._columns, "Y"),
         "ledger": model.ledger_.to_json(),
     }
-    return storage.write(path, kind, {**shared, "own": dict(content)}, {**arrays, "grid": model.grid_})
+    arrays = {**arrays, "grid": model.grid_}
+    return layout.write(path, {**shared, "own": dict(content)}, arrays, released=model.ledger_.for_release)
 
 
-def load(path: str | os.PathLike[str], kind: str, model: Any) -> tuple[dict[str, Any], dict[str, FloatArray]]:
+def load(path: str | os.PathLike[str], layout: Layout, model: Any) -> tuple[dict[str, Any], dict[str, FloatArray]]:
     """Read a summary into an empty model; returns its own content and arrays."""
-    content, arrays = storage.read(path, kind)
-    try:
-        settings = dict(content["params"]["privacy"])
-        settings["bounds"] = Bounds(**{k: v and tuple(v) for k, v in settings["bounds"].items()})
-        model.set_params(**{**content["params"], "privacy": Privacy(**settings)})
+    content, arrays = layout.read(path)
+    with complete(path, layout.kind):
+        model.set_params(**{**content["params"], "privacy": settings_from_json(content["params"]["privacy"])})
         model.privacy_, model.ledger_ = model.privacy, Ledger.from_json(content["ledger"])
         model._kind, model.grid_ = content["kind"], arrays["grid"]
-        model._columns = None if content["columns"] is None else pd.Index(content["columns"])
-        return content["own"], arrays
-    except (KeyError, TypeError) as exc:
-        raise FileFormatError(f"path must hold a complete {kind}, got {str(path)!r}, which lacks {exc}") from exc
+        model._columns = labels_from_json(content["columns"])
+        return dict(content["own"]), arrays
+
+
+def _params(model: Any, privacy: Privacy) -> dict[str, Any]:
+    """The constructor's arguments as JSON, with the given privacy: that of the fit, whatever was set since."""
+    params = model.get_params(deep=False) | {"privacy": settings_to_json(privacy)}
+    return {name: plain(value, name) for name, value in params.items()}
 
 
 def summary(title: str, model: Any, facts: list[tuple[str, str, str, str]]) -> Any:

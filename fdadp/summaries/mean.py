@@ -158,11 +158,12 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file, without budget and prior; return its path."""
+        from fdadp.summaries.files import MEAN as LAYOUT
         from fdadp.summaries.files import save
 
         check_is_fitted(self, "mean_")
         arrays = {"mean": self.mean_, "noise": self._noise_factor, "sampling": self._sampling_factor}
-        return save(path, "private-mean", self, {"n": self.n_}, arrays)
+        return save(path, LAYOUT, self, {"n": self.n_}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateMean:
@@ -173,10 +174,13 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         FileFormatError
             Not such a file.
         """
+        from fdadp.storage import complete
+        from fdadp.summaries.files import MEAN as LAYOUT
         from fdadp.summaries.files import load
 
         model = cls()
-        content, arrays = load(path, "private-mean", model)
-        model.n_ = content["n"]
+        content, arrays = load(path, LAYOUT, model)
+        with complete(path, LAYOUT.kind):
+            model.n_ = float(content["n"])
         model.mean_, model._noise_factor, model._sampling_factor = arrays["mean"], arrays["noise"], arrays["sampling"]
         return model

@@ -8,10 +8,11 @@ import warnings
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, coverage, simulate_affr, storage
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, coverage, simulate_affr
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget, Ledger, OpenDPNoise, epsilon_from, rho_from
 from fdadp.quadrature import quadrature_weights
+from fdadp.regression.files import LAYOUT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -229,7 +230,7 @@ def test_nothing_of_the_length_of_the_data_and_no_row_is_kept(tmp_path):
     stored = arrays_of(fitted)
     assert len(stored) > 15
     assert not [name for name, a in stored.items() if n in a.shape]
-    content, saved = storage.read(fitted.save(tmp_path / "model.npz"), "additive-function-on-function")
+    content, saved = LAYOUT.read(fitted.save(tmp_path / "model.npz"))
     assert not [name for name, a in saved.items() if n in np.shape(a)]
     private = np.unique(np.concatenate([x.ravel(), y.ravel()]))
     for name, a in (stored | saved).items():

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fdadp import storage
 from fdadp._typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.privacy import Bounds, Budget, Privacy, SeededNoise, TapeNoise
@@ -21,7 +20,7 @@ from fdadp.privacy.noise import Noise
 from fdadp.privacy.replay import losses
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.audit.canaries import CANARIES, X_BOUNDS, Y_BOUNDS, canary, simulated
-from fdadp.regression.files import KIND
+from fdadp.regression.files import LAYOUT
 
 __all__ = ["fit_with", "loss_scores", "observe_fit", "one_run", "replay_pairs"]
 
@@ -47,7 +46,7 @@ def observe_fit(data: Data, setting: Privacy, noise: Noise) -> dict[str, Any]:
     """Everything that comes out of a private fit: the object, the saved file, texts, predictions with intervals."""
     model = fit_with(data, setting, noise)
     with tempfile.TemporaryDirectory() as folder:
-        saved = storage.read(model.save(Path(folder) / "model.npz"), KIND)
+        saved = LAYOUT.read(model.save(Path(folder) / "model.npz"))
     new = np.linspace(-3.0, 3.0, 4)[:, None] * np.ones(model.s_.size)
     return {
         "attributes": vars(model),
