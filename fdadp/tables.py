@@ -13,16 +13,17 @@ import csv
 import gzip
 import math
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 import pandas as pd
 
+from fdadp._atomic import replacing
 from fdadp._typing import FloatArray
 from fdadp.axis import axis_of, is_identifier, is_odd_one, numbers_of
 from fdadp.errors import FileFormatError, InputError
@@ -309,31 +310,16 @@ def write_curves(files: Mapping[Path, pd.DataFrame]) -> None:
         Unknown suffix, or parquet without pyarrow.
     """
     suffixes = {path: check_suffix(path) for path in files}
-    written: list[tuple[str, Path]] = []
-    try:
+    with ExitStack() as stack:
         for path, frame in files.items():
-            target = Path(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(suffix=suffixes[path], dir=target.parent)
-            os.close(handle)
-            written.append((temporary, target))
-            _write(temporary, frame, suffixes[path])
-        umask = os.umask(0)
-        os.umask(umask)
-        for temporary, target in written:
-            os.chmod(temporary, 0o666 & ~umask)
-            os.replace(temporary, target)
-    except BaseException:
-        for temporary, _ in written:
-            Path(temporary).unlink(missing_ok=True)
-        raise
+            _write(stack.enter_context(replacing(path)), frame, suffixes[path])
 
 
-def _write(path: str, frame: pd.DataFrame, suffix: str) -> None:
+def _write(stream: BinaryIO, frame: pd.DataFrame, suffix: str) -> None:
     labelled = not isinstance(frame.index, pd.RangeIndex)
     if suffix == ".parquet":
         try:
-            frame.rename(columns=str).to_parquet(path, index=labelled)
+            frame.rename(columns=str).to_parquet(stream, index=labelled)
         except ImportError as exc:
             raise FileFormatError("parquet needs pyarrow: pip install fdadp[parquet]") from exc
     elif suffix == ".npz":
@@ -344,6 +330,6 @@ def _write(path: str, frame: pd.DataFrame, suffix: str) -> None:
             arrays["grid"] = np.asarray(frame.columns.astype(str), dtype=np.str_)
         if labelled:
             arrays["labels"] = np.asarray(frame.index.astype(str), dtype=np.str_)
-        np.savez_compressed(path, **arrays)
+        np.savez_compressed(stream, **arrays)
     else:
-        frame.to_csv(path, index=labelled, compression="gzip" if suffix == ".csv.gz" else None)
+        frame.to_csv(stream, index=labelled, compression="gzip" if suffix == ".csv.gz" else None)

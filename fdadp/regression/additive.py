@@ -298,6 +298,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         noise: Noise | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.regression.files import check_saveable
         from fdadp.regression.private.curves import private_curves
         from fdadp.regression.private.fit import fit_private
 
@@ -307,6 +308,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
             raise InputError("X and Y must hold the same number of curves")
         if groups is not None and np.shape(groups) != (len(x),):
             raise InputError("groups must have one entry per curve")
+        check_saveable(self, y.columns)
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
         fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, noise=noise)
         self._remember_kind(x, y)
@@ -316,6 +318,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         self, chunks: Any, s: ArrayLike | None, t: ArrayLike | None, groups: ArrayLike | bool | None
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.regression.files import check_saveable
         from fdadp.regression.private.chunks import PrivateChunks
         from fdadp.regression.private.fit import fit_private
 
@@ -327,6 +330,7 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
             )
         x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
         source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, grouped=groups is True)
+        check_saveable(self, source.columns)
         self._missing = MissingValues("raise")
         persons = source.persons if groups is True else groups
         fit_private(self, source, persons, x_grid, y_grid, self.privacy)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fdadp._typing import ArrayLike, CurveData
 from fdadp.curves import Curves
 from fdadp.privacy import Privacy
+from fdadp.summaries.files import check_saveable
 from fdadp.summaries.release import public_chunks, public_input
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ class PrivateSummary(ABC):
             As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
         """
         privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
+        check_saveable(self, source.columns)
         return self._release(privacy, source, persons, source)
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         privacy, curves = public_input(self.privacy, Y, t, groups)
+        check_saveable(self, curves.columns)
         return self._release(privacy, curves.values, groups, curves, noise)
 
     @abstractmethod

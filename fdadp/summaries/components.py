@@ -14,6 +14,8 @@ from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
+from fdadp.storage import complete
+from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
 from fdadp.summaries.release import MOMENTS, Summary, prior_of, summarise
 
@@ -118,11 +120,9 @@ class PrivateFPCA(PrivateSummary, FPCA):
 
     def summary(self) -> Any:
         """Table of the fit, as statsmodels' ``Summary``."""
-        from fdadp.summaries.files import summary
-
         check_is_fitted(self, "basis_")
         shares = ", ".join(f"{100 * share:.1f} %" for share in self.explained_variance_ratio_)
-        return summary(
+        return files.summary(
             "Private functional principal components",
             self,
             [
@@ -140,11 +140,9 @@ class PrivateFPCA(PrivateSummary, FPCA):
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file, without budget and prior; return its path."""
-        from fdadp.summaries.files import COMPONENTS, save
-
         check_is_fitted(self, "basis_")
         content = {"n": self.n_, "noise": self.basis_.noise_variance, "sd": self.covariance_noise_sd_}
-        return save(path, COMPONENTS, self, content, {name: getattr(self.basis_, name) for name in BASIS})
+        return files.save(path, files.COMPONENTS, self, content, {name: getattr(self.basis_, name) for name in BASIS})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateFPCA:
@@ -155,12 +153,9 @@ class PrivateFPCA(PrivateSummary, FPCA):
         FileFormatError
             Not such a file.
         """
-        from fdadp.storage import complete
-        from fdadp.summaries.files import COMPONENTS, load
-
         model = cls()
-        content, arrays = load(path, COMPONENTS, model)
-        with complete(path, COMPONENTS.kind):
+        content, arrays = files.load(path, files.COMPONENTS, model)
+        with complete(path, files.COMPONENTS.kind):
             model._set(Eigenbasis(noise_variance=content["noise"], **{name: arrays[name] for name in BASIS}))
             model.n_, model.covariance_noise_sd_ = content["n"], content["sd"]
             return model

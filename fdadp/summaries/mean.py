@@ -14,6 +14,8 @@ from fdadp._typing import FloatArray
 from fdadp.curves import Curves, wrap
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
+from fdadp.storage import complete
+from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
 from fdadp.summaries.release import MEAN, summarise
 
@@ -138,10 +140,8 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> Any:
         """Table of the fit, as statsmodels' ``Summary``."""
-        from fdadp.summaries.files import summary
-
         check_is_fitted(self, "mean_")
-        return summary(
+        return files.summary(
             "Private mean",
             self,
             [
@@ -158,12 +158,9 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a pickle-free file, without budget and prior; return its path."""
-        from fdadp.summaries.files import MEAN as LAYOUT
-        from fdadp.summaries.files import save
-
         check_is_fitted(self, "mean_")
         arrays = {"mean": self.mean_, "noise": self._noise_factor, "sampling": self._sampling_factor}
-        return save(path, LAYOUT, self, {"n": self.n_}, arrays)
+        return files.save(path, files.MEAN, self, {"n": self.n_}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateMean:
@@ -174,13 +171,9 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         FileFormatError
             Not such a file.
         """
-        from fdadp.storage import complete
-        from fdadp.summaries.files import MEAN as LAYOUT
-        from fdadp.summaries.files import load
-
         model = cls()
-        content, arrays = load(path, LAYOUT, model)
-        with complete(path, LAYOUT.kind):
+        content, arrays = files.load(path, files.MEAN, model)
+        with complete(path, files.MEAN.kind):
             model.n_ = float(content["n"])
         model.mean_, model._noise_factor, model._sampling_factor = arrays["mean"], arrays["noise"], arrays["sampling"]
         return model

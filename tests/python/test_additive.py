@@ -20,6 +20,7 @@ from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, coverage, rmspe, 
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.penalized import PenalizedLeastSquares
 from fdadp.regression import additive, published
+from fdadp.storage import FILE_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -254,11 +255,10 @@ def test_other_files_are_refused(tmp_path, model):
     with np.load(path) as stored:
         entries = {name: stored[name] for name in stored.files}
     header = entries["header"].tobytes().decode()
-    entries["header"] = np.frombuffer(header.replace('"version": 1', '"version": 2').encode(), dtype=np.uint8)
-    np.savez(path, **entries)
-    with pytest.raises(FileFormatError, match="layout version 1, got version 2"):
+    other = header.replace(f'"version": {FILE_VERSION}', '"version": 77')
+    np.savez(path, **entries | {"header": np.frombuffer(other.encode(), dtype=np.uint8)})
+    with pytest.raises(FileFormatError, match=f"layout version {FILE_VERSION}, got version 77"):
         AdditiveFunctionOnFunction.load(path)
-    entries["header"] = np.frombuffer(header.encode(), dtype=np.uint8)
     del entries["coef"]
     np.savez(path, **entries)
     with pytest.raises(FileFormatError, match="lacks 'coef'"):
