@@ -108,6 +108,8 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
 #'   `"replace"`.
 #' @param unit Whom the guarantee protects: `"person"`, all rows of one person in `groups`, which must then be given, or
 #'   `"row"`, and then `groups` are refused. By default people where `groups` are given, else rows; the ledger says which.
+#' @param labels `"public"`: row names of `X`, `Y` and `groups` are public, and compared before the first read. By default a private fit does
+#'   not look at them: rows belong together by their position.
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
@@ -141,7 +143,7 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @rdname dp_affr
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
-                            mechanism = "dp-aff", adjacency = NULL, unit = NULL, seed = NULL, allow_useless = FALSE,
+                            mechanism = "dp-aff", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
                             k = c(7, 7), npc = 0.95, sensitivity = "local", ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
@@ -150,7 +152,7 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   }
   privacy <- list(
     epsilon = epsilon, delta = delta, bounds = bounds, n = as_whole(n), mechanism = mechanism, adjacency = adjacency,
-    unit = unit, random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
+    unit = unit, labels = labels, random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
   )
   settings <- list(
     n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),

@@ -30,7 +30,7 @@ def row_labels(data: Any) -> pd.Index[Any] | None:
     if module == "skfda":
         names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
         return pd.Index(names, dtype=object) if any(name is not None for name in names) else None
-    if module == "xarray" and getattr(data, "dims", ()) and data.dims[0] in data.coords:
+    if module == "xarray" and hasattr(data, "dims") and data.dims and data.dims[0] in data.coords:
         return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
     if module == "fdadp":  # Curves
         return getattr(data, "index", None)
@@ -125,8 +125,8 @@ def _refuse_difference(a: str, first: pd.Index[Any], b: str, second: pd.Index[An
     what = "the same labels in another order" if sorted(left) == sorted(right) else "other labels"
     raise InputError(
         f"{a} and {b} must have the same row labels in the same order, got {_shown(first, at)} and "
-        f"{_shown(second, at)} in row {at} ({what}). Align them, as by {b}.loc[{a}.index]; or, if rows belong together "
-        f"as they stand, drop the labels: {b}.to_numpy()"
+        f"{_shown(second, at)} in row {at} ({what}). Align them, as by {b}.loc[{a}.index] of data frames; or, if rows "
+        f"belong together as they stand, drop the labels: {b}.to_numpy()"
     )
 
 

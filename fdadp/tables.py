@@ -252,9 +252,9 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
         frame.index.name = None
     if not frame.shape[1]:
         raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
-    for name, dtype in frame.dtypes.items():
+    for column, dtype in frame.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
-            raise FileFormatError(f"{path} must hold numbers, got a column {name!r} of type {dtype}")
+            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}")
     frame.columns = _columns(path, [str(name) for name in frame.columns])
     return _one_curve_a_row(path, frame.astype(np.float64))
 

@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray
+from fdadp.alignment import same_rows
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy._codes import Codes, Columns
@@ -24,7 +25,7 @@ Rows = tuple[Any, ...]
 
 
 class PrivateLearner(BaseEstimator):  # type: ignore[misc]
-    """Base of the learners: keyword parameters, of which the first eight are those of every one.
+    """Base of the learners: keyword parameters, of which the first nine are those of every one.
 
     Parameters
     ----------
@@ -39,6 +40,10 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     unit : {"row", "person"}, optional
         Whom the guarantee protects. ``"person"``: all rows with one id in ``groups=``, which must then be given;
         ``"row"``: one row, and groups are refused. Default: person where groups are given, else row.
+    labels : {"public"}, optional
+        ``"public"``: labels of the rows of X, y and groups (frames, series) are public, and are compared before the
+        first read; tables in another order are refused. Default: they are not looked at, and rows belong together by
+        position.
     budget : Budget, optional
         Shared with other fits of the same data; this fit takes as much of it as ε says.
     dataset : str, optional
@@ -65,6 +70,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
     n: int | None
     adjacency: str | None
     unit: str | None
+    labels: str | None
     budget: Any
     dataset: str | None
     random_state: int | None
@@ -79,6 +85,7 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             n=self.n,
             adjacency=self.adjacency,
             unit=self.unit,
+            labels=self.labels,
             random_state=self.random_state,
             budget=self.budget,
             dataset=self.dataset,
@@ -101,6 +108,8 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         `columns` these take the place of X: its labels as codes.
         """
         settings = self._settings()
+        if settings.labels == "public":
+            same_rows(X=X, y=y, groups=groups)
         table = as_table(X)
         if y is None and get_tags(self).target_tags.required:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")

@@ -96,7 +96,7 @@ class DPBoostedStumps(_Binned):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels; a row with another label counts as no row. More than two: one against the rest, each with its
@@ -165,6 +165,7 @@ class DPBoostedStumps(_Binned):
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -179,6 +180,7 @@ class DPBoostedStumps(_Binned):
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -358,7 +360,7 @@ class DPAdditiveHistograms(_Binned):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels; a row with another label counts as no row.
@@ -424,6 +426,7 @@ class DPAdditiveHistograms(_Binned):
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -440,6 +443,7 @@ class DPAdditiveHistograms(_Binned):
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

@@ -60,7 +60,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     n_clusters : int
     bounds : (low, high), optional
@@ -134,6 +134,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -152,6 +153,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

@@ -77,7 +77,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     n_components : int, optional
         Default: all d.
@@ -147,6 +147,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -163,6 +164,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

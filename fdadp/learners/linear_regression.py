@@ -43,7 +43,7 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are clipped to it.
@@ -111,6 +111,7 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -126,6 +127,7 @@ class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

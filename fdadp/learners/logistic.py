@@ -77,7 +77,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels. A row with another label counts as no row.
@@ -150,6 +150,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -166,6 +167,7 @@ class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[mis
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

@@ -55,7 +55,7 @@ class DPGaussianNB(_NaiveBayes):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
@@ -107,6 +107,7 @@ class DPGaussianNB(_NaiveBayes):
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -120,6 +121,7 @@ class DPGaussianNB(_NaiveBayes):
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -191,7 +193,7 @@ class DPHistogramNB(_NaiveBayes):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
         See :class:`fdadp.learners._base.PrivateLearner`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
@@ -255,6 +257,7 @@ class DPHistogramNB(_NaiveBayes):
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -268,6 +271,7 @@ class DPHistogramNB(_NaiveBayes):
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state
@@ -352,7 +356,7 @@ class DPCategoricalNB(DPHistogramNB):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, budget, dataset, random_state, classes, alpha
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, alpha
         See :class:`DPHistogramNB`, also for the attributes and the proof.
     categories : sequence of sequences, or Categorical
         Public labels of each feature; any other counts as missing. A Categorical holds for all columns.
@@ -375,6 +379,7 @@ class DPCategoricalNB(DPHistogramNB):
         n: int | None = None,
         adjacency: str | None = None,
         unit: str | None = None,
+        labels: str | None = None,
         budget: Any = None,
         dataset: str | None = None,
         random_state: int | None = None,
@@ -387,6 +392,7 @@ class DPCategoricalNB(DPHistogramNB):
         self.n = n
         self.adjacency = adjacency
         self.unit = unit
+        self.labels = labels
         self.budget = budget
         self.dataset = dataset
         self.random_state = random_state

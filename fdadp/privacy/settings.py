@@ -23,6 +23,10 @@ SENSITIVITIES = ("local", "coefficient", "scaled")
 SMALLEST_WIDTH = 1e-30
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 UNIT_NAMES = ("row", "person")
+MATCHING = {
+    None: "position; labels were not looked at",
+    "public": "position, and labels declared public that were found equal",
+}
 
 
 def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
@@ -122,6 +126,10 @@ class Privacy:
         Whom the guarantee protects. ``"person"``: all rows with one id in ``groups=``, which must then be given, or
         the fit is refused before it reads a row (tools that fit for you may drop them). ``"row"``: one row, and groups
         are refused. Default: person where groups are given, else row; the ledger says which.
+    labels : {"public"}, optional
+        ``"public"``: labels of rows (the index of data frames and series) are public, and X, Y and groups are refused
+        before the first read where these differ. Default: labels are not looked at, and rows belong together by their
+        position, as the ledger says.
     sensitivity : {"local", "coefficient", "scaled"}
         Reading of Δ_k in the published scheme: largest L1 change of Θ_k when one person is left out
         (``"local"``), largest change of a single coefficient (``"coefficient"``), or the latter divided by n
@@ -152,6 +160,7 @@ class Privacy:
     n: int | None = None
     adjacency: str | None = None
     unit: str | None = None
+    labels: str | None = None
     sensitivity: str = "local"
     random_state: int | None = None
     prior: Any = None
@@ -173,6 +182,8 @@ class Privacy:
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
         if self.unit is not None and self.unit not in UNIT_NAMES:
             raise PrivacyError(f"unit must be one of {', '.join(UNIT_NAMES)} or None, got {self.unit!r}")
+        if self.labels not in (None, "public"):
+            raise PrivacyError(f"labels must be 'public' or None, got {self.labels!r}")
         if self.n is not None:
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
         if self.random_state is not None:
@@ -301,7 +312,7 @@ class Privacy:
             share=share,
             dataset=self.dataset,
             mechanism=mechanism,
-            public=public,
+            public={**public, "rows belong together by": MATCHING[self.labels]},
         )
 
     def check_n(self, n: float) -> None:

@@ -176,7 +176,8 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
             Predictor and response curves, one a row. Dask arrays are read block by block, as by :meth:`fit_chunks`.
-            Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order.
+            Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order; in
+            a private fit they are not looked at unless ``Privacy(labels="public")`` says so.
         s, t : array_like of shape (S,) and (T,), optional
             Grids of plain arrays; default even on [0, 1].
         groups : array_like of shape (n,), optional
@@ -303,6 +304,8 @@ class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  #
         from fdadp.regression.private.fit import fit_private
 
         assert self.privacy is not None
+        if self.privacy.labels == "public":
+            same_rows(X=X, Y=Y, groups=groups)
         x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
         if len(x) != len(y):
             raise InputError("X and Y must hold the same number of curves")

@@ -133,41 +133,45 @@ def is_dask(data: Any) -> bool:
     return bool(is_dask_collection(data))
 
 
-def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[FloatArray, FloatArray]]]:
-    """Return a source for :class:`Chunks` that computes one block of rows of two dask arrays at a time.
+def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """Return a source for :class:`Chunks` that computes one block of rows of X and Y at a time.
+
+    Parameters
+    ----------
+    x, y : dask array of shape (n, S) or (n, T), or an xarray.DataArray of one
+        A DataArray comes in pieces with its coordinates.
 
     Raises
     ------
     InputError
-        Only one of them is a dask array, they differ in n, or their number of rows is not known.
+        Only one of them is one, they differ in n, or their number of rows is not known.
     """
-    if not (is_dask(x) and is_dask(y)):
-        raise InputError(f"X and Y must both be dask arrays, got {type(x).__name__} and {type(y).__name__}")
-    x, y = _dask_array(x, "X"), _dask_array(y, "Y")
+    _check_dask(x, "X")
+    _check_dask(y, "Y")
     if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
         raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
-    x = x.rechunk({1: -1})
-    y = y.rechunk((x.chunks[0], -1))
+    stops = np.cumsum(x.chunks[0]).tolist()
 
-    def blocks() -> Iterator[tuple[FloatArray, FloatArray]]:
-        for i in range(x.numblocks[0]):
-            yield np.asarray(x.blocks[i]), np.asarray(y.blocks[i])
+    def blocks() -> Iterator[tuple[Any, Any]]:
+        for start, stop in zip([0, *stops], stops, strict=False):
+            yield x[start:stop].compute(), y[start:stop].compute()
 
     return blocks
 
 
-def _dask_array(data: Any, name: str) -> Any:
-    """Return `data` as a dask array of known size."""
-    if type(data).__module__.split(".")[0] == "xarray":  # read from a file in pieces
-        data = data.data
-    if not (hasattr(data, "rechunk") and hasattr(data, "numblocks")):
+def _check_dask(data: Any, name: str) -> None:
+    if not is_dask(data):
+        raise InputError(
+            f"X and Y must both be dask arrays, got {type(data).__name__} in memory for {name}: use "
+            f"{'Y' if name == 'X' else 'X'}.compute() to have both there"
+        )
+    if not hasattr(data, "chunks") or not hasattr(data, "ndim"):
         raise InputError(f"{name} must be a dask array, got {type(data).__name__}: use .to_dask_array(lengths=True)")
     if any(size != size for size in data.shape):
         raise InputError(
             f"{name} must be a dask array whose chunk sizes are known, got shape {data.shape}: use "
             ".compute_chunk_sizes(), or .to_dask_array(lengths=True) of a dask data frame"
         )
-    return data
 
 
 def range_of(chunks: Chunks) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, as_grid
+from fdadp.curves import Curves, as_grid, same_rows
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.noise import Noise
@@ -109,6 +109,8 @@ def check(privacy: Any) -> Privacy:
 def public_input(privacy: Any, Y: CurveData, t: ArrayLike | None, groups: Any) -> tuple[Privacy, Curves]:
     """Check what is public of a fit: settings, grid and shapes; the curves' values are not looked at."""
     checked = check(privacy)
+    if checked.labels == "public":
+        same_rows(Y=Y, groups=groups)
     curves = private_curves(Y, t, "Y")
     if groups is not None and np.shape(groups) != (len(curves),):
         raise InputError("groups must have one entry per curve")

@@ -10,12 +10,14 @@ import pandas as pd
 import pytest
 from skfda import FDataGrid
 
-from fdadp import FPCA, AdditiveFunctionOnFunction, coverage, rmspe, simulate_affr
+from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy, PrivateMean, coverage, rmspe, simulate_affr
 from fdadp.alignment import same_rows
 from fdadp.axis import axis_of
 from fdadp.curves import as_curves
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PrivacyError
+from fdadp.learners import DPGaussianNB
 from fdadp.metrics import functional_r2
+from fdadp.privacy.budget import Budget
 
 COHORT = simulate_affr(scenario=1, n=60, seed=3)
 X = pd.DataFrame(COHORT.X.data_matrix[..., 0], columns=COHORT.s)
@@ -280,3 +282,70 @@ def test_real_curves_are_not_taken_for_something_else(n: int) -> None:
         assert as_curves(small).values.shape == (n, size)
         assert as_curves(np.sort(small, axis=0)).values.shape == (n, size)
         assert as_curves(np.sort(rng.normal(size=(n, size)), axis=0)).values.shape == (n, size)
+
+
+# --- private fits
+
+
+BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+
+
+def private(**settings: Any) -> AdditiveFunctionOnFunction:
+    budget = {"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": 60, "random_state": 0, "allow_useless": True}
+    return AdditiveFunctionOnFunction(privacy=Privacy(**{**budget, **settings}), progress=False)
+
+
+def test_a_private_fit_looks_at_labels_only_where_they_are_declared_public() -> None:
+    x, y = labelled(X, PLACES), labelled(Y, PLACES[::-1])
+    fitted = private().fit(x, y)  # by position, whatever the labels
+    np.testing.assert_array_equal(fitted.coef_, private().fit(X, Y).coef_)
+    assert fitted.ledger_ is not None
+    assert "position; labels were not looked at" in str(fitted.ledger_.details)
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(InputError, match="X and Y must have the same row labels"):
+        private(labels="public", budget=budget).fit(x, y)
+    with pytest.raises(InputError, match="X and groups must have the same row labels"):
+        private(labels="public", budget=budget).fit(x, Y, groups=pd.Series(range(60), index=PLACES[::-1]))
+    assert budget.left == budget.total
+    same = private(labels="public").fit(x, labelled(Y, PLACES))
+    np.testing.assert_array_equal(same.coef_, fitted.coef_)
+    assert same.ledger_ is not None
+    assert "labels declared public" in str(same.ledger_.details)
+    with pytest.raises(PrivacyError, match="labels must be 'public' or None, got 'private'"):
+        private(labels="private")
+
+
+def test_private_learners_and_summaries_do_so_too() -> None:
+    index = PLACES
+    table, target = pd.DataFrame(np.zeros((60, 2)), index=index), pd.Series(0.0, index=index[::-1])
+    settings: dict[str, Any] = {"epsilon": 1.0, "n": 60, "random_state": 0, "bounds": (-1, 1)}
+    DPGaussianNB(classes=[0.0, 1.0], **settings).fit(table, target)
+    with pytest.raises(InputError, match="X and y must have the same row labels"):
+        DPGaussianNB(classes=[0.0, 1.0], labels="public", **settings).fit(table, target)
+    ids = pd.Series(range(60), index=index[::-1])
+    for labels in (None, "public"):
+        summary = PrivateMean(
+            privacy=Privacy(epsilon=50.0, bounds=Bounds(y=(-8, 8)), n=60, labels=labels, random_state=0)
+        )
+        if labels is None:
+            summary.fit(labelled(Y, index), groups=ids)
+        else:
+            with pytest.raises(InputError, match="Y and groups must have the same row labels"):
+                summary.fit(labelled(Y, index), groups=ids)
+
+
+def test_grids_in_labels_are_read_by_private_fits() -> None:
+    wave = np.linspace(4000, 400, COHORT.s.size)
+    down, late = X.set_axis(wave, axis=1), Y.set_axis(pd.date_range("2020-01-01", periods=COHORT.t.size)[::-1], axis=1)
+    fitted = private().fit(down, late)
+    same = private().fit(down.iloc[:, ::-1], late.iloc[:, ::-1])
+    np.testing.assert_array_equal(fitted.coef_, same.coef_)
+    np.testing.assert_array_equal(fitted.s_, wave[::-1])
+    predicted = fitted.predict(down)
+    assert list(predicted.columns) == list(late.columns)
+    np.testing.assert_array_equal(predicted.iloc[:, ::-1], same.predict(down))
+    for labels in ([*wave[:-1], "age"], [*wave[:-1], wave[-2]]):
+        budget = Budget(1.0, 1e-6)
+        with pytest.raises(InputError, match="columns of X must"):
+            private(budget=budget).fit(X.set_axis(labels, axis=1), Y)
+        assert budget.left == budget.total

@@ -82,5 +82,7 @@ def _table(data: Any) -> Any:
 
 
 def _check_shape(values: Any, name: str) -> None:
+    if any(size != size for size in values.shape):  # of a dask array
+        raise InputError(f"{name} must have a known number of curves: use .compute_chunk_sizes() of a dask array")
     if len(values.shape) != 2 or values.shape[0] == 0 or values.shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
