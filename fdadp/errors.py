@@ -16,6 +16,7 @@ __all__ = [
     "InputError",
     "MissingDataError",
     "NoiseVarianceWarning",
+    "NotAccountedWarning",
     "NotPrivateWarning",
     "PrivacyError",
     "PublicParameterMissing",
@@ -56,6 +57,10 @@ class ExtrapolationWarning(FdadpWarning):
 
 class IdentificationWarning(FdadpWarning):
     """The training curves do not determine a part of the model; says which, and what was put in its place."""
+
+
+class NotAccountedWarning(FdadpWarning):
+    """Private fits to the same data that no budget adds up, or a score without noise of a private fit."""
 
 
 class NotPrivateWarning(FdadpWarning):

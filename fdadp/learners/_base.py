@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,15 +16,26 @@ from fdadp.alignment import same_rows
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy._codes import Codes, Columns
+from fdadp.privacy._seen import Family, score_is_not_private
 from fdadp.privacy.noise import Noise
 
-__all__ = ["PrivateLearner", "Rows", "as_table", "ball", "box", "class_labels", "public"]
+__all__ = [
+    "PrivateClassifier",
+    "PrivateLearner",
+    "PrivateRegressor",
+    "Rows",
+    "as_table",
+    "ball",
+    "box",
+    "class_labels",
+    "public",
+]
 
 Rows = tuple[Any, ...]
 """A block of private rows, as a function handed to the kernel gets it: (X,) or (X, y)."""
 
 
-class PrivateLearner(BaseEstimator):  # type: ignore[misc]
+class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
     """Base of the learners: keyword parameters, of which the first nine are those of every one.
 
     Parameters
@@ -126,7 +137,14 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return settings.cohort(arrays, persons=groups, mechanism=type(self).__name__, public=public or {}, noise=noise)
+        return settings.cohort(
+            arrays,
+            persons=groups,
+            mechanism=type(self).__name__,
+            public=public or {},
+            noise=noise,
+            estimator=self,
+        )
 
     def _wants_whole_budget(self, groups: Any, instead: str) -> None:
         """Refuse groups and, with a δ, a shared budget, before anything is reserved; name the mechanisms that can."""
@@ -162,6 +180,24 @@ class PrivateLearner(BaseEstimator):  # type: ignore[misc]
         """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""
         check_is_fitted(self, "ledger_")
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), dtype=np.float64)
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
+    """A private learner that classifies."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on some rows, which it tells without noise."""
+        score_is_not_private(self)
+        return float(super().score(X, y, sample_weight))
+
+
+class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]
+    """A private learner that predicts numbers."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² on some rows, which it tells without noise."""
+        score_is_not_private(self)
+        return float(super().score(X, y, sample_weight))
 
 
 def public(name: str, value: Any, what: str) -> Any:

@@ -19,11 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 
 from fdadp._typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, class_labels
+from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
 from fdadp.learners._bins import Bins, odds
 from fdadp.learners.encoding import Numeric
 from fdadp.privacy import Cohort
@@ -46,7 +45,7 @@ class Stump(NamedTuple):
     step: float
 
 
-class _Binned(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
+class _Binned(PrivateClassifier):
     """A classifier whose scores are sums over features of a released number for each bin."""
 
     features: Any

@@ -18,6 +18,7 @@ from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
 from fdadp.learners.decomposition import CONST, clip_to_ball, in_ball, noisy_scatter
 from fdadp.privacy import Cohort, rowwise_matmul
+from fdadp.privacy._seen import score_is_not_private
 
 __all__ = ["DPKMeans"]
 
@@ -336,4 +337,5 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances of some rows from their nearest centres."""
+        score_is_not_private(self)
         return -float((self._distances(X).min(axis=1) ** 2).sum())

@@ -11,11 +11,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, as_target, box, public
+from fdadp.learners._base import PrivateRegressor, Rows, as_table, as_target, box, public
 from fdadp.learners._features import UnitRows
 from fdadp.privacy import Cohort
 
@@ -38,7 +37,7 @@ class _Moments(NamedTuple):
     sd_cross: float
 
 
-class DPLinearRegression(RegressorMixin, PrivateLearner):  # type: ignore[misc]
+class DPLinearRegression(PrivateRegressor):
     """Linear regression for one or several targets, differentially private.
 
     Parameters

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, class_labels
+from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
 from fdadp.learners._features import UnitRows, positive
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._minima import gaussian_multiplier
@@ -72,7 +71,7 @@ def default_regularization(
     return float(min(max(5.5 * (length / math.sqrt(n or _USUAL_N)) ** 1.25, jacobian, 0.01), 1e9))
 
 
-class DPLogisticRegression(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
+class DPLogisticRegression(PrivateClassifier):
     """Logistic regression for two or more classes, differentially private.
 
     Parameters

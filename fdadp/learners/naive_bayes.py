@@ -14,11 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, box, class_labels, public
+from fdadp.learners._base import PrivateClassifier, Rows, as_table, box, class_labels, public
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder
 
 __all__ = ["DPCategoricalNB", "DPGaussianNB", "DPHistogramNB"]
@@ -27,7 +26,7 @@ _NOISE_SMOOTHING = 0.3
 """Standard deviations of the noise that are added to each count: public, hence post-processing."""
 
 
-class _NaiveBayes(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
+class _NaiveBayes(PrivateClassifier):
     """Prediction from the joint log-likelihood of row and class."""
 
     classes_: np.ndarray[Any, Any]

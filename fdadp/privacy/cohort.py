@@ -80,6 +80,8 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     ----------
     reads : int
         Passes over private rows so far.
+    others : int
+        Known fits to the same data, or of the same estimator, before this one and not on its budget; for the ledger.
 
     Raises
     ------
@@ -99,7 +101,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     False
     """
 
-    __slots__ = ("__weakref__", "_kernel", "mechanism", "public")
+    __slots__ = ("__weakref__", "_kernel", "mechanism", "others", "public")
 
     def __init__(
         self,
@@ -136,6 +138,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         self._kernel = Kernel(vault, account, source, budget, adjacency, n, [])
         self.mechanism = mechanism
         self.public = dict(public or {})
+        self.others = 0
 
     # ------------------------------------------------------------------ what is public
 
@@ -233,6 +236,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             details=details,
             epsilon=budget.epsilon if kept else None,
             delta=budget.delta if kept else None,
+            others=self.others,
         )
 
     # ------------------------------------------------------------------ releases
@@ -250,7 +254,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         """
         new = Cohort.__new__(Cohort)
         new._kernel = self._kernel.derive(f, name)
-        new.mechanism, new.public = self.mechanism, self.public
+        new.mechanism, new.public, new.others = self.mechanism, self.public, self.others
         return new
 
     def close(self) -> None:

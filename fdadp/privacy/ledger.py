@@ -97,6 +97,8 @@ class Ledger:
         Adjacency, privacy unit, public inputs, versions, readings of undefined points.
     epsilon, delta : float or None
         The guarantee, of everything that drew on the budget together; delta None means pure ε.
+    others : int
+        Known earlier fits to the same data, or of the same estimator, that drew on other budgets.
     """
 
     mechanism: str
@@ -108,6 +110,7 @@ class Ledger:
     details: dict[str, Any] = field(default_factory=dict)
     epsilon: float | None = None
     delta: float | None = None
+    others: int = 0
 
     @property
     def headline(self) -> str:
@@ -115,6 +118,8 @@ class Ledger:
         verdict = "differentially private end to end" if self.private else "NOT differentially private end to end"
         if self.epsilon is not None:
             verdict += f", epsilon = {self.epsilon:g}" + ("" if self.delta is None else f", delta = {self.delta:g}")
+        if self.others:
+            verdict += f", for this fit alone; {self.others} fits before it are not accounted for"
         return f"{self.mechanism}: {verdict}" + ("" if self.for_release else "; not for release")
 
     def to_dict(self) -> dict[str, Any]:

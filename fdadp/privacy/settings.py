@@ -274,7 +274,14 @@ class Privacy:
         return self.budget, min(share, 1.0)
 
     def cohort(
-        self, data: Any, *, persons: Any = None, mechanism: str, public: Mapping[str, Any], noise: Noise | None = None
+        self,
+        data: Any,
+        *,
+        persons: Any = None,
+        mechanism: str,
+        public: Mapping[str, Any],
+        noise: Noise | None = None,
+        estimator: Any = None,
     ) -> Cohort:
         """Put data behind a cohort that has reserved what these settings amount to; no row is read.
 
@@ -288,11 +295,15 @@ class Privacy:
             Instead of OpenDP's, or of that seeded by `random_state`. For audits. By default that of
             :func:`fdadp.privacy.distributed.noise_source`, where a fit runs inside one.
 
+        estimator : object, optional
+            That is fitted: where it is not the first time, and on no common budget, a NotAccountedWarning says so.
+
         Raises
         ------
         PrivacyError
             As the Cohort does; the budget is not there.
         """
+        from fdadp.privacy._seen import earlier_fits
         from fdadp.privacy.cohort import Cohort
         from fdadp.privacy.distributed import current_noise
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
@@ -300,9 +311,10 @@ class Privacy:
         self.check_unit(persons)
         budget, share = self.budget_share()
         noise = noise or current_noise()
+        alone = noise is None and self.budget is None and self.random_state is None
         if noise is None:
             noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
-        return Cohort(
+        cohort = Cohort(
             data,
             persons=persons,
             budget=budget,
@@ -314,6 +326,9 @@ class Privacy:
             mechanism=mechanism,
             public={**public, "rows belong together by": MATCHING[self.labels]},
         )
+        if alone:
+            cohort.others = earlier_fits(data, dataset=self.dataset, estimator=estimator)
+        return cohort
 
     def check_n(self, n: float) -> None:
         """Refuse a δ that does not suit n, and a fit that would be no better than the mean curve.

@@ -19,6 +19,7 @@ from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis, face_smoot
 from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares, Solution
 from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy._seen import Family
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.identification import refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MissingValues
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["AdditiveFunctionOnFunction"]
 
 
-class AdditiveFunctionOnFunction(Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Additive function-on-function regression.
 
     .. math:: Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \qquad

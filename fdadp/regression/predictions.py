@@ -14,6 +14,7 @@ from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_ro
 from fdadp.design import FeatureMap
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.fpca import Eigenbasis
+from fdadp.privacy._seen import score_is_not_private
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.missing import MissingValues
 from fdadp.tensor import Margin
@@ -262,6 +263,7 @@ class Predictions:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""
         from fdadp.metrics import functional_r2
 
+        score_is_not_private(self)
         y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")

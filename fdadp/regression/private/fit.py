@@ -92,6 +92,7 @@ def fit_private(
         persons=persons,
         mechanism=privacy.mechanism,
         noise=noise,
+        estimator=model,
         public={
             "bounds of X": privacy.bounds.x,
             "bounds of Y": privacy.bounds.y,

@@ -1,0 +1,116 @@
+"""Private fits that no common account adds up: noticed where that can be, to warn. No guarantee rests on this.
+
+Three things tell that the same data are fitted again, and all are public: the name that the caller gave to the data,
+their place in memory, and the estimator (its clones included: cross-validation fits clones to copies of parts of the
+rows, which lie elsewhere). Fits with seeded noise do not count, for they are for simulations and say so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import warnings
+import weakref
+from typing import Any
+
+from fdadp.errors import NotAccountedWarning
+
+__all__ = ["Family", "earlier_fits", "family_of", "score_is_not_private"]
+
+_LOCK = threading.Lock()
+_NUMBERS = itertools.count(1)
+_FITS: dict[object, int] = {}
+_SAID: set[object] = set()
+_ALIVE: dict[object, weakref.ref[Any]] = {}
+
+
+class Family:
+    """Mixin of private estimators: clones know that they are of one family. Stands before scikit-learn's classes."""
+
+    def __sklearn_clone__(self) -> Any:
+        family = family_of(self)
+        new = super().__sklearn_clone__()  # type: ignore[misc]
+        new._family = family
+        return new
+
+
+def family_of(estimator: Any) -> int:
+    """Number that an estimator and its clones share."""
+    if not hasattr(estimator, "_family"):
+        estimator._family = next(_NUMBERS)
+    family: int = estimator._family
+    return family
+
+
+def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
+    """Count a fit on a budget of its own, and return how many there were before; the second one warns.
+
+    Parameters
+    ----------
+    data : array or tuple of arrays, or anything else
+        Not looked at but for where it is.
+    dataset : str, optional
+        Public name of the data; then their place and the estimator say nothing.
+    estimator : object, optional
+        That is fitted.
+    """
+    keys: list[object] = [] if estimator is None else [("estimator", family_of(estimator), dataset)]
+    with _LOCK:
+        if dataset is None:
+            keys += _place(data)
+        else:
+            keys.append(("data set", dataset))
+        before = max((_FITS.get(key, 0) for key in keys), default=0)
+        for key in keys:
+            _FITS[key] = _FITS.get(key, 0) + 1
+        said = before == 0 or any(key in _SAID for key in keys)
+        _SAID.update(keys if before else ())
+    if not said:
+        warnings.warn(
+            "a private fit on data, or with an estimator, that was fitted before: each such fit spends an epsilon of "
+            "its own, and together they spend the sum; a choice among them by scores without noise is not private at "
+            "all. Share one Budget (budget=, dataset=) or use fdadp.choose_privately; if these are the data of other "
+            "people, name them with dataset=",
+            NotAccountedWarning,
+            stacklevel=2,
+        )
+    return before
+
+
+def score_is_not_private(estimator: Any) -> None:
+    """Warn, once for an estimator and its clones, that a score is an exact figure of the rows it is given."""
+    ledger = getattr(estimator, "ledger_", None)
+    if ledger is None or not ledger.private or not ledger.for_release:
+        return
+    key = ("score", family_of(estimator))
+    with _LOCK:
+        said = key in _SAID
+        _SAID.add(key)
+    if not said:
+        warnings.warn(
+            "score is computed from the rows that it is given, without noise: the model is private, this number is "
+            "not. It may be shown where the rows are public or nobody's; it may not choose a model that is released "
+            "(fdadp.choose_privately does that)",
+            NotAccountedWarning,
+            stacklevel=3,
+        )
+
+
+def _place(data: Any) -> list[object]:
+    """Where the (first) array lies in memory, as long as it is there."""
+    owner = _owner(data[0] if isinstance(data, tuple) and data else data)
+    key = ("memory", id(owner))
+    if key not in _ALIVE or _ALIVE[key]() is not owner:  # others lay here before
+        _FITS.pop(key, None)
+        _SAID.discard(key)
+    try:
+        _ALIVE[key] = weakref.ref(owner)
+    except TypeError:
+        return []
+    return [key]
+
+
+def _owner(array: Any) -> Any:
+    while getattr(array, "base", None) is not None and hasattr(array.base, "dtype"):
+        array = array.base
+    return array
