@@ -15,7 +15,7 @@ from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.curves import Curves, as_curves, as_grid, same_rows
 from fdadp.errors import InputError
-from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis, face_smooth
+from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares, Solution
 from fdadp.privacy import Ledger, Privacy
@@ -24,6 +24,7 @@ from fdadp.quadrature import quadrature_weights
 from fdadp.regression.identification import refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Predictions
+from fdadp.regression.residuals import Residuals, residuals_of
 from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
 from fdadp.splines import BSplines
 from fdadp.tensor import Margin
@@ -96,7 +97,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     noise_variance_ : float
         White part of the residual variance, in units of Y squared.
     residual_variance_ : ndarray of shape (T,)
-        Pointwise residual variance, corrected for the degrees of freedom used.
+        Pointwise variance of Y about E[Y | X], corrected for the degrees of freedom used. What the features explain
+        outside the kept components is not in it, but in the standard errors (:meth:`predict_se`).
     criterion_ : ndarray of shape (K,)
         Value of the criterion at the smoothing parameters (REML where these are given).
     r2_ : float
@@ -438,7 +440,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._set_basis()
         self.x_range_ = x_range
         self.n_curves_, self.n_features_in_ = sums.moments.n, features.grid.size
-        self._keep_residuals(sums, basis, solutions)
+        self._keep_residuals(residuals_of(sums, basis, solutions))
 
     def _set_basis(self) -> None:
         """Publish the eigenbasis of Y as attributes."""
@@ -458,24 +460,12 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         root = np.sqrt(np.abs(weights))[:, None]
         return np.asarray(np.linalg.lstsq(design * root, means * root, rcond=None)[0].T)
 
-    def _keep_residuals(self, sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]) -> None:
-        """Residual covariance from the sums, with each component's degrees of freedom accounted for."""
-        p, n = sums.n_features, sums.moments.n
-        slopes = (self._rotation @ np.stack([f.coefficients for f in solutions], axis=1)) @ basis.functions  # (p, T)
-        zz, zy, yy = sums.moments.scatter[:p, :p], sums.moments.scatter[:p, p:], sums.y.scatter
-        explained = slopes.T @ zy
-        residual = yy - explained - explained.T + slopes.T @ zz @ slopes
-        self.r2_ = float(1 - (np.diag(residual) @ basis.weights) / (np.diag(yy) @ basis.weights))
-        left = np.maximum(n - self.edf_, 1.0)
-        inflate = np.sqrt((n - 1) / left) - 1
-        widen = np.eye(sums.t.size) + (basis.functions.T * inflate) @ (basis.functions * basis.weights)
-        covariance = widen @ ((residual + residual.T) / 2) @ widen.T / (n - 1)
-        self.residual_variance_ = np.maximum(np.diag(covariance), 0.0)
-        self.noise_variance_ = float(
-            face_smooth(covariance, sums.t)[1] if sums.t.size >= 12 else self.residual_variance_.min()
-        )
-        self._mean_variance = self.residual_variance_ / n
-        self._quantile = (1.0, 1 / float(left.mean()))
+    def _keep_residuals(self, left: Residuals) -> None:
+        n = self.n_curves_
+        self.r2_, self.residual_variance_, self.noise_variance_ = left.r2, left.variance, left.noise_variance
+        # Of predicted mean curves: of the mean, and what the kept components cannot follow.
+        self._mean_variance = (left.variance + left.omitted) / n + left.omitted
+        self._quantile = (1.0, 1 / float(left.degrees.mean()))
 
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns

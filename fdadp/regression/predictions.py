@@ -173,7 +173,7 @@ class Predictions:
     ) -> tuple[Any, Any]:
         r"""Pointwise prediction intervals for new response curves.
 
-        ``Ŷ(t) ± q sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) (1 + 1/n)}`` with R the residual covariance and q the
+        ``Ŷ(t) ± q sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) (1 + 1/n)}`` with R the covariance of Y - Ŷ and q the
         quantile of the t distribution with the mean residual degrees of freedom (z for large n). In a private fit
         Var(Θ̂) includes the noise, and q was calibrated on a private histogram of residuals; the limit on predictions
         (see :meth:`predict`) moves an interval and leaves its width.
@@ -208,8 +208,11 @@ class Predictions:
     def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
 
-        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n}``, what of :meth:`predict_interval` vanishes as n grows.
-        Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise.
+        ``sqrt{Σ_k φ_k(t)² z' Var(Θ̂_k) z + R(t, t) / n + O(t)}``. O(t) is the variance over curves of the part of
+        E[Y | X] outside the kept components, which the features explain and the model leaves out; with enough
+        components it is 0. So the errors cover at each t on average over curves, whatever ``n_components`` is. They do
+        not know of a part of F that the basis cannot follow: :meth:`check` does. Eigenfunctions and smoothing
+        parameters are taken as known. In a private fit Var(Θ̂) includes the noise, and O is 0.
 
         Parameters
         ----------
