@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from fdadp.privacy.noise import Noise
     from fdadp.regression.private.moments_fit import NoisyMoments
+    from fdadp.regression.check import BasisCheck
     from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
@@ -505,6 +506,43 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
 
         check_is_fitted(self, "coef_")
         return summarise(self)
+
+    def check(self, X: CurveData, Y: CurveData, s: ArrayLike | None = None, t: ArrayLike | None = None) -> BasisCheck:
+        """Say whether the bases and the number of components are large enough, as mgcv's ``k.check`` does.
+
+        The model is cross-validated beside ones with a larger basis over x, over s, and more components. A size is
+        too small where the larger one explains held-out curves better by more than chance; enlarge it and check again.
+        Some twenty fits.
+
+        Parameters
+        ----------
+        X, Y, s, t
+            The training curves, as :meth:`fit` takes them.
+
+        Returns
+        -------
+        BasisCheck
+            ``print`` shows a table; ``adequate`` is the verdict.
+
+        Raises
+        ------
+        InputError
+            A model with a privacy setting (the check reads the curves without privacy), or fewer than 25 curves.
+
+        Examples
+        --------
+        >>> from fdadp import AdditiveFunctionOnFunction, simulate_affr
+        >>> data = simulate_affr(scenario=2, n=300, seed=1)
+        >>> print(AdditiveFunctionOnFunction().fit(data.X, data.Y).check(data.X, data.Y))  # doctest: +SKIP
+        """
+        from fdadp.regression.check import check_sizes
+
+        check_is_fitted(self, "coef_")
+        if self.privacy is not None:
+            raise InputError("privacy must be None to check sizes: the check reads the curves without privacy")
+        treat = MissingValues(self.missing)
+        x, y = as_curves(X, s, name="X", default=self.s_), as_curves(Y, t, name="Y", default=self.t_)
+        return check_sizes(self, treat.fit_x(x), treat.complete_y(y))
 
     def _repr_html_(self) -> str:
         if hasattr(self, "coef_"):
