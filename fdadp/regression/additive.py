@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.privacy.noise import Noise
-    from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.check import BasisCheck
+    from fdadp.regression.private.moments_fit import NoisyMoments
     from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
