@@ -8,6 +8,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.curves import Curves, check_finite
+from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.smoothing import smooth_curves
 
@@ -31,7 +32,14 @@ class MissingValues:
         self.x_basis = x_basis
 
     def fit_x(self, x: Curves) -> Curves:
-        """Return the training predictors without gaps; remember what new curves will need."""
+        """Return the training predictors without gaps; remember what new curves will need.
+
+        Raises
+        ------
+        InputError
+            A part of the grid on which no curve was observed, by name; also from :meth:`complete_y`.
+        """
+        self._refuse_unobserved(x, "X")
         if self.how == "fpca" and np.isnan(x.values).any():
             self.x_basis = _sparse_basis(x)
         return self.complete_x(x)
@@ -42,8 +50,22 @@ class MissingValues:
 
     def complete_y(self, y: Curves) -> Curves:
         """Return the training responses without gaps."""
+        self._refuse_unobserved(y, "Y")
         basis = _sparse_basis(y) if self.how == "fpca" and np.isnan(y.values).any() else None
         return self._complete(y, basis, "Y")
+
+    def _refuse_unobserved(self, curves: Curves, name: str) -> None:
+        """Nothing is known of curves where nobody was observed; a smoother would go on in a straight line."""
+        if self.how == "raise":
+            return
+        dark = np.isnan(curves.values).all(axis=0)
+        if dark.any():
+            edges = np.flatnonzero(np.diff(np.concatenate(([False], dark, [False]))))
+            parts = ", ".join(_interval(curves.grid[a], curves.grid[b - 1]) for a, b in edges.reshape(-1, 2))
+            raise InputError(
+                f"{name} must be observed by at least one curve at each grid point with missing={self.how!r}, got none "
+                f"at {parts} ({int(dark.sum())} of {dark.size} points): leave these columns out"
+            )
 
     def _complete(self, curves: Curves, basis: Eigenbasis | None, name: str) -> Curves:
         if self.how == "raise":
@@ -65,6 +87,10 @@ class MissingValues:
         complete = replace(curves, values=values)
         check_finite(complete, name)
         return complete
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"[{low:g}, {high:g}]"
 
 
 def _sparse_basis(curves: Curves) -> Eigenbasis:

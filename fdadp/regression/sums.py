@@ -58,6 +58,8 @@ class Chunks:
         self._grids = (s, t)
         self._progress = progress
         self._head: tuple[Curves, Curves] | None = None
+        self._held = False
+        self._totals: _Totals | None = None
 
     @classmethod
     def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Chunks:
@@ -68,7 +70,9 @@ class Chunks:
                 rows = slice(start, start + ROWS_PER_CHUNK)
                 yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
 
-        return cls(pieces, progress=progress)
+        chunks = cls(pieces, progress=progress)
+        chunks._held = True
+        return chunks
 
     def head(self) -> tuple[Curves, Curves]:
         """First X and Y without their curves: the grids, and the kinds of object they came as."""
@@ -83,7 +87,8 @@ class Chunks:
         Raises
         ------
         InputError
-            No chunks, chunks that differ in their grids, X and Y of different n, or a value that is not finite.
+            No chunks, chunks that differ in their grids, X and Y of different n, a value that is not finite, or other
+            curves than the pass before gave.
         """
         source = self._source() if callable(self._source) else self._source
         bar = tqdm(
@@ -94,7 +99,7 @@ class Chunks:
             delay=2.0 if self._progress == "auto" else 0.0,
             leave=False,
         )
-        n = 0
+        total = _Totals()
         for item in bar:
             try:
                 x_data, y_data = item
@@ -105,19 +110,45 @@ class Chunks:
             if len(x) != len(y):
                 raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
             same_rows(X=x, Y=y)
-            check_finite(x, "X", first=n)
-            check_finite(y, "Y", first=n)
+            check_finite(x, "X", first=total.n)
+            check_finite(y, "Y", first=total.n)
             if self._head is None:
                 self._head = _without_curves(x), _without_curves(y)
             for name, now, then in (("X", x, self._head[0]), ("Y", y, self._head[1])):
                 if not np.array_equal(now.grid, then.grid):
                     raise InputError(
-                        f"all chunks of {name} must have the grid of the first one, got another at row {n}"
+                        f"all chunks of {name} must have the grid of the first one, got another at row {total.n}"
                     )
-            n += len(x)
+            total.add(x.values, y.values, all_=not self._held)
             yield x, y
-        if n == 0:
+        if total.n == 0:
             raise InputError("chunks must hold at least one pair (X, Y), got none")
+        if self._totals is not None:
+            total.compare(self._totals)
+        self._totals = total
+
+
+class _Totals:
+    """What tells two passes over the same curves from passes over different ones, in whatever order they come."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sums = np.zeros(4)  # of X, |X|, Y, |Y|
+
+    def add(self, x: FloatArray, y: FloatArray, all_: bool) -> None:
+        self.n += len(x)
+        if all_:
+            self.sums += (x.sum(), np.abs(x).sum(), y.sum(), np.abs(y).sum())
+
+    def compare(self, before: _Totals) -> None:
+        must = "chunks must give the same curves each time they are read"
+        if self.n != before.n:
+            raise InputError(f"{must}, got {before.n} pairs at first and {self.n} later")
+        for name, (value, size), (then, _) in zip(
+            "XY", self.sums.reshape(2, 2), before.sums.reshape(2, 2), strict=True
+        ):
+            if not abs(value - then) <= 1e-9 * size:
+                raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
 
 
 def _without_curves(curves: Curves) -> Curves:
