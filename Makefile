@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-r test-debian13 lint format notebooks bench setup r rpy2 clean
+.PHONY: help demo test test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -44,6 +44,9 @@ format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 
 notebooks: $(VENV)/.stamp-dev rpy2 ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
 	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
+
+sdist: $(VENV)/.stamp-dev ## build the source distribution in dist/, compare it with the repository, run tests from it
+	$(PY) .ci/sdist.py
 
 bench: $(VENV)/.stamp-bench ## side by side with the peers (BENCH_ARGS=--quick, --readme, --help)
 	$(PY) benchmarks/run.py $(BENCH_ARGS)

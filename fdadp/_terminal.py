@@ -87,4 +87,4 @@ def say_paths(paths: Mapping[str, Path]) -> None:
     for what, path in paths.items():
         typer.echo(f"{what}: {path}")
     if not any("figure" in what for what in paths):
-        typer.echo("no figure: pip install fdadp[plots]", err=True)
+        typer.echo("no figure: pip install matplotlib", err=True)

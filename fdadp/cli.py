@@ -226,7 +226,7 @@ def audit_command(
 
                 figure = picture(result)
             except MissingPlotsError:
-                typer.echo("no figure: pip install fdadp[plots]", err=True)
+                typer.echo("no figure: pip install matplotlib", err=True)
                 continue
             out.mkdir(parents=True, exist_ok=True)
             typer.echo(f"figure: {save_figure(figure, out / f'audit-{name}.png')}\n")
@@ -335,7 +335,7 @@ def plan_command(
         try:
             typer.echo(f"figure: {save_figure(forecast.plot(), out / 'forecast.png')}")
         except MissingPlotsError:
-            typer.echo("no figure: pip install fdadp[plots]", err=True)
+            typer.echo("no figure: pip install matplotlib", err=True)
 
 
 def _read(path: Path, header: bool, long: str | None) -> pd.DataFrame:

@@ -13,8 +13,6 @@ import csv
 import gzip
 import math
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -232,7 +230,7 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
     try:
         frame = pd.read_parquet(path)
     except ImportError as exc:
-        raise FileFormatError(f"{path} needs pyarrow to be read: pip install fdadp[parquet]") from exc
+        raise FileFormatError(f"{path} needs pyarrow to be read: pip install pyarrow") from exc
     except Exception as exc:  # pyarrow raises classes of its own
         raise FileFormatError(f"{path} must be a parquet file, got {type(exc).__name__}: {exc}") from exc
     if frame.empty:
@@ -261,11 +259,14 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
 
 def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except AttributeError:  # a single array, under another name
-        raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as exc:
+        stored = np.load(path, allow_pickle=False)
+        if not isinstance(stored, Mapping):
+            raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)")
+        with stored:
+            arrays = {name: array for name in stored.files if isinstance(array := stored[name], np.ndarray)}
+    except FileFormatError:
+        raise
+    except Exception as exc:  # of zip files, of zlib, of NumPy, and of Python's parser, which NumPy uses
         what = "objects" if "allow_pickle" in str(exc) else f"{type(exc).__name__}: {exc}"
         raise FileFormatError(f"{path} must be a NumPy .npz file of plain arrays, got {what}") from None
     if long is not None:
@@ -321,7 +322,7 @@ def _write(stream: BinaryIO, frame: pd.DataFrame, suffix: str) -> None:
         try:
             frame.rename(columns=str).to_parquet(stream, index=labelled)
         except ImportError as exc:
-            raise FileFormatError("parquet needs pyarrow: pip install fdadp[parquet]") from exc
+            raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
     elif suffix == ".npz":
         arrays: dict[str, Any] = {"values": frame.to_numpy(dtype=np.float64)}
         if pd.api.types.is_numeric_dtype(frame.columns.dtype):

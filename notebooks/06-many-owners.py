@@ -24,7 +24,7 @@
 # the sum over all owners: that is the private release, with the noise that one trusted custodian would have added.
 #
 # The noise in this notebook is the real one (OpenDP), and so are the keys. **Each run gives slightly different
-# numbers**, and the text does not quote them. Needs `pip install 'fdadp[federated]'`.
+# numbers**, and the text does not quote them. Needs `pip install '.[federated]'`.
 
 # %%
 import warnings

@@ -58,9 +58,10 @@ class TableDataset:
 def load_adult(*, download: bool = True) -> TableDataset:
     """Census income of 32561 people and, to test, of 16281 (1994 US census).
 
-    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default: ``../shared/data`` beside
-    the repository) as ``adult_train.csv.gz`` and ``adult_test.csv.gz`` or as ``adult.data`` and ``adult.test``, and
-    then downloaded from the UCI repository. Whatever is found has to have the published values (a checksum of them).
+    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's
+    cache folder; ``../shared/data`` beside a copy of the repository) as ``adult_train.csv.gz`` and
+    ``adult_test.csv.gz`` or as ``adult.data`` and ``adult.test``, and then downloaded from the UCI repository.
+    Whatever is found has to have the published values (a checksum of them).
 
     Parameters
     ----------

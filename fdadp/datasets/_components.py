@@ -47,9 +47,9 @@ COMPONENT_TABLES = {
 def load_component_table(name: str) -> TableDataset:
     """Numbers and labels of one of :data:`COMPONENT_TABLES`.
 
-    Looked for in the folder ``FDADP_DATA`` (default: ``../shared/data`` beside the repository) as ``<name>.csv.gz``, a
-    table with a header and the column ``label``; ISOLET as ``isolet_train.csv.gz`` and ``isolet_test.csv.gz``. They are
-    not downloaded.
+    Looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's cache folder; ``../shared/data`` beside a
+    copy of the repository) as ``<name>.csv.gz``, a table with a header and the column ``label``; ISOLET as
+    ``isolet_train.csv.gz`` and ``isolet_test.csv.gz``. They are not downloaded.
 
     Parameters
     ----------

@@ -41,9 +41,10 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     """EMG of a lip muscle and acceleration of the lower lip, 32 records over 0.69 s.
 
     The data are not part of fdadp and in no R package. They are looked for in the folder ``FDADP_DATA`` (default:
-    ``../shared/data`` beside the repository) as ``lip_emg_emg.csv.gz`` and ``lip_emg_lipacc.csv.gz``, there and in
-    ``LIP_DATA_DIR`` as ``EMG.dat`` and ``LipAcc.dat`` (one record a column), and then downloaded. Whatever is
-    found has to have the published values (a checksum of the decoded numbers).
+    ``data`` in the user's cache folder; ``../shared/data`` beside a copy of the repository) as ``lip_emg_emg.csv.gz``
+    and ``lip_emg_lipacc.csv.gz``, there and in ``LIP_DATA_DIR`` as ``EMG.dat`` and ``LipAcc.dat`` (one record a
+    column), and then downloaded. Whatever is found has to have the published values (a checksum of the decoded
+    numbers).
 
     Parameters
     ----------

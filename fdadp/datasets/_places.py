@@ -84,9 +84,20 @@ def find_data(name: str, places: Iterable[Place], sha256: str, advice: str) -> C
 
 
 def data_dir() -> Path:
-    """Return the user's data folder: ``FDADP_DATA``, else ``../shared/data`` beside the repository."""
+    """Return the user's data folder.
+
+    ``FDADP_DATA``; else, in a copy of the repository, ``../shared/data`` beside it; else ``data`` in the user's cache
+    folder of fdadp (:func:`~fdadp.datasets._download.cache_dir`).
+    """
+    from fdadp.datasets._download import cache_dir
+
     given = os.environ.get(DATA_VARIABLE)
-    return Path(given) if given else Path(__file__).resolve().parents[3] / "shared" / "data"
+    if given:
+        return Path(given)
+    repository = Path(__file__).resolve().parents[2]
+    if (repository / "pyproject.toml").is_file():  # of an installed package this is lib/python3.x/site-packages
+        return repository.parent / "shared" / "data"
+    return cache_dir() / "data"
 
 
 def data_dir_label() -> str:

@@ -83,10 +83,10 @@ def load_dti2(
 ) -> FunctionalDataset:
     """Tract profiles of 100 people with multiple sclerosis, 340 scans (DTI2 of R's ``refund``).
 
-    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default:
-    ``../shared/data`` beside the repository) as ``dti2.csv.gz`` or ``refund_*.tar.gz``, in R's libraries
-    (an installed ``refund``; R is not started), and then downloaded from CRAN. Whatever is found has to have
-    the published values (a checksum of the decoded numbers).
+    The data are not part of fdadp. They are looked for in the folder ``FDADP_DATA`` (default: ``data`` in the user's
+    cache folder; ``../shared/data`` beside a copy of the repository) as ``dti2.csv.gz`` or ``refund_*.tar.gz``, in
+    R's libraries (an installed ``refund``; R is not started), and then downloaded from CRAN. Whatever is found has to
+    have the published values (a checksum of the decoded numbers).
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def _gmpy2() -> Any:
         import gmpy2
         import phe  # noqa: F401
     except ImportError as exc:
-        raise InputError("encryption needs phe and gmpy2: pip install 'fdadp[federated]'") from exc
+        raise InputError("encryption needs phe and gmpy2: pip install phe gmpy2") from exc
     return gmpy2
 
 

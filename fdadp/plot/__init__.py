@@ -1,4 +1,4 @@
-"""Pictures of fits, predictions, experiments and audits. Needs matplotlib: ``pip install fdadp[plots]``.
+"""Pictures of fits, predictions, experiments and audits. Needs matplotlib: ``pip install matplotlib``.
 
 Every function returns the matplotlib ``Figure``, and raises ``MissingPlotsError`` where matplotlib is not installed.
 They read the model or the curves they are given: a picture of a fit without privacy, or of a person's curve, is not

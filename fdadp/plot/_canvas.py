@@ -36,7 +36,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as exc:
-        raise MissingPlotsError(f"pictures need matplotlib: pip install fdadp[plots] ({exc})") from exc
+        raise MissingPlotsError(f"pictures need matplotlib: pip install matplotlib ({exc})") from exc
     return plt
 
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -259,3 +260,17 @@ def test_oldest_versions_are_those_of_setup_cfg() -> None:
 def test_every_dependency_has_a_reason() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert [name for name in setup_requirements() if f"`{name}`" not in text] == []
+
+
+def test_the_source_distribution_is_the_repository() -> None:
+    """Every file that git knows is named in MANIFEST.in; .ci/sdist.py builds the archive and looks into it."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no copy of the repository with git")
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    lines = [line.split() for line in (ROOT / "MANIFEST.in").read_text().splitlines() if not line.startswith("#")]
+    patterns = [pattern for command, *rest in lines if command == "include" for pattern in rest]
+    folders = {folder for command, *rest in lines if command == "graft" for folder in rest}
+    built_in = {"LICENSE", "MANIFEST.in", "pyproject.toml", "setup.cfg"}
+    for name in filter(None, names.split("\0")):
+        top = name.split("/")[0]
+        assert top in folders | built_in or ("/" not in name and any(fnmatch(name, p) for p in patterns)), name

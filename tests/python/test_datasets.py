@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from fdadp import datasets
 from fdadp.datasets import _affr, _content, _lip, _places, _rfiles, _tracts
+from fdadp.datasets._download import cache_dir
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.quadrature import quadrature_weights
 
@@ -221,6 +222,20 @@ def test_a_folder_that_does_not_exist_is_named(nowhere: Path, monkeypatch: pytes
     monkeypatch.setenv("FDADP_DATA", str(nowhere / "typo"))
     with pytest.raises(MissingDataError, match=r"typo \(FDADP_DATA; no such folder\)"):
         datasets.load_dti2(download=False)
+
+
+def test_the_default_folder_of_an_installed_package_is_in_the_users_cache(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("FDADP_DATA")
+    library = tmp_path / "lib" / "python3.12" / "site-packages"
+    monkeypatch.setattr(_places, "__file__", str(library / "fdadp" / "datasets" / "_places.py"))
+    assert _places.data_dir() == cache_dir() / "data"
+    monkeypatch.delenv("FDADP_CACHE", raising=False)
+    assert tmp_path not in _places.data_dir().parents
+    library.mkdir(parents=True)
+    (library / "pyproject.toml").write_text("")  # now it is a copy of the repository
+    assert _places.data_dir() == library.parent / "shared" / "data"
 
 
 def test_a_changed_file_is_refused(nowhere: Path) -> None:

@@ -23,8 +23,8 @@ from fdadp.learners import DPPCA, DPLinearRegression
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, epsilon_from
 from fdadp.privacy.distributed import DistributedNoise, NextRound, distributed_cost
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
+pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 
 from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, Proxy, fit_together, models
 from fdadp.federated.packing import ciphertexts, pack, slot_bits, slots, unpack

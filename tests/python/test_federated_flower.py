@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
-pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
-pytest.importorskip("flwr", reason="flwr is not installed: pip install 'fdadp[federated]' (Python 3.11 or newer)")
+pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install '.[federated]' (Python 3.11 or newer)")
 
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.supercore.task_identity import TaskIdentity
@@ -370,11 +370,14 @@ def _randomness(key: SecretKey) -> Any:
     return Randomness(key.public)
 
 
-def test_without_flower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_flower_it_is_named_with_the_versions_that_suit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'fdadp\[federated\]'"):
+    with pytest.raises(InputError, match=r"pip install 'flwr>=1\.41,<1\.42'"):
         require_flower()
-    with pytest.raises(InputError, match=r"fdadp\[federated\]"), LocalFlower(tmp_path, {}):
+    assert "flwr>=1.41,<1.42" in (Path(__file__).parents[2] / "setup.cfg").read_text()
+    with pytest.raises(InputError, match="needs flwr"), LocalFlower(tmp_path, {}):
         pass
 
 
@@ -384,7 +387,7 @@ def test_the_command_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert result.exit_code == 2 and "--out must be a new or empty folder" in result.output
     monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
     result = CliRunner().invoke(cli, ["federated", "demo"])
-    assert result.exit_code == 2 and "pip install 'fdadp[federated]'" in result.output
+    assert result.exit_code == 2 and "pip install 'flwr>=1.41,<1.42'" in result.output
 
 
 def test_the_protocol_is_imported_without_flower() -> None:

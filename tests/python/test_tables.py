@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import re
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +97,37 @@ def test_files_that_are_something_else(tmp_path: Path) -> None:
     (tmp_path / "cut.csv.gz").write_bytes(whole[:-10])
     with pytest.raises(FileFormatError, match=r"cut.csv.gz"):
         read_curves(tmp_path / "cut.csv.gz")
+
+
+def test_broken_npz_files_are_named_and_never_a_raw_error(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, values=np.random.default_rng(0).normal(size=(30, 40)))
+    good = stream.getvalue()
+    encrypted = bytearray(good)
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        encrypted[encrypted.index(magic) + offset] |= 1
+    stream = io.BytesIO()
+    np.save(stream, np.eye(3))
+    files = {
+        "encrypted": bytes(encrypted),
+        "single array": stream.getvalue(),
+        "zlib": good[:300] + bytes(90) + good[390:],
+    }
+    nested = b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little") + b"(" * 8999 + b"\n"
+    for name, content in {
+        "nested.npy": nested,
+        "text.txt": b"1 2",
+        "huge.npy": nested[:10] + b"{" * 8999 + b"\n",
+    }.items():
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as file:
+            file.writestr(name, content)
+        files[name] = stream.getvalue()
+    path = tmp_path / "X.npz"
+    for content in files.values():
+        path.write_bytes(content)
+        with pytest.raises(FileFormatError, match=re.escape(str(path))):
+            read_curves(path)
 
 
 def test_npz(tmp_path: Path) -> None:

@@ -70,4 +70,4 @@ def require_flower() -> None:
         There is no flwr.
     """
     if find_spec("flwr") is None:
-        raise InputError("the Flower engine needs flwr (Python 3.11 or newer): pip install 'fdadp[federated]'")
+        raise InputError("the Flower engine needs flwr (Python 3.11 or newer): pip install 'flwr>=1.41,<1.42'")
