@@ -101,7 +101,7 @@ def _operations(secret: SecretKey, bits: int, made: float) -> dict[str, Any]:
     }
 
 
-def _matrix(secret: SecretKey, order: int, *, packed: bool, owners: int = 10, owners_measured: int = 2) -> dict:
+def _matrix(secret: SecretKey, order: int, *, packed: bool, owners_measured: int = 2) -> dict:
     """Upper triangle of the augmented matrix: real protocol of packing; shares are random integers of full width."""
     key = secret.public
     size = (order + 1) * (order + 2) // 2
@@ -110,7 +110,7 @@ def _matrix(secret: SecretKey, order: int, *, packed: bool, owners: int = 10, ow
     sent, times = [], []
     for share in shares:
         start = time.process_time()
-        plaintexts = pack(share, WIDTH, owners, key.bits) if packed else [int(v) % 2**WIDTH for v in share]
+        plaintexts = pack(share, WIDTH, int(key.n)) if packed else [int(v) % 2**WIDTH for v in share]
         sent.append(key.encrypt(plaintexts, Randomness(key)))
         times.append(time.process_time() - start)
     start = time.process_time()
@@ -118,7 +118,7 @@ def _matrix(secret: SecretKey, order: int, *, packed: bool, owners: int = 10, ow
     added = time.process_time() - start
     start = time.process_time()
     found = secret.decrypt(total)
-    values = unpack(found, size, WIDTH, owners, key.bits) if packed else np.array(found, dtype=np.int64) % 2**WIDTH
+    values = unpack(found, size, WIDTH, int(key.n))[1] if packed else np.array(found, dtype=np.int64) % 2**WIDTH
     decrypted = time.process_time() - start
     wanted = np.sum(shares, axis=0)
     exact = np.array_equal(values, wanted if packed else wanted % 2**WIDTH)
@@ -126,7 +126,7 @@ def _matrix(secret: SecretKey, order: int, *, packed: bool, owners: int = 10, ow
         "matrix": f"{order} x {order}",
         "bits": key.bits,
         "values": size,
-        "packing": f"{slots(WIDTH, owners, key.bits)} a ciphertext" if packed else "none",
+        "packing": f"{slots(WIDTH, key.bits)} a ciphertext" if packed else "none",
         "ciphertexts": len(sent[0]),
         "owner s": min(times),
         "proxy s": added,
@@ -164,10 +164,10 @@ def running_time(owners: tuple[int, ...] = (10, 30, 100, 300, 1000), per_owner: 
         rng = np.random.default_rng(count)
         parts = [task.X[rng.integers(0, len(task.X), per_owner)] for _ in range(count)]
         settings = task.public | {"epsilon": 1.0, "n_components": 5, "n_features": task.X.shape[1]}
-        terms = Contract("pca", settings, count, n_max=2 ** (count * per_owner).bit_length())
+        terms = Contract("pca", settings, count, n_max=2 ** (count * per_owner).bit_length(), key_bits=2048)
         federation = Timed(terms, [(x,) for x in parts], key=secret)
         waits = _first_release(terms)
-        amount = ciphertexts(waits.size, waits.width, count, 2048)
+        amount = ciphertexts(waits.size, waits.width, 2048)
         before = []
         for owner in federation.owners:
             start = time.process_time()
@@ -306,14 +306,14 @@ def report_costs() -> None:
     matrices = pd.DataFrame(found["matrices"])
     packed, single = matrices.iloc[0], matrices[matrices["packing"] == "none"].iloc[0]
     faster = single["owner s"] / packed["owner s"]
-    large = ciphertexts(618 * 619 // 2, WIDTH, 10, 2048)
+    large = ciphertexts(618 * 619 // 2, WIDTH, 2048)
     seconds = large * found["operations"][0]["encrypt ms"] / 1e3
     text = (
         "# Paillier\n\nCPU time of one operation, and what the specification of the protocol had measured. Other work "
         "on the same cores, as in the recorded run, makes CPU times somewhat longer.\n\n"
         + markdown(operations.set_index("bits").T.reset_index().rename(columns={"index": "key bits"}))
         + "\nThe upper triangle of rows with a constant added, end to end: packed and encrypted by an owner, added up "
-        "by the proxy for 2 owners (1 without packing; slots are wide enough for 10), decrypted and unpacked; "
+        "by the proxy for 2 owners (1 without packing; slots are wide enough for the sum), decrypted and unpacked; "
         f"{WIDTH} bits a value. `owner s`: the faster of the owners. `exact`: equal to the sum of the plain "
         "integers.\n\n"
         + markdown(matrices)

@@ -26,7 +26,7 @@ _EXPORTS = {
     "Owner": "fdadp.federated.parties",
     "PrivateLocalPCA": "fdadp.federated.local_pca",
     "ProtocolError": "fdadp.federated.wire",
-    "Proxy": "fdadp.federated.parties",
+    "Proxy": "fdadp.federated.proxy",
     "fit_in_clear": "fdadp.federated.in_clear",
     "fit_together": "fdadp.federated.in_memory",
     "randomizer": "fdadp.federated.local.randomizers",

@@ -27,7 +27,7 @@ def pca(
     components: Annotated[int, typer.Option(help="Number of components.")] = 5,
     repeats: Annotated[int, typer.Option(help="Random splits over owners, and draws of the noise.")] = 5,
     encrypt: Annotated[bool, typer.Option(help="Carry one run out with encryption too.")] = True,
-    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 2048,
+    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-pca"),
     seed: Annotated[int, typer.Option(help="Seed of splits and noise.")] = 0,
 ) -> None:

@@ -31,6 +31,27 @@ app.command(cls=Variadic)(pca)
 app.command()(demo)
 
 
+@app.command()
+def key(
+    draft: Annotated[Path, typer.Argument(help="Contract that all parties want, without a key: a file.")],
+    contract: Annotated[Path, typer.Argument(help="File for the final contract, which names the key.")],
+    store: Annotated[Path, typer.Option(help="Folder of the data user's node, in which the secret key stays.")],
+) -> None:
+    """At the data user: make a new key, and the contract that names it and goes to all parties."""
+    with plain_messages():
+        from fdadp.errors import InputError
+        from fdadp.federated.contract import Contract
+        from fdadp.federated.flower.store import new_key
+
+        terms = Contract.from_json(draft.read_text())
+        if terms.key is not None:
+            raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
+        final = terms.with_key(new_key(store, terms.key_bits))
+        contract.write_text(final.to_json())
+        typer.echo(f"SHA-256 of the public key: {final.key}")
+        typer.echo(f"contract: {contract}")
+
+
 @app.command(cls=Variadic)
 def logistic(
     dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006
@@ -115,7 +136,7 @@ def regression(
     delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy.")] = 1e-6,
     mechanism: Annotated[str, typer.Option(help="dp-aff (25 rounds), or moments (11, less accurate).")] = "dp-aff",
     lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
-    key_bits: Annotated[int, typer.Option(help="2048 or 3072.")] = 2048,
+    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
     repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-regression"),
     seed: Annotated[int, typer.Option(help="Seed of the simulated curves; the noise is the real one.")] = 0,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
+from fdadp.federated.paillier import PublicKey
 
 __all__ = ["KEY_BITS", "USER", "Contract"]
 
@@ -34,8 +36,9 @@ class Contract:
     owners : int
         How many there are, named ``"owner-1"``, ``"owner-2"``, ...
     n_max : int
-        Public upper bound on the number of persons of all owners. With more of them totals wrap around: the result is
-        wrong then, and as private as before.
+        Public cap on the number of persons of one owner. Where n is declared and every row is a person, an owner's rows
+        beyond the first `n_max` are left out. Elsewhere its sums are limited to what so many persons can give: the
+        result is biased for an owner with many more, and as private as before.
     lost : int
         How many owners may fail to deliver a share. Below that the run ends and nothing is decrypted.
     corrupt : int
@@ -44,7 +47,12 @@ class Contract:
     groups : bool
         Whether owners give the person of each row, as a last array: a person's rows must be with one owner.
     key_bits : {2048, 3072}
-        Of the data user's key.
+        Of the data user's key; any multiple of 8 from 256 in a simulation.
+    key : str, optional
+        SHA-256 of the data user's public key: owners encrypt for this key only. See :meth:`with_key`; a contract
+        without it is a draft, to which no party answers.
+    simulation : bool
+        Whether shares may be seeded or seen: then nothing that comes of it is for release, and every ledger says so.
     run : str
         Name of this run, by default a random one: messages of other runs are refused, also with the same terms.
 
@@ -75,7 +83,9 @@ class Contract:
     lost: int = 0
     corrupt: int = 1
     groups: bool = False
-    key_bits: int = 2048
+    key_bits: int = 3072
+    key: str | None = None
+    simulation: bool = False
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def __post_init__(self) -> None:
@@ -83,7 +93,9 @@ class Contract:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise InputError(f"{name} must be an integer of at least {least}, got {value!r}")
-        if self.key_bits not in KEY_BITS:
+        if not isinstance(self.simulation, bool):
+            raise InputError(f"simulation must be True or False, got {self.simulation!r}")
+        if self.key_bits not in (range(256, 8192, 8) if self.simulation else KEY_BITS):
             raise PrivacyError(
                 f"key_bits must be one of {KEY_BITS} (shorter ones can be broken), got {self.key_bits!r}"
             )
@@ -94,11 +106,16 @@ class Contract:
             )
         if not isinstance(self.run, str) or not self.run:
             raise InputError(f"run must be a name, got {self.run!r}")
+        if self.key is not None and not (isinstance(self.key, str) and re.fullmatch("[0-9a-f]{64}", self.key)):
+            raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
         try:
             plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))
         except (TypeError, ValueError) as exc:
             raise InputError(f"settings must be what JSON can hold, got {self.settings!r}") from exc
         object.__setattr__(self, "settings", plain)
+        n = plain.get("n")
+        if isinstance(n, int | float) and n > self.owners * self.n_max:
+            raise InputError(f"n must be at most owners times n_max, {self.owners * self.n_max}, got {n}")
         from fdadp.federated.models import check  # here: the models import what takes long
 
         check(self)
@@ -117,6 +134,23 @@ class Contract:
     def names(self) -> tuple[str, ...]:
         """Names of the owners."""
         return tuple(f"owner-{i + 1}" for i in range(self.owners))
+
+    def with_key(self, public: PublicKey) -> Contract:
+        """Make the terms final: the same contract, with this public key of the data user."""
+        return replace(self, key=public.digest)
+
+    def public_key(self, modulus: bytes) -> PublicKey:
+        """Check that these bytes are the key of this contract, and a usable one.
+
+        Raises
+        ------
+        PrivacyError
+            Another key, or one that no honest user makes; see :class:`~fdadp.federated.paillier.PublicKey`.
+        """
+        found = hashlib.sha256(modulus).hexdigest()
+        if self.key != found:
+            raise PrivacyError(f"the public key must be that of the contract, with SHA-256 {self.key}, got {found}")
+        return PublicKey(int.from_bytes(modulus, "big"), self.key_bits)
 
     def to_json(self) -> str:
         """Canonical text: the same terms give the same bytes. It names the version of fdadp, which must agree too."""

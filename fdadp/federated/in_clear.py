@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,18 @@ from fdadp.privacy.distributed import NextRound
 __all__ = ["fit_in_clear", "total_of_shares"]
 
 
-def total_of_shares(shares: Sequence[IntArray], width: int) -> IntArray:
-    """Sum of int64 shares (d,) modulo 2^width, in [-2^(width-1), 2^(width-1)): what a data user decrypts."""
-    total = np.zeros(len(shares[0]), dtype=np.int64)
-    for share in shares:
-        total += share  # modulo 2^64, which 2^width divides
-    unused = 64 - width
-    return (total << unused) >> unused
+def total_of_shares(shares: Sequence[IntArray]) -> IntArray:
+    """Sum of int64 shares (d,): what a data user decrypts. Totals have at most 62 bits."""
+    total: IntArray = np.sum(shares, axis=0, dtype=np.int64)
+    return total
 
 
 def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_state: int | None = None) -> Any:
     """Fit as :class:`~fdadp.federated.Federation` does, by adding the owners' shares up in clear.
 
     The totals are those that the data user of an encrypted run would decrypt, bit for bit, and so is the model. But
-    whoever calls this sees every owner's rows and shares: it stands for many owners in an experiment, for none in use.
+    whoever calls this sees every owner's rows and shares: it stands for many owners in an experiment, for none in use,
+    and the ledger says that nothing of it is for release.
 
     Parameters
     ----------
@@ -50,13 +49,14 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
     """
     if len(data) != contract.owners:
         raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+    contract = replace(contract, simulation=True)
     totals: list[tuple[IntArray, int]] = []
     while True:
         waits = models.fit(contract, None, totals)
         if not isinstance(waits, NextRound):
             return waits
         shares = [_share(contract, rows, totals, random_state, i) for i, rows in enumerate(data)]
-        totals.append((total_of_shares(shares, waits.width), len(shares)))
+        totals.append((total_of_shares(shares), len(shares)))
 
 
 def _share(

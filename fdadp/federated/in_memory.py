@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fdadp.errors import InputError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.models import seed_of
-from fdadp.federated.paillier import SecretKey
-from fdadp.federated.parties import DataUser, Owner, Party, Proxy
+from fdadp.federated.paillier import SecretKey, keys
+from fdadp.federated.parties import DataUser, Owner, Party
+from fdadp.federated.proxy import Proxy
 
 __all__ = ["Federation", "fit_together"]
 
@@ -20,15 +22,20 @@ class Federation:
     Parameters
     ----------
     contract : Contract
+        A draft, too: the user's key is put in.
     data : sequence of tuples of arrays
         One for each owner.
     key : SecretKey, optional
         The user's; by default a new one.
-    timeout, n_jobs, random_state
+    n_jobs
         See :class:`~fdadp.federated.Proxy` and :class:`~fdadp.federated.Owner`.
+    random_state : int, optional
+        Seeded shares: makes the contract a simulation, whose results are not for release.
 
     Attributes
     ----------
+    contract : Contract
+        What the parties have agreed on.
     owners, user, proxy : the parties
     traffic : list of (str, str, bytes)
         Every message: from, to, bytes. What a party got is all that it saw.
@@ -45,6 +52,12 @@ class Federation:
     ) -> None:
         if len(data) != contract.owners:
             raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")
+        if random_state is not None:
+            contract = replace(contract, simulation=True)
+        if contract.key is None:
+            key = keys(contract.key_bits) if key is None else key
+            contract = contract.with_key(key.public)
+        self.contract = contract
         self.owners = [
             Owner(contract, name, rows, n_jobs=n_jobs, random_state=seed_of(random_state, i))
             for i, (name, rows) in enumerate(zip(contract.names, data, strict=True))

@@ -188,6 +188,8 @@ def fit(
     check_data(contract, rows)
     if contract.groups:
         rows, keywords["groups"] = rows[:-1], rows[-1]
+    elif settings.get("n") is not None:  # then a person more or less moves no other one to another place
+        rows = tuple(a[: contract.n_max] for a in rows)
     noise = DistributedNoise(
         owners=contract.owners,
         honest=contract.honest,
@@ -195,6 +197,7 @@ def fit(
         totals=totals,
         listen=data is None,
         random_state=random_state,
+        simulation=contract.simulation,
     )
     try:
         with noise_source(noise):

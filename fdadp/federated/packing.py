@@ -1,9 +1,12 @@
-"""Many signed integers in one plaintext: residues modulo 2^width in slots wide enough for the sum of all owners.
+"""Many signed integers in one plaintext, Σ_j v_j 2^(wj) modulo n: a sum of plaintexts is the plaintext of the sums.
 
-Totals are wanted modulo 2^width only (:mod:`fdadp.privacy.distributed`), so every owner reduces its share to
-[0, 2^width) before it packs it. The sum of L such residues is below 2^(width + ⌈log2 L⌉), the slot: nothing runs over
-into the next slot, whatever the values are, and there are no borrows from negative ones. The last reduction, after
-decryption, gives the sum of the shares modulo 2^width exactly.
+Shares v enter as the integers that they are, negative ones too. So what is decrypted depends on the totals V = Σ v over
+all owners and on nothing else, whatever the shares were and whether or not a total fits its slot of w bits: it is
+Σ_j V_j 2^(wj) modulo n. (Residues modulo 2^w in wider slots, as in version 0.1, add up to more than that: their carries
+count the owners whose share is negative.) Totals in [-2^(w-1), 2^(w-1)) come back exactly; the borrows of negative ones
+are undone by 2^(w-1) more in each slot. The first slot counts the shares: each owner puts 1 there.
+
+For the proof, and for why totals fit: ``docs/theory/federated.md``.
 """
 
 from __future__ import annotations
@@ -14,49 +17,63 @@ import numpy as np
 
 from fdadp._typing import IntArray
 
-__all__ = ["ciphertexts", "pack", "slot_bits", "slots", "unpack"]
+__all__ = ["ciphertexts", "pack", "slots", "unpack"]
 
 
-def slot_bits(width: int, owners: int) -> int:
-    """Bits of a slot."""
-    return width + math.ceil(math.log2(owners))
+def slots(width: int, bits: int) -> int:
+    """How many values of `width` bits go into a plaintext of a key of `bits`: less than half the modulus together."""
+    return (bits - 2) // width
 
 
-def slots(width: int, owners: int, key_bits: int) -> int:
-    """How many values go into one plaintext, which is below 2^(key_bits - 1)."""
-    return (key_bits - 1) // slot_bits(width, owners)
+def ciphertexts(size: int, width: int, bits: int) -> int:
+    """How many plaintexts `size` values take, and the number of shares."""
+    return math.ceil((1 + size) / slots(width, bits))
 
 
-def ciphertexts(size: int, width: int, owners: int, key_bits: int) -> int:
-    """How many plaintexts take `size` values."""
-    return math.ceil(size / slots(width, owners, key_bits))
+def pack(share: IntArray, width: int, n: int) -> list[int]:
+    """Plaintexts modulo `n` of one owner's share.
 
-
-def pack(values: IntArray, width: int, owners: int, key_bits: int) -> list[int]:
-    """Plaintexts of int64 values (d,), the first value in the lowest slot of the first one."""
-    residues = (values.astype(np.uint64) & np.uint64(2**width - 1)).tolist()
-    slot, per = slot_bits(width, owners), slots(width, owners, key_bits)
-    out = []
-    for start in range(0, len(residues), per):
-        plaintext = 0
-        for value in reversed(residues[start : start + per]):
-            plaintext = plaintext << slot | value
-        out.append(plaintext)
-    return out
-
-
-def unpack(plaintexts: list[int], size: int, width: int, owners: int, key_bits: int) -> IntArray:
-    """From the sum of the owners' plaintexts to the sum of their values modulo 2^width, in [-2^(width-1), 2^(width-1)).
-
-    Undoes :func:`pack` for one owner, and adds for several.
+    Parameters
+    ----------
+    share : ndarray of int64, shape (d,)
+    width : int
+        Bits of a slot, at least 2.
+    n : int
+        The modulus of the key.
     """
-    slot, per = slot_bits(width, owners), slots(width, owners, key_bits)
-    mask, half = 2**width - 1, 2 ** (width - 1)
-    out = np.empty(size, dtype=np.int64)
-    for i, plaintext in enumerate(plaintexts):
-        rest = int(plaintext)
-        for j in range(i * per, min((i + 1) * per, size)):
-            value = rest & mask
-            out[j] = value - 2**width if value >= half else value
-            rest >>= slot
+    values, per = [1, *share.tolist()], slots(width, n.bit_length())
+    out = []
+    for start in range(0, len(values), per):
+        plaintext = 0
+        for value in reversed(values[start : start + per]):
+            plaintext = (plaintext << width) + value
+        out.append(plaintext % n)
     return out
+
+
+def unpack(plaintexts: list[int], size: int, width: int, n: int) -> tuple[int, IntArray]:
+    """From the sum modulo `n` of the owners' plaintexts to the number of shares and the totals.
+
+    Parameters
+    ----------
+    plaintexts : list of int
+        In [0, n).
+    size : int
+        Number of totals, d.
+    width, n
+        As of :func:`pack`; at most 62 bits.
+
+    Returns
+    -------
+    (int, ndarray of int64)
+        Exact where all of these are in [-2^(width-1), 2^(width-1)); another function of them where one is not.
+    """
+    per, half, mask = slots(width, n.bit_length()), 2 ** (width - 1), 2**width - 1
+    raised = half * sum(1 << width * j for j in range(per))
+    out = np.empty(1 + size, dtype=np.int64)
+    for i, plaintext in enumerate(plaintexts):
+        rest = (plaintext if 2 * plaintext < n else plaintext - n) + raised
+        for j in range(i * per, min((i + 1) * per, 1 + size)):
+            out[j] = (rest & mask) - half
+            rest >>= width
+    return int(out[0]), out[1:]

@@ -11,9 +11,11 @@ Paillier (1999), doi:10.1007/3-540-48910-X_16.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -24,6 +26,8 @@ __all__ = ["PublicKey", "Randomness", "SecretKey", "add", "keys"]
 
 _LONG_JOB = 400
 """Powers below which starting other processes takes longer than they save."""
+_SMALL = 2**16
+"""Factors of a modulus below this are looked for."""
 
 
 def _gmpy2() -> Any:
@@ -48,14 +52,27 @@ class PublicKey:
     Raises
     ------
     PrivacyError
-        The modulus is not of this size.
+        The modulus is not of this size, or anyone can see that it is no product of two large primes.
     """
 
     def __init__(self, n: int, bits: int) -> None:
         if n.bit_length() != bits or n % 2 == 0:
             raise PrivacyError(f"the public key must be an odd number of {bits} bits, got one of {n.bit_length()} bits")
+        weakness = _weakness(n)
+        if weakness:
+            raise PrivacyError(f"the public key must be a product of two large primes, got {weakness}")
         g = _gmpy2()
         self.n, self.square, self.bits = g.mpz(n), g.mpz(n) ** 2, bits
+
+    @property
+    def modulus(self) -> bytes:
+        """The key as it is sent: big-endian, of bits/8 bytes."""
+        return int(self.n).to_bytes(self.bits // 8, "big")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of :attr:`modulus` in hexadecimal: what a contract names the key by."""
+        return hashlib.sha256(self.modulus).hexdigest()
 
     @property
     def size(self) -> int:
@@ -73,6 +90,21 @@ class PublicKey:
     def valid(self, ciphertext: int) -> bool:
         """Whether this is an invertible residue modulo n²: all that can be told without the secret key."""
         return 0 < ciphertext < self.square and int(_gmpy2().gcd(ciphertext, self.n)) == 1
+
+
+@lru_cache(maxsize=8)
+def _weakness(n: int) -> str | None:
+    """What can be seen of a modulus without its factors, in words; None: nothing is wrong with it.
+
+    That it has two factors, and no more, cannot be seen.
+    """
+    g = _gmpy2()
+    if g.is_prime(n):
+        return "a prime"
+    if g.is_power(n):
+        return "a power"
+    factor = g.gcd(n, g.primorial(_SMALL))
+    return f"one with the factor {factor}" if factor > 1 else None
 
 
 class Randomness:

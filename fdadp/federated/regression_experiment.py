@@ -35,7 +35,7 @@ def compare(
     mechanism: str = "dp-aff",
     scenario: int = 2,
     lost: int = 0,
-    key_bits: int = 2048,
+    key_bits: int = 3072,
     repeats: int = 1,
     seed: int = 0,
     progress: bool = False,

@@ -4,12 +4,12 @@
 offset   bytes field (integers are big-endian)
 ======== ===== =======================================================================================
 0        4     ``FDAF``
-4        1     version of this format, 1
+4        1     version of this format, 2
 5        1     kind of message
 6        2     bits of the key
 8        4     number of the release it belongs to, from 0
 12       1     length of the sender's name, then the name (ASCII)
-..       32    SHA-256 of the contract and the public key (before there is a key: of the contract)
+..       32    SHA-256 of the contract, which names the public key
 ..       4     length of the body, then the body
 ..       32    SHA-256 of all the above
 ======== ===== =======================================================================================
@@ -18,7 +18,7 @@ offset   bytes field (integers are big-endian)
 kind         from, to                    body
 ============ =========================== ===============================================================
 ask key      proxy → user                nothing
-key          user → proxy                modulus; size and width of the first release
+key          user → proxy                modulus; size and width of the next release; totals so far
 ask          proxy → owners              modulus; totals so far
 share        owner → proxy               ciphertexts of its noisy share
 ask total    proxy → user                number of shares; ciphertexts of their sum
@@ -46,7 +46,7 @@ from fdadp.errors import FdadpError
 __all__ = ["Kind", "Message", "Next", "ProtocolError", "Totals"]
 
 _MAGIC = b"FDAF"
-_VERSION = 1
+_VERSION = 2
 _HASH = 32
 _HEAD = struct.Struct(">4sBBHIB")
 _U32 = struct.Struct(">I")
@@ -117,6 +117,11 @@ class Next:
         return _NEXT.pack(self.size, self.width)
 
     @classmethod
+    def first_of(cls, data: bytes) -> tuple[Next, bytes]:
+        """Read them from the front of a message's body; return the rest of it, too."""
+        return cls.from_bytes(data[: _NEXT.size]), data[_NEXT.size :]
+
+    @classmethod
     def from_bytes(cls, data: bytes) -> Next:
         """Read them."""
         if len(data) != _NEXT.size:
@@ -151,6 +156,18 @@ class Totals:
             out.append((np.frombuffer(data, ">i8", size, at).astype(np.int64), int(shares)))
             at += 8 * size
         return out
+
+
+def with_count(shares: int, body: bytes) -> bytes:
+    """Number of shares, and what they are in."""
+    return _U32.pack(shares) + body
+
+
+def counted(data: bytes) -> tuple[int, bytes]:
+    """Read :func:`with_count`."""
+    if len(data) < _U32.size:
+        raise ProtocolError("a sum must begin with the number of its shares")
+    return int(_U32.unpack_from(data)[0]), data[_U32.size :]
 
 
 def ciphertexts_to_bytes(values: Sequence[int], size: int) -> bytes:

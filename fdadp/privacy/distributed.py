@@ -1,17 +1,24 @@
 """Noise that many owners add together: each one a share, of which any few honest ones are enough for the guarantee.
 
 A :class:`~fdadp.privacy.Cohort` of one owner's persons, given this noise, computes its exact integer sum as ever and
-adds a discrete Gaussian share to it, modulo 2^64. What leaves the kernel is that noisy share. Who adds up the shares of
-all owners modulo a power of two, and learns nothing else, has the sum over all persons with at least the noise that one
-cohort of all of them would have added. A fit is a program of several such releases. It is run again from the start for
-each of them, with the totals that are public by then in place of its first releases (these read no rows), up to the
-release whose total is not known yet: there the program ends with :class:`NextRound`, which carries the share.
+adds a discrete Gaussian share to it. What leaves the kernel is that noisy share, an integer vector that never wraps
+around. Who adds up the shares of all owners, and learns nothing else, has the sum over all persons with at least the
+noise that one cohort of all of them would have added. A fit is a program of several such releases. It is run again from
+the start for each of them, with the totals that are public by then in place of its first releases (these read no rows),
+up to the release whose total is not known yet: there the program ends with :class:`NextRound`, which carries the share.
+
+*Cap.* An owner's exact sum is limited, entry by entry, to what ``n_max`` persons can give. That moves no two sums
+further apart, so the sensitivity is what it was under every adjacency. (To leave out the persons beyond the cap by
+their position would not do where persons come and go: with one more at the front another one drops out at the end,
+twice the sensitivity.) Totals then need a number of bits that is public beforehand.
 
 *Cost.* With h honest shares of standard deviation σ on vectors of size d and sensitivity Δ, the sum is ½ε²-zCDP with
 ε = min(√(Δ²/(hσ²) + τd/2), Δ/(√h σ) + τ√d), τ = 10 Σ_{k<h} exp(-2π²σ² k/(k + 1)): sums of discrete Gaussians are not
 quite discrete Gaussian (Kairouz, Liu & Steinke 2021, Proposition 14, arXiv:2102.06387). For σ of thousands of lattice
-steps, as here, τ is 0 in floating point. More shares than h only add independent noise; the reduction modulo 2^w is a
-function of the noisy sum. Who sees the share of one owner alone has that owner's persons at h times the ρ.
+steps, as here, τ is 0 in floating point. More shares than h only add independent noise. Who sees the share of one owner
+alone has that owner's persons at h times the ρ.
+
+Proofs, and what each party sees: ``docs/theory/federated.md``.
 """
 
 from __future__ import annotations
@@ -34,7 +41,10 @@ __all__ = ["DistributedNoise", "NextRound", "current_noise", "distributed_cost",
 _SMALLEST_SHARE = 64.0
 """Standard deviation of a share, in lattice steps, below which a release is refused: far above where τ matters."""
 _WIDEST = 62
-"""Bits of a total: sums of int64 shares are exact modulo 2^64, and a total must fit into one with its sign."""
+"""Bits of a total: an owner's exact sum is below 2^61 then, and with noise below 2^62 its share is an int64."""
+_TAIL = 10.0
+"""Standard deviations of a total's noise that its slot has room for: exceeded with a chance of 10^-22 an entry, and
+then the total is read wrongly, and is as private as ever."""
 
 
 def distributed_cost(sensitivity: float, share_sd: float, honest: int, size: int) -> float:
@@ -64,9 +74,9 @@ class NextRound(Exception):
     size : int
         Entries of the total.
     width : int
-        Bits of an entry, w: totals are taken modulo 2^w and lie in [-2^(w-1), 2^(w-1)).
+        Bits of an entry, w: totals lie in [-2^(w-1), 2^(w-1)).
     share : ndarray of int64, or None
-        This owner's noisy share (d,), modulo 2^64. None where the noise only listens.
+        This owner's noisy share (d,). None where the noise only listens.
     """
 
     def __init__(self, index: int, size: int, width: int, share: IntArray | None) -> None:
@@ -84,13 +94,15 @@ class DistributedNoise:
     honest : int
         How many of those that deliver keep their noise to themselves; see :class:`fdadp.federated.Contract`.
     n_max : int
-        Public bound on the number of all persons. More of them make totals wrap around: wrong, but as private.
+        Public cap on the number of persons of one owner: its sums are limited to what so many can give.
     totals : sequence of (ndarray of int64, int)
         The totals that are public so far, each with the number of shares in it.
     listen : bool
         Only follow the program, for a party without persons: no share is computed.
     random_state : int or numpy.random.Generator, optional
         Seeded shares, for simulation: the ledger then says "not for release".
+    simulation : bool
+        Whether another party's shares may be seeded, or were seen: the ledger then says so, too.
 
     Raises
     ------
@@ -98,7 +110,7 @@ class DistributedNoise:
         The numbers do not go together.
     """
 
-    __slots__ = ("_listen", "_n_max", "_rng", "_totals", "_used", "honest", "owners")
+    __slots__ = ("_listen", "_n_max", "_rng", "_simulation", "_totals", "_used", "honest", "owners")
 
     def __init__(
         self,
@@ -109,6 +121,7 @@ class DistributedNoise:
         totals: Sequence[tuple[IntArray, int]] = (),
         listen: bool = False,
         random_state: int | np.random.Generator | None = None,
+        simulation: bool = False,
     ) -> None:
         if not 1 <= honest <= owners:
             raise PrivacyError(f"honest must be from 1 to the number of owners, {owners}, got {honest}")
@@ -117,11 +130,12 @@ class DistributedNoise:
         self.owners, self.honest = owners, honest
         self._n_max, self._totals, self._used, self._listen = n_max, list(totals), 0, listen
         self._rng = None if random_state is None else np.random.default_rng(random_state)
+        self._simulation = simulation or random_state is not None
 
     @property
     def secure(self) -> bool:
-        """Whether the shares come from OpenDP and cryptographic randomness."""
-        return self._rng is None
+        """Whether all shares come from OpenDP and cryptographic randomness, and nobody has seen them."""
+        return not self._simulation
 
     @property
     def inflation(self) -> float:
@@ -131,17 +145,20 @@ class DistributedNoise:
     @property
     def description(self) -> str:
         """For the ledger."""
-        source = "OpenDP, discrete, cryptographic randomness" if self.secure else "NumPy, seeded: for simulation only"
-        return f"in shares of {self.owners} owners, {source}"
+        if self.secure:
+            return f"in shares of {self.owners} owners, OpenDP, discrete, cryptographic randomness"
+        return f"in shares of {self.owners} owners, seeded or added up in clear: for simulation only"
 
     @property
     def assumption(self) -> str:
         """What the guarantee needs besides the noise, for the statement of the ledger."""
         return (
             f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever adds "
-            "the shares up does not collude with whoever decrypts the sum: who sees one owner's share alone has its "
-            f"persons at {self.honest} times the rho. Every person's rows must be with one owner. It rests on the "
-            "encryption, hence on bounded computing power"
+            "the shares up follows the protocol and does not collude with whoever decrypts the sum: who sees one "
+            f"owner's share alone has its persons at {self.honest} times the rho. Every person's rows must be with one "
+            "owner, and under this contract alone: each contract has a budget of its own, what several on the same "
+            "rows cost adds up, and nobody keeps that account here. It rests on the encryption, hence on bounded "
+            "computing power"
         )
 
     def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
@@ -169,7 +186,8 @@ class DistributedNoise:
         index = self._used
         self._used += 1
         known, count = self._totals[index] if index < len(self._totals) else (None, self.owners)
-        largest = self._n_max * sensitivity + 10 * share_sd * math.sqrt(self.owners)
+        most = self._n_max * sensitivity  # of an entry of one owner's exact sum
+        largest = self.owners * most + _TAIL * share_sd * math.sqrt(self.owners)
         width = math.ceil(math.log2(largest)) + 1
         if width > _WIDEST:
             raise PrivacyError(
@@ -182,8 +200,10 @@ class DistributedNoise:
             self._rng.standard_normal(size)  # drawn for it in its own round: the next release must not get the same
 
         def draw(exact: IntArray) -> IntArray:
-            share = None if self._listen else exact + self._share(share_sd, size)  # wraps around, as it should
-            raise NextRound(index, size, width, share)
+            if self._listen:
+                raise NextRound(index, size, width, None)
+            noise = np.clip(self._share(share_sd, size), -(2**62), 2**62)  # the law changes by less than 10^-80
+            raise NextRound(index, size, width, np.clip(exact, -int(most), int(most)) + noise)
 
         sd = share_sd * math.sqrt(count)
         return Sampler("gaussian", size, float(sensitivity), amount, spent, sd, draw, known=known)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +35,37 @@ from fdadp.federated.flower import APP, local, require_flower
 from fdadp.federated.flower.client_app import app, rows
 from fdadp.federated.flower.local import FlowerError, LocalFlower
 from fdadp.federated.flower.server_app import serve
-from fdadp.federated.flower.store import Store
+from fdadp.federated.flower.store import Store, _key_path, _write, new_key
 from fdadp.federated.flower.transport import GridExchange, payload, record
-from fdadp.federated.paillier import SecretKey, keys
-from fdadp.federated.parties import Proxy
+from fdadp.federated.paillier import Randomness, SecretKey, keys
+from fdadp.federated.proxy import Proxy
 from fdadp.federated.wire import Kind, Totals
 from fdadp.federated.wire import Message as Wire
 
 D = 3
-TERMS = Contract(
+
+
+@cache
+def the_key() -> SecretKey:
+    return keys(2048)
+
+
+DRAFT = Contract(
     "pca",
     {"epsilon": 2.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D},
     3,
     n_max=1000,
     lost=1,
     run="a-run",
+    key_bits=2048,
 )
+TERMS = DRAFT.with_key(the_key().public)
 DATA = np.random.default_rng(0).normal(size=(900, D)) * [1.5, 0.2, 0.2]
 
 
 @pytest.fixture(scope="session")
 def key() -> SecretKey:
-    return keys(2048)
+    return the_key()
 
 
 @pytest.fixture(autouse=True)
@@ -96,8 +106,9 @@ class Grid:
 
     def key(self, contract: Contract, key: SecretKey) -> None:
         """Give the user a key, so that not every test makes its own."""
-        with Store(self.folder / USER, contract, USER).opened() as store:
-            store._write("key.json", dict(zip("pq", (f"{prime:x}" for prime in key.primes), strict=True)))
+        primes = dict(zip("pq", (f"{prime:x}" for prime in key.primes), strict=True))
+        (self.folder / USER).mkdir()
+        _write(_key_path(self.folder / USER, key.public.digest), primes)
 
     def get_node_ids(self) -> Iterable[int]:
         return list(self.nodes)
@@ -167,6 +178,7 @@ def test_the_server_app_writes_the_totals(grid: Grid, capsys: pytest.CaptureFixt
     terms, out = grid.folder / "contract.json", grid.folder / "totals"
     terms.write_text(TERMS.to_json())
     config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "at_once": 2, "n_jobs": 1}
+    config |= {"retries": 0, "pause": 0.0}
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
     serve(grid, context)
     good(Totals.from_bytes(out.read_bytes()), 3)
@@ -302,7 +314,8 @@ def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -
     assert Wire.from_bytes(refusal).kind == Kind.REFUSAL
 
 
-def test_an_owner_that_died_over_its_share_does_not_draw_again(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_died_over_its_share_has_given_none(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is drawn first and noted then, at once with its question: what is not on the disk has not left."""
     from fdadp.federated import parties
 
     def dies(*_: Any) -> Any:
@@ -312,8 +325,43 @@ def test_an_owner_that_died_over_its_share_does_not_draw_again(grid: Grid, monke
         patch.setattr(parties, "pack", dies)
         with pytest.raises(ProtocolError, match="at least 2 of 3"):
             grid.totals()
-    assert {"share 0?"} <= grid.state("owner-1").keys() and "share 0" not in grid.state("owner-1")
-    with pytest.raises(ProtocolError, match="answered once only"):
+    assert grid.state("owner-1") == {}
+    good(grid.totals()[0], 3)
+    assert {"share 0?", "share 0", "totals"} <= grid.state("owner-1").keys()
+
+
+def test_an_owner_that_died_before_its_share_was_written_has_given_none(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[bytes] = []
+
+    def dies(self: Store, state: Any) -> None:
+        raise OSError("disk full")
+
+    grid.harm["owner-1"] = harmed(lambda data: left.append(data) or data)
+    with monkeypatch.context() as patch, pytest.raises(ProtocolError, match="data user must answer"):
+        patch.setattr(Store, "save", dies)
+        grid.totals()
+    assert all(Wire.from_bytes(data).kind == Kind.REFUSAL for data in left)
+    assert grid.state("owner-1") == {}
+    grid.harm.clear()
+    good(grid.totals()[0], 3)
+
+
+def test_the_key_is_deleted_when_the_run_is_done_and_not_before(grid: Grid) -> None:
+    where = _key_path(grid.folder / USER, the_key().public.digest)
+    kept: list[bool] = []
+    grid.harm[USER] = lambda replies: kept.append(where.exists()) or replies
+    totals, _ = grid.totals()
+    assert kept == [True, False]  # after it has sent the key, and after the last total
+    assert not list((grid.folder / USER).glob("**/key*"))
+    again, _ = grid.totals()  # a proxy that comes late gets the same
+    assert Totals.to_bytes(again) == Totals.to_bytes(totals)
+
+
+def test_a_user_without_its_key_says_so(grid: Grid) -> None:
+    _key_path(grid.folder / USER, the_key().public.digest).unlink()
+    with pytest.raises(ProtocolError, match="the data user's key is not here"):
         grid.totals()
 
 
@@ -346,28 +394,44 @@ def test_data_come_from_a_file_or_a_function(tmp_path: Path) -> None:
 
 
 def test_a_store_is_for_its_owner_alone_and_survives(tmp_path: Path) -> None:
-    with Store(tmp_path, TERMS, USER).opened() as store:
-        first = store.key()
+    public = new_key(tmp_path, 2048)
+    terms = DRAFT.with_key(public)
+    with Store(tmp_path, terms, USER).opened() as store:
         store.save({"a": b"\0\xff"})
-    folder = next(tmp_path.iterdir())
+    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(folder.joinpath(name).stat().st_mode) for name in ("key.json", "state.json")} == {0o600}
+    files = [folder / "state.json", _key_path(tmp_path, public.digest)]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    with Store(tmp_path, terms, USER).opened() as store:
+        key = store.key()
+        assert key is not None and key.public.n == public.n and store.state() == {"a": b"\0\xff"}
+        message = int(public.n) - 5
+        (cipher,) = public.encrypt([message], Randomness(public))
+        assert key.decrypt([cipher]) == [message]
+        store.forget_key()
+        assert store.key() is None
+        store.forget_key()
     with Store(tmp_path, TERMS, USER).opened() as store:
-        assert store.key().primes == first.primes and store.state() == {"a": b"\0\xff"}
-        message = first.public.n - 5
-        (cipher,) = first.public.encrypt([message], _randomness(first))
-        assert store.key().decrypt([cipher]) == [message]
-    with Store(tmp_path, replace(TERMS, run="another"), USER).opened() as store:
-        assert store.state() == {} and store.key().primes != first.primes
+        assert store.state() == {} and store.key() is None
     (folder / "state.json").write_text("{")
-    with Store(tmp_path, TERMS, USER).opened() as store, pytest.raises(FileFormatError, match="as this party wrote it"):
+    with Store(tmp_path, terms, USER).opened() as store, pytest.raises(FileFormatError, match="as this party wrote it"):
         store.state()
 
 
-def _randomness(key: SecretKey) -> Any:
-    from fdadp.federated.paillier import Randomness
-
-    return Randomness(key.public)
+def test_the_user_makes_the_key_and_the_terms_final_by_command(tmp_path: Path) -> None:
+    draft, final = tmp_path / "draft.json", tmp_path / "contract.json"
+    draft.write_text(DRAFT.to_json())
+    options = ["federated", "key", str(draft), str(final), "--store", str(tmp_path / "store")]
+    done = CliRunner().invoke(cli, options)
+    assert done.exit_code == 0, done.output
+    terms = Contract.from_json(final.read_text())
+    assert terms.key is not None and terms.key in done.output.replace("\n", "")
+    assert replace(terms, key=None) == DRAFT
+    with Store(tmp_path / "store", terms, USER).opened() as store:
+        key = store.key()
+        assert key is not None and key.public.digest == terms.key
+    again = CliRunner().invoke(cli, ["federated", "key", str(final), str(draft), "--store", str(tmp_path / "store")])
+    assert again.exit_code == 2 and "has a key already" in again.output
 
 
 def test_without_flower_it_is_named_with_the_versions_that_suit(
@@ -435,7 +499,7 @@ def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monk
 
     monkeypatch.setattr(local, "LocalFlower", Losing)
     parts = [(part,) for part in np.array_split(DATA, 3)]
-    totals = local.run_local(TERMS, parts, tmp_path, patience=1200.0)
+    totals = local.run_local(DRAFT, parts, tmp_path, patience=1200.0)
     assert stopped.is_set()
     good(totals, 2)
     assert "left out: owner-3: no answer in time" in (tmp_path / "logs" / "run.log").read_text()

@@ -47,7 +47,7 @@ def digits():
 
 
 def terms(owners, d=64, n_max=2000, **more):
-    return Contract("pca", PUBLIC | {"n_features": d} | more, owners, n_max=n_max)
+    return Contract("pca", PUBLIC | {"n_features": d} | more, owners, n_max=n_max, key_bits=2048)
 
 
 def one_each(parts):
@@ -90,7 +90,7 @@ def test_model_is_made_of_the_totals_only(digits):
     contract = terms(5)
     parts = np.array_split(digits, 5)
     waits = shares(contract, parts)
-    total = total_of_shares([one.share for one in waits], waits[0].width)
+    total = total_of_shares([one.share for one in waits])
     model = fit_in_clear(contract, one_each(parts), random_state=7)
     d, radius, const = 64, 3.0, 3.0 * CONST
     weights = np.triu(np.full((d + 1, d + 1), math.sqrt(2)), 1) + np.eye(d + 1)
@@ -183,8 +183,8 @@ def first_release(contract):
 def test_a_matrix_of_617_features_takes_at_most_5000_ciphertexts():
     waits = first_release(terms(10, d=617, n_max=10_000))
     assert waits.size == 618 * 619 // 2
-    assert ciphertexts(waits.size, waits.width, 10, 2048) <= 5000
-    assert ciphertexts(waits.size, waits.width, 10, 3072) <= 3400
+    assert ciphertexts(waits.size, waits.width, 2048) <= 5000
+    assert ciphertexts(waits.size, waits.width, 3072) <= 3400
 
 
 def test_packing_saves_97_powers_of_a_hundred(key, digits, monkeypatch):
@@ -193,7 +193,7 @@ def test_packing_saves_97_powers_of_a_hundred(key, digits, monkeypatch):
     monkeypatch.setattr(paillier, "_powers", lambda count, n: powers.append(count) or [1] * count)
     contract = terms(2, d=54)
     waits = first_release(contract)
-    each = ciphertexts(waits.size, waits.width, 2, 2048)
+    each = ciphertexts(waits.size, waits.width, 2048)
     federation = Federation(contract, one_each(np.array_split(digits[:200, :54], 2)), key=key)
     federation.run()
     assert waits.size == 1540
@@ -429,7 +429,21 @@ def test_classification_scores_every_scheme_at_every_point():
 def test_command_writes_tables_and_says_what_encryption_took(tmp_path, key):
     from fdadp.cli import app
 
-    arguments = ["federated", "pca", "--owners", "3", "--epsilon", "1", "5", "--repeats", "1", "--out", str(tmp_path)]
+    arguments = [
+        "federated",
+        "pca",
+        "--owners",
+        "3",
+        "--epsilon",
+        "1",
+        "5",
+        "--repeats",
+        "1",
+        "--key-bits",
+        "2048",
+        "--out",
+        str(tmp_path),
+    ]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
     assert "digits, with encryption: 3 owners, 2048 bits" in done.output

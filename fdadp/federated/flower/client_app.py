@@ -60,15 +60,18 @@ def _answer(request: bytes, context: Context, contract: Contract, name: str) -> 
     from fdadp.federated.parties import DataUser, Owner
 
     with Store(_setting(context, "store"), contract, name).opened() as store:
+        before = store.state()
         party: Party
         if name == USER:
-            party = DataUser(contract, state=store.state(), key=store.key())
+            party = DataUser(contract, key=store.key(), state=before)
         else:
-            party = Owner(contract, name, rows(_setting(context, "data")), state=store.state())
-        try:
-            return party.answer(request)
-        finally:
+            party = Owner(contract, name, rows(_setting(context, "data")), state=before)
+        answer = party.answer(request)
+        if party.state != before:
             store.save(party.state)
+        if isinstance(party, DataUser) and party.done:
+            store.forget_key()
+        return answer
 
 
 def rows(source: str) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ from fdadp._typing import IntArray
 from fdadp.errors import FdadpError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower import APP, require_flower
+from fdadp.federated.flower.store import new_key
 from fdadp.federated.wire import Totals
 
 __all__ = ["FlowerError", "LocalFlower", "run_local"]
@@ -221,6 +222,7 @@ def run_local(
     Parameters
     ----------
     contract : Contract
+        A draft: the data user's key is made here.
     data : sequence of tuples of arrays
         One for each owner.
     folder : path
@@ -243,6 +245,7 @@ def run_local(
     folder = Path(folder).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     terms, out = folder / "contract.json", folder / "totals"
+    contract = contract.with_key(new_key(folder / "parties" / USER, contract.key_bits))
     terms.write_text(contract.to_json())
     nodes: dict[str, dict[str, Any]] = {}
     for name, arrays in [(USER, None), *zip(contract.names, data, strict=True)]:

@@ -11,7 +11,7 @@ from flwr.serverapp import Grid, ServerApp
 from fdadp.errors import InputError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower.transport import GridExchange
-from fdadp.federated.parties import Proxy
+from fdadp.federated.proxy import Proxy
 from fdadp.federated.wire import Totals
 
 __all__ = ["app", "serve"]
@@ -39,7 +39,14 @@ def serve(grid: Grid, context: Context) -> None:
     def progress(index: int, shares: int) -> None:
         print(f"release {index}: sum of {shares} shares", flush=True)
 
-    proxy = Proxy(contract, timeout=config["timeout"] or None, n_jobs=config["n_jobs"], progress=progress)
+    proxy = Proxy(
+        contract,
+        timeout=config["timeout"] or None,
+        n_jobs=config["n_jobs"],
+        progress=progress,
+        retries=config["retries"],
+        pause=config["pause"],
+    )
     try:
         totals = proxy.run(exchange)
     finally:

@@ -2,8 +2,12 @@
 
 Flower starts a new process for every message. Its own ``context.state`` is handed over after the answer has left and
 lives in the memory of the SuperNode; an owner that forgot its share would draw a second one, with other noise, and two
-shares tell more than the budget was charged for. So a party keeps its state in a folder of its own, written and synced
-before the answer leaves, and answers one message at a time.
+shares tell more than the budget was charged for. So a party keeps its state in a folder of its own and answers one
+message at a time: an answer is made, written and synced, and leaves then. A party that dies before it is written has
+told nobody, and makes another one.
+
+The data user makes its key before there is a contract that names it (:func:`new_key`), and forgets it when the run is
+done.
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ from pathlib import Path
 
 from fdadp.errors import FileFormatError
 from fdadp.federated.contract import Contract
-from fdadp.federated.paillier import SecretKey, keys
+from fdadp.federated.paillier import PublicKey, SecretKey, keys
 
-__all__ = ["Store"]
+__all__ = ["Store", "new_key"]
 
 
 class Store:
@@ -35,8 +39,8 @@ class Store:
     """
 
     def __init__(self, folder: str | Path, contract: Contract, name: str) -> None:
-        self._contract = contract
         self._folder = Path(folder) / f"{contract.digest.hex()[:16]}-{name}"
+        self._key = _key_path(folder, contract.key or "")
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
@@ -54,40 +58,59 @@ class Store:
         FileFormatError
             The file is not what was written: rather no answer than a second share.
         """
-        return {name: bytes.fromhex(value) for name, value in self._read("state.json").items()}
+        return {name: bytes.fromhex(value) for name, value in _read(self._folder / "state.json").items()}
 
     def save(self, state: Mapping[str, bytes]) -> None:
         """Write the state, all or nothing, and have it on the disk."""
-        self._write("state.json", {name: value.hex() for name, value in state.items()})
+        _write(self._folder / "state.json", {name: value.hex() for name, value in state.items()})
 
-    def key(self) -> SecretKey:
-        """The data user's key of this run, made when it is first asked for."""
-        found = self._read("key.json")
-        if found:
-            return SecretKey.from_primes(int(found["p"], 16), int(found["q"], 16))
-        key = keys(self._contract.key_bits)
-        p, q = key.primes
-        self._write("key.json", {"p": f"{p:x}", "q": f"{q:x}"})
-        return key
+    def key(self) -> SecretKey | None:
+        """The data user's key of this run; None: it is not here, or not any more."""
+        found = _read(self._key)
+        return SecretKey.from_primes(int(found["p"], 16), int(found["q"], 16)) if found else None
 
-    def _read(self, name: str) -> dict[str, str]:
-        path = self._folder / name
-        if not path.exists():
-            return {}
-        try:
-            return dict(json.loads(path.read_text()))
-        except (TypeError, ValueError) as exc:
-            raise FileFormatError(f"{path} must be as this party wrote it, and is not") from exc
+    def forget_key(self) -> None:
+        """Delete the key: nothing of this run is decrypted any more."""
+        if self._key.exists():
+            self._key.unlink()
+            _sync(self._key.parent)
 
-    def _write(self, name: str, content: Mapping[str, str]) -> None:
-        new = self._folder / f"{name}.new"
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(dict(content), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, self._folder / name)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+def new_key(folder: str | Path, bits: int) -> PublicKey:
+    """Make a data user's key, write it where that user's :class:`Store` looks for it, and return the public half."""
+    key = keys(bits)
+    p, q = key.primes
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _write(_key_path(folder, key.public.digest), {"p": f"{p:x}", "q": f"{q:x}"})
+    return key.public
+
+
+def _key_path(folder: str | Path, digest: str) -> Path:
+    return Path(folder) / f"key-{digest[:16]}.json"
+
+
+def _read(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        return dict(json.loads(path.read_text()))
+    except (TypeError, ValueError) as exc:
+        raise FileFormatError(f"{path} must be as this party wrote it, and is not") from exc
+
+
+def _write(path: Path, content: Mapping[str, str]) -> None:
+    new = path.with_name(f"{path.name}.new")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(dict(content), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -38,7 +38,7 @@ def payload(message: Message) -> bytes | None:
 
 
 class GridExchange:
-    """Sends requests to parties by name, over Flower's grid; an :data:`~fdadp.federated.parties.Exchange`.
+    """Sends requests to parties by name, over Flower's grid; an :data:`~fdadp.federated.proxy.Exchange`.
 
     Parameters
     ----------
