@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fdadp.errors import PrivacyError
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import CondensedLocal
-from fdadp.federated.local.shuffle import fewest_users, shuffled_epsilon
+from fdadp.federated.local.shuffle import shuffled_epsilon
 from fdadp.privacy import Ledger, Release
 from fdadp.privacy.accounting import epsilon_from
 
@@ -105,14 +104,10 @@ def _condensed(params: LocalParameters, mechanism: CondensedLocal) -> dict[str, 
 
 
 def _shuffled(params: LocalParameters, users: int, delta: float) -> str:
-    """Central figure, or why there is none."""
+    """Central figure."""
     times = params.reports_per_user
-    epsilon0 = params.randomizer.epsilon
-    try:
-        one = shuffled_epsilon(epsilon0, users, delta / times)
-    except PrivacyError:
-        return f"no figure: the theorem wants {fewest_users(epsilon0, delta / times):.4g} users in a round"
+    one = shuffled_epsilon(params.randomizer.epsilon, users, delta / times)
     return (
         f"central epsilon = {times * one:.4g} at delta = {delta:g} for exchanging one record, against those who see "
-        f"only the shuffled reports, {users} in a round (Feldman et al. 2021, Theorem 3.1)"
+        f"only the shuffled reports, {users} in a round (Feldman et al. 2021, Theorem 3.2)"
     )
