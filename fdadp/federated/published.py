@@ -173,7 +173,7 @@ class PublishedDPDPCA(_Published):
         y : None
             Ignored.
         """
-        tables = [np.asarray(as_table(one), dtype=np.float64) for one in X]
+        tables = [as_table(one).read() for one in X]
         self._positive(epsilon=self.epsilon, delta=0.5 if self.delta is None else self.delta)
         d = tables[0].shape[1] if tables else 0
         if not tables or any(table.shape[1] != d or not np.isfinite(table).all() for table in tables):

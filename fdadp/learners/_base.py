@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,8 +14,8 @@ from fdadp._typing import ArrayLike, FloatArray
 from fdadp.alignment import same_rows
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy import Cohort, Ledger, Privacy
-from fdadp.privacy._codes import Codes, Columns
 from fdadp.privacy._seen import Family, score_is_not_private
+from fdadp.privacy.boundary import Table, check_ids, labels, table
 from fdadp.privacy.noise import Noise
 
 __all__ = [
@@ -111,7 +110,7 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Hashable] | None = None,
         public: Mapping[str, Any] | None = None,
         noise: Noise | None = None,
-        columns: Columns | None = None,
+        columns: Table | None = None,
     ) -> Cohort:
         """Put the data behind a cohort that has reserved this fit's budget; only their shapes are looked at.
 
@@ -121,18 +120,20 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
         settings = self._settings()
         if settings.labels == "public":
             same_rows(X=X, y=y, groups=groups)
-        table = as_table(X)
+        whole = as_table(X)
         if y is None and get_tags(self).target_tags.required:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        private: Any = table if columns is None else columns
-        arrays: tuple[Any, ...] = (private,)
+        private = whole if columns is None else columns
+        arrays: tuple[Table, ...] = (private,)
         if y is not None:
-            target: Any = Codes(y, classes) if classes is not None else as_target(y)
-            if target.shape[0] != table.shape[0]:
-                raise InputError(f"y must have one entry for each of {table.shape[0]} rows of X, got {target.shape[0]}")
+            target = labels(y, classes) if classes is not None else as_target(y)
+            if len(target) != len(whole):
+                raise InputError("y must have one entry for each row of X, got another number")  # which may be private
             arrays = (private, target)
+        if groups is not None:
+            check_ids(groups, len(whole))
         names = list(X.columns) if hasattr(X, "columns") else []
-        self.n_features_in_ = int(table.shape[1])
+        self.n_features_in_ = int(whole.shape[1])
         if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -217,41 +218,29 @@ def class_labels(classes: Any) -> list[Hashable]:
     return labels
 
 
-def as_table(X: Any) -> Any:
-    """(n, d) table as it is; only its shape is looked at."""
-    if issparse(X):
-        raise InputError("X must be a dense table: sparse input is not supported, use X.toarray()")
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    if not (hasattr(X, "shape") and hasattr(X, "dtype")):
-        try:
-            X = np.array(X, dtype=object)
-        except ValueError:
-            X = np.empty(0)
-    if len(X.shape) != 2:
+def as_table(X: Any) -> Table:
+    """(n, d) table as it is; only its shape is looked at, and how many rows it has is not told."""
+    found = table(X, "X")
+    if len(found.shape) != 2:
         raise InputError(
-            f"X must be two-dimensional (rows, features), got shape {tuple(X.shape)}. Reshape your data: "
+            f"X must be two-dimensional (rows, features), got {len(found.shape)} dimension(s). Reshape your data: "
             "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
         )
-    for axis, what in enumerate(("sample(s)", "feature(s)")):
-        if X.shape[axis] == 0:
-            raise InputError(
-                f"X must not be empty: 0 {what} (shape={tuple(X.shape)}) while a minimum of 1 is required."
-            )
-    return X
+    if found.shape[0] == 0:
+        raise InputError("X must not be empty: 0 sample(s) while a minimum of 1 is required.")
+    if found.shape[1] == 0:
+        raise InputError("X must not be empty: 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return found
 
 
-def as_target(y: Any) -> Any:
+def as_target(y: Any) -> Table:
     """(n,) or (n, q) numbers as they are."""
     if y is None:
         raise InputError("the regression requires y to be passed, but the target y is None")
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    if not (hasattr(y, "shape") and hasattr(y, "dtype")):
-        y = np.array(y, dtype=object)
-    if len(y.shape) not in (1, 2):
-        raise InputError(f"y must be of shape (n,) or (n, q), got shape {tuple(y.shape)}")
-    return y
+    found = table(y, "y")
+    if len(found.shape) not in (1, 2):
+        raise InputError(f"y must be of shape (n,) or (n, q), got {len(found.shape)} dimensions")
+    return found
 
 
 def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArray]:

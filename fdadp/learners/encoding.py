@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import public
-from fdadp.privacy._codes import Codes, Columns
+from fdadp.privacy.boundary import Table, columns, index_of, table
 
 __all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder"]
 
@@ -116,18 +116,19 @@ class Categorical:
     Parameters
     ----------
     values : sequence
-        Distinct labels: text matches text, numbers match numbers of equal value. Any other label is a missing value.
+        Distinct labels. Any other label is a missing value. Labels are matched by what they mean, whatever type a
+        reader made of them: ``1``, ``1.0``, ``"1"`` and ``True`` are one value (``docs/theory/kernel.md#boundary``).
 
     Raises
     ------
     PrivacyError
-        The values are not distinct.
+        The values are not distinct, or one spells a missing value.
     """
 
     values: Sequence[Hashable]
 
     def __post_init__(self) -> None:
-        Codes(np.empty(0, dtype=object), self.values)
+        index_of(self.values)
         if len(self.values) == 0:
             raise InputError("values must be at least one label, got none")
 
@@ -236,7 +237,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return math.sqrt(len(specs))
         return math.sqrt(sum(max(spec.n_bins - 1, float(isinstance(spec, Numeric))) ** 2 for spec in specs))
 
-    def columns(self, X: Any) -> Columns:
+    def columns(self, X: Any) -> Table:
         """Features of a table, in order: numbers as they are, labels as indices; read when a slice is taken."""
         names, specs = self._specs()
         at = None
@@ -247,15 +248,16 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"X must have the columns {names!r}, but has no {missing!r}")
             at = [there.index(name) for name in names]
         else:
-            width = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.array(X, dtype=object).shape[1:]
-            if width not in (len(specs), (len(specs),)):
+            shape = table(X, "X").shape
+            if len(shape) != 2 or shape[1] != len(specs):
+                width = f"{shape[1]} columns" if len(shape) == 2 else f"{len(shape)} dimension(s)"
                 raise InputError(f"X must have two dimensions and {len(specs)} columns, one a feature, got {width}")
-        return Columns(X, [spec.values if isinstance(spec, Categorical) else None for spec in specs], at)
+        return columns(X, [spec.values if isinstance(spec, Categorical) else None for spec in specs], at)
 
     def transform(self, X: Any) -> FloatArray:
         """Encode; shape (n, number of columns)."""
         _, specs = self._specs()
-        raw = self.columns(X)[:]
+        raw = self.columns(X).read()
         parts = []
         for spec, column in zip(specs, raw.T, strict=True):
             if isinstance(spec, Numeric) and spec.edges is None:

@@ -52,7 +52,7 @@ def silence() -> Iterator[None]:
 
 def call(f: RowFunction, rows: Rows, m: int, shapes: Sequence[tuple[int, ...]] | None) -> tuple[FloatArray, ...]:
     """Evaluate f on m rows; float64 arrays of shape (m, *shape). The shapes are checked unless None."""
-    result = f(tuple(np.array(a) for a in rows))
+    result = f(tuple(a + 0.0 for a in rows))  # own memory, and one zero: a reader makes 0.0 or -0.0 of "-0"
     parts = result if isinstance(result, tuple) else (result,)
     arrays = tuple(np.ascontiguousarray(p, dtype=np.float64) for p in parts)
     if any(a.ndim == 0 or len(a) != m for a in arrays):
@@ -105,7 +105,7 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
             ) from exc
         function = f.__func__ if isinstance(f, types.MethodType) else f
         code = function.__code__ if isinstance(function, types.FunctionType) else None
-        kind = (spec, _closure(function), _owner(f)) if code is not None else None
+        kind = (spec, _kind(f)) if code is not None else None
         if code is None or kind not in _checked.get(code, ()):
             if not _same_everywhere(f, spec, shapes):
                 raise PrivacyError(
@@ -118,28 +118,30 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _owner(f: Any) -> tuple[Any, ...]:
-    """Kind of the object that a method belongs to, and what code it holds."""
-    if not isinstance(f, types.MethodType):
-        return ()
-    held = getattr(f.__self__, "__dict__", {})
-    contents = ((name, getattr(value, "__code__", type(value))) for name, value in held.items())
-    return (type(f.__self__), *contents)
+def _kind(value: Any, depth: int = 4) -> Any:
+    """What a function's work may hang on, but for numbers: code, types, shapes, and those of what is held."""
+    if isinstance(value, np.ndarray):
+        return (type(value), value.shape, value.dtype.str, value.strides)
+    if not depth:
+        return type(value)
+    if isinstance(value, types.MethodType):
+        return (_kind(value.__func__, depth), _kind(value.__self__, depth - 1))
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
+        held = [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        return (value.__code__, *(_kind(content, depth - 1) for content in held))
+    if isinstance(value, tuple | list):
+        return (type(value), *(_kind(part, depth - 1) for part in value[:64]))
+    named = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return (type(value), *((str(name), _kind(part, depth - 1)) for name, part in list(named.items())[:64]))
 
 
-def _closure(f: Any, depth: int = 4) -> tuple[Any, ...]:
-    """Code that a function closes over: it is checked again when that differs, not when only numbers do."""
-    found: list[Any] = []
-    for cell in f.__closure__ or ():
-        try:
-            content = cell.cell_contents
-        except ValueError:  # not yet filled
-            continue
-        is_function = isinstance(content, types.FunctionType)
-        found.append(content.__code__ if is_function else type(content))
-        if is_function and depth:
-            found += _closure(content, depth - 1)
-    return tuple(found)
+def _is_empty(cell: Any) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:  # not yet filled
+        return True
+    return False
 
 
 def _probe_rows(spec: Spec) -> Rows:

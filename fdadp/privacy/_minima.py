@@ -47,6 +47,7 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
+from fdadp.privacy.boundary import sealed
 
 __all__ = [
     "GRADIENT_ERROR",
@@ -129,6 +130,7 @@ def _row_weights(persons: FloatArray | None, codes: IntArray, m: int) -> FloatAr
     return weights
 
 
+@sealed
 def least_squares(
     vault: Vault,
     f: RowFunction,
@@ -183,6 +185,7 @@ def _in_ball(gram: FloatArray, cross: FloatArray, ridge: float, radius: float) -
     return np.asarray(axes @ (rotated / (values + high)[:, None]))
 
 
+@sealed
 def logistic(
     vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], *, ridge: float, linear: FloatArray
 ) -> FloatArray:

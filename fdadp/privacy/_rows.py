@@ -23,6 +23,7 @@ __all__ = [
     "add_persons",
     "add_rows",
     "finish_persons",
+    "leave_out_surplus",
     "log_positions",
     "outer_rows",
     "quantise_rows",
@@ -234,6 +235,18 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, usable, mea
             free[n_free] = slot
             n_free += 1
     return n_free
+
+
+@njit(cache=True, nogil=True)
+def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
+    """Count the rows of each person down in ``left``, and name nobody where none is left; returns the codes."""
+    for i in range(codes.size):
+        if codes[i] >= 0:
+            if left[codes[i]] > 0:
+                left[codes[i]] -= 1
+            else:
+                codes[i] = -1
+    return codes
 
 
 @njit(cache=True, nogil=True)

@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 from fdadp.errors import NotAccountedWarning
+from fdadp.privacy.boundary import Table
 
 __all__ = ["Family", "earlier_fits", "family_of", "score_is_not_private"]
 
@@ -111,6 +112,8 @@ def _place(data: Any) -> list[object]:
 
 
 def _owner(array: Any) -> Any:
+    if isinstance(array, Table):
+        array = array.source
     while getattr(array, "base", None) is not None and hasattr(array.base, "dtype"):
         array = array.base
     return array

@@ -12,6 +12,7 @@ from fdadp._typing import FloatArray, IntArray
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import add_cells, add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
 from fdadp.privacy._vault import Block, Vault
+from fdadp.privacy.boundary import sealed
 
 __all__ = ["Products", "cell_sums", "count_persons", "exact_sum"]
 
@@ -35,6 +36,7 @@ Contributions = Callable[[Rows, int], FloatArray | Products]
 """From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
 
 
+@sealed
 def exact_sum(
     vault: Vault, contributions: Contributions, size: int, *, clip: float, bits: int, norm: int, mean: bool
 ) -> IntArray:
@@ -88,6 +90,7 @@ def exact_sum(
     return total
 
 
+@sealed
 def cell_sums(vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], starts: IntArray, *, bits: int) -> IntArray:
     """Return the sums of the rows' weights, in integers, in the cells of each feature; each row is a person."""
     total = np.zeros(int(starts[-1]), dtype=np.int64)
@@ -98,9 +101,11 @@ def cell_sums(vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], start
     return total
 
 
+@sealed
 def count_persons(vault: Vault, bits: int) -> IntArray:
     """Return 2^bits for every person, usable or not."""
-    persons = len(vault.row_counts) if vault.grouped else 0
-    for _, m, _ in vault.source_blocks():
-        persons += 0 if vault.grouped else m
+    with silence():
+        persons = len(vault.row_counts) if vault.grouped else 0
+        for _, m, _ in vault.source_blocks():
+            persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)

@@ -31,6 +31,7 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, evaluate, silence
 from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
+from fdadp.privacy.boundary import sealed
 
 __all__ = ["BITS", "degrees", "exact_moment", "float_wishart", "hockey_stick", "wishart"]
 
@@ -72,6 +73,7 @@ def degrees(epsilon: float, delta: float) -> int:
     return high
 
 
+@sealed
 def exact_moment(vault: Vault, f: RowFunction, shape: tuple[int, ...], clip: float) -> IntArray:
     """Upper triangle of Σ aa', a = f(row) clipped to |a| <= clip, in units of (clip · 2^-BITS)²; one row a person."""
     p = math.prod(shape)

@@ -2,7 +2,7 @@
 
 Why the sensitivity holds, for every release: a person's contribution is a function of that person's rows and of public
 or released values (see ``_local``); it is clipped and truncated toward zero onto a lattice of 2^bits steps per clip,
-where its norm is checked on the integers themselves (``_rows.quantise``; truncation never increases a norm: 02b, L7);
+where its norm is checked on the integers themselves (``_rows.quantise``; ``docs/theory/kernel.md#truncation``);
 the integers are added exactly. So blanking out, adding or removing a person changes the sum by an integer vector of
 norm at most 2^bits, and exchanging one by at most twice that. The noise is drawn on the integers, from a sampler whose
 privacy map at this sensitivity was checked before the first row was read.
@@ -54,9 +54,10 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     data : array, tuple of arrays, or re-iterable of such tuples
         Rows along the first axis. Functions see them as float64, in blocks, on several threads at once; what is no
         number is NaN. Chunks must be iterable several times. The shape of a row is public.
-    persons : sequence or callable, optional
-        Id of the person of each row; without it every row is a person. A row without an id is never used. With chunks
-        also a function that returns an iterator over the ids of each chunk, called at the first read.
+    persons : sequence or True, optional
+        Id of the person of each row (a whole number, text, or a tuple of such); without it every row is a person. A row
+        without an id is never used. True: each chunk ends with the ids of its rows. Which ids are one, and which name
+        nobody: ``docs/theory/kernel.md#persons``.
     budget : Budget
         What may be spent, perhaps shared with other cohorts of the same data.
     adjacency : {"zero-out", "add-remove", "replace"}, optional

@@ -1,8 +1,8 @@
 """Exact privacy loss by replay: run the same fit on two neighbouring cohorts, with the same released values forced.
 
 Everything after the releases is then identical, so the difference of the log-probabilities of the forced values
-*is* the privacy loss of an adversary who sees everything (02b, section 7 (ii)). A tape holds exact private sums: it is
-for audits of simulated or canary data, and never leaves the custodian.
+*is* the privacy loss of an adversary who sees everything. A tape holds exact private sums: it is for audits of
+simulated or canary data, and never leaves the custodian.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.curves import Curves, as_curves, as_grid, same_rows
+from fdadp.curves import Curves, Kind, as_curves, as_grid, same_rows
 from fdadp.errors import InputError
 from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 from fdadp.moments import Moments
@@ -226,6 +226,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         t: ArrayLike | None = None,
         groups: ArrayLike | bool | None = None,
         x_range: tuple[float, float] | None = None,
+        kind: Kind | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from chunks of curves that need not fit into memory together; the answer is that of :meth:`fit`.
 
@@ -239,11 +240,14 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
-            Private fit: person of each row of all chunks one after the other, or True where the chunks are
-            (X, Y, groups). The rows of a person may be spread over chunks.
+            Private fit: True where the chunks are (X, Y, groups); for a list of chunks also the person of each row of
+            all of them one after the other. The rows of a person may be spread over chunks.
         x_range : (float, float), optional
             Range of X, if it is known; values beyond it enter by linear continuation. Not for private fits, whose
             range is in ``Bounds(x=)``.
+        kind : {"array", "frame", "fdatagrid"}, optional
+            What predictions come as; default that of Y. A private fit does not look at the chunks: its default is
+            "array", and the labels of a frame are `t` where that is a :class:`pandas.Index`.
 
         Returns
         -------
@@ -260,7 +264,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         if self._is_private:
             if x_range is not None:
                 raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see Bounds(x=)")
-            return self._fit_private_chunks(chunks, s, t, groups)
+            return self._fit_private_chunks(chunks, s, t, groups, kind)
         if groups is not None:
             raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
         if self.missing != "raise":
@@ -268,7 +272,9 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
-        self._remember_kind(*source.head())
+        x, y = source.head()
+        self._remember_kind(x, y)
+        self._y_kind = kind or y.kind
         return self
 
     def _check_settings(self) -> None:
@@ -304,7 +310,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
         from fdadp.regression.files import check_saveable
-        from fdadp.regression.private.curves import private_curves
+        from fdadp.regression.private.curves import check_groups, private_curves
         from fdadp.regression.private.fit import fit_private
 
         assert self.privacy is not None
@@ -313,8 +319,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
         if len(x) != len(y):
             raise InputError("X and Y must hold the same number of curves")
-        if groups is not None and np.shape(groups) != (len(x),):
-            raise InputError("groups must have one entry per curve")
+        if groups is not None:
+            check_groups(groups, len(x))
         check_saveable(self, y.columns)
         self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
         fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, noise=noise)
@@ -322,7 +328,12 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         return self
 
     def _fit_private_chunks(
-        self, chunks: Any, s: ArrayLike | None, t: ArrayLike | None, groups: ArrayLike | bool | None
+        self,
+        chunks: Any,
+        s: ArrayLike | None,
+        t: ArrayLike | None,
+        groups: ArrayLike | bool | None,
+        kind: Kind | None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
         from fdadp.regression.files import check_saveable
@@ -336,11 +347,11 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
                 f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
             )
         x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
-        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, grouped=groups is True)
+        labels: Any = t if hasattr(t, "to_numpy") else None
+        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
         check_saveable(self, source.columns)
         self._missing = MissingValues("raise")
-        persons = source.persons if groups is True else groups
-        fit_private(self, source, persons, x_grid, y_grid, self.privacy)
+        fit_private(self, source, source.persons, x_grid, y_grid, self.privacy)
         self._y_kind, self._y_columns = source.kind, source.columns
         self._units: list[str | None] = [None, None]
         return self

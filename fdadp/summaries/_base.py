@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._typing import ArrayLike, CurveData
-from fdadp.curves import Curves
+from fdadp.curves import Curves, Kind
 from fdadp.privacy import Privacy
 from fdadp.summaries.files import check_saveable
 from fdadp.summaries.release import public_chunks, public_input
@@ -45,7 +45,7 @@ class PrivateSummary(ABC):
         """
         return self._fit(Y, t, groups)
 
-    def fit_chunks(self: Self, chunks: Any, *, t: ArrayLike, groups: Any = None) -> Self:
+    def fit_chunks(self: Self, chunks: Any, *, t: ArrayLike, groups: Any = None, kind: Kind = "array") -> Self:
         """Release it from chunks of curves: bit for bit what :meth:`fit` gives, with bounded memory.
 
         Parameters
@@ -54,19 +54,21 @@ class PrivateSummary(ABC):
             Each as :meth:`fit` takes curves, on the grid `t`. Up to 256 MiB of curves (as float64), and as many of
             their coefficients, are kept; a source of more curves is read once for each release.
         t : array_like of shape (T,)
-            The grid: chunks are not looked at to find it.
+            The grid: chunks are not looked at to find it. Labels of a frame where it is a :class:`pandas.Index`.
         groups : array_like of shape (n,) or True, optional
-            Person of each row of all chunks one after the other, or True where the chunks are (Y, groups). The rows of
-            a person may be spread over chunks.
+            True where the chunks are (Y, groups); for a list of chunks also the person of each row of all of them one
+            after the other. The rows of a person may be spread over chunks.
+        kind : {"array", "frame", "fdatagrid"}
+            What curves are given back as; chunks are not looked at to find it.
 
         Raises
         ------
         InputError, PrivacyError
             As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
         """
-        privacy, source, persons = public_chunks(self.privacy, chunks, t, groups)
+        privacy, source = public_chunks(self.privacy, chunks, t, groups, kind)
         check_saveable(self, source.columns)
-        return self._release(privacy, source, persons, source)
+        return self._release(privacy, source, source.persons, source)
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         privacy, curves = public_input(self.privacy, Y, t, groups)

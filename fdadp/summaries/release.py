@@ -6,8 +6,8 @@ clipped at a multiple of the spread, and the second moment about the mean, of wh
 clipped, noised contributions. Everything that follows from them is post-processing.
 
 Sensitivities: those of :meth:`Cohort.sum` and :meth:`Cohort.log_scale` (a clip bounds a person's contribution). The
-triangle of r r', off-diagonals times sqrt(2), has the L2 norm |r|² (02b, L4), in pure form the L1 norm
-(|r|₁² + |r|²)/2.
+triangle of r r', off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
+(``docs/theory/kernel.md#truncation``).
 
 References
 ----------
@@ -24,16 +24,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, as_grid, same_rows
+from fdadp.curves import Curves, Kind, as_grid, same_rows
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.settings import check_delta
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.private.chunks import PrivateChunks
-from fdadp.regression.private.curves import LEAST_POINTS, private_curves
+from fdadp.regression.private.curves import LEAST_POINTS, check_groups, private_curves
 from fdadp.regression.private.fit import noise_multiplier, release_n
 from fdadp.regression.private.prior import PublicPrior
 
@@ -112,13 +113,15 @@ def public_input(privacy: Any, Y: CurveData, t: ArrayLike | None, groups: Any) -
     if checked.labels == "public":
         same_rows(Y=Y, groups=groups)
     curves = private_curves(Y, t, "Y")
-    if groups is not None and np.shape(groups) != (len(curves),):
-        raise InputError("groups must have one entry per curve")
+    if groups is not None:
+        check_groups(groups, len(curves))
     return checked, curves
 
 
-def public_chunks(privacy: Any, chunks: Any, t: ArrayLike, groups: Any) -> tuple[Privacy, PrivateChunks, Any]:
-    """Do the same of a fit from chunks; also returns the persons as a Cohort takes them."""
+def public_chunks(
+    privacy: Any, chunks: Any, t: ArrayLike, groups: Any, kind: Kind = "array"
+) -> tuple[Privacy, PrivateChunks]:
+    """Check what is public of a fit from chunks: settings, the grid, and the source."""
     checked = check(privacy)
     if t is None:
         raise InputError(
@@ -127,8 +130,8 @@ def public_chunks(privacy: Any, chunks: Any, t: ArrayLike, groups: Any) -> tuple
     grid = as_grid(t, np.size(t), "t")
     if grid.size < LEAST_POINTS:
         raise InputError(f"t must have at least {LEAST_POINTS} points, got {grid.size}")
-    source = PrivateChunks(chunks, {"Y": grid}, grouped=groups is True)
-    return checked, source, source.persons if groups is True else groups
+    columns = t if isinstance(t, pd.Index) else None
+    return checked, PrivateChunks(chunks, {"Y": grid}, groups=groups, kind=kind, columns=columns)
 
 
 def prior_of(privacy: Privacy) -> PublicPrior:
@@ -155,7 +158,7 @@ def summarise(
     ----------
     data : curves (n, T) as they are, or PrivateChunks
     grid : ndarray of shape (T,)
-    persons : array_like of shape (n,), callable or None
+    persons : sequence of ids (n,), True or None
         As a :class:`~fdadp.privacy.Cohort` takes them.
     privacy : Privacy
     shares : dict

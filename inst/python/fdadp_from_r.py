@@ -17,6 +17,7 @@ import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy
 from fdadp.errors import FdadpError, FdadpWarning
 from fdadp.privacy import Ledger
+from fdadp.privacy.boundary import numbers
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
 
@@ -83,19 +84,17 @@ def rows(values: Any) -> Any:
 
     R's NA is a signalling NaN: arithmetic with it makes NumPy warn, which would tell of a gap in a private fit.
     """
-    copy = np.array(values, dtype=np.float64, order="C")
+    copy = np.array(numbers(np.array(values, order="C")))
     copy[np.isnan(copy)] = np.nan
     return copy
 
 
 def persons(groups: Mapping[str, Any] | None) -> Any:
-    """Ids of persons, row by row; a missing one is None."""
+    """Ids of persons, row by row; a missing one is None. Numbers and text are told apart by fdadp, entry by entry."""
     if groups is None:
         return None
     ids, missing = np.asarray(groups["ids"]), np.asarray(groups["missing"], dtype=bool)
-    if ids.dtype.kind == "f":
-        return ids
-    return np.array([None if gone else str(one) for one, gone in zip(ids, missing, strict=True)], dtype=object)
+    return np.where(missing, None, ids.astype(object))
 
 
 def describe(model: AdditiveFunctionOnFunction) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from skfda import FDataGrid
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, _vault
+from fdadp.privacy._fingerprint import fingerprint
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -79,10 +80,25 @@ def test_kinds_of_chunks(curves):
     frames = [tuple(pd.DataFrame(a) for a in piece) for piece in cut(curves, (600,))]
     grids = [tuple(FDataGrid(a, GRID) for a in piece) for piece in cut(curves, (600,))]
     lists = [tuple(a.tolist() for a in piece) for piece in cut(curves, (600,))]
-    for pieces, kind in ((frames, pd.DataFrame), (grids, FDataGrid), (lists, np.ndarray)):
-        fitted = model().fit_chunks(pieces, s=GRID, t=GRID)
+    declared = {"frame": pd.DataFrame, "fdatagrid": FDataGrid, None: np.ndarray}
+    for pieces, kind in ((frames, "frame"), (grids, "fdatagrid"), (lists, None)):
+        fitted = model().fit_chunks(pieces, s=GRID, t=GRID, kind=kind)
         same(fitted, in_memory)
-        assert isinstance(fitted.predict(curves[0][10:13]), kind)
+        assert isinstance(fitted.predict(curves[0][10:13]), declared[kind])
+    labels = pd.Index(GRID, name="day")
+    fitted = model().fit_chunks(frames, s=GRID, t=labels, kind="frame")
+    assert fitted.predict(curves[0][10:13]).columns.equals(labels)
+    with pytest.raises(InputError, match="kind must be one of"):
+        model().fit_chunks(frames, s=GRID, t=GRID, kind="list")
+
+
+def test_what_a_chunk_is_called_does_not_leave(curves):
+    """Column labels and kind of a chunk may be somebody's: the caller declares them."""
+    named = [tuple(pd.DataFrame(a) for a in piece) for piece in cut(curves, (600,))]
+    named[1][1].columns = [f"patient 17, {j}" for j in range(21)]
+    fitted = model().fit_chunks(lambda: iter(named), s=GRID, t=GRID)
+    assert "patient" not in str(fingerprint(vars(fitted)))
+    assert isinstance(fitted.predict(curves[0][:2]), np.ndarray)
 
 
 def test_a_source_may_use_its_memory_again(curves):

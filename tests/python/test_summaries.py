@@ -271,7 +271,7 @@ def _data_in_the_mean(monkeypatch):
         spread, mean, variance = right(cohort, rows, *args)
         return (
             spread,
-            mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__arrays[0]),
+            mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__tables[0]),
             variance,
         )
 

@@ -18,7 +18,7 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import Reports
 from fdadp.learners._base import as_table
 from fdadp.privacy import rowwise_matmul
-from fdadp.privacy._codes import Codes, as_float
+from fdadp.privacy.boundary import codes_of, index_of, labels, numbers
 
 __all__ = ["LocalClient", "LocalUsers"]
 
@@ -78,8 +78,8 @@ class LocalClient:
         self._left -= 1
         label = np.empty(1, dtype=object)
         label[0] = y
-        codes = Codes(np.empty(0, dtype=object), self.params.classes)
-        return self.params.randomizer(_gradients(self.params, row, codes.of(label), model), self._coins).tobytes()
+        codes = codes_of(label, index_of(self.params.classes))
+        return self.params.randomizer(_gradients(self.params, row, codes, model), self._coins).tobytes()
 
 
 class LocalUsers:
@@ -102,12 +102,12 @@ class LocalUsers:
     def __init__(self, params: LocalParameters, X: Any, y: Any, coins: Coins | None = None) -> None:
         self.params = params
         self._coins = coins or Coins()
-        self._x, self._labels = as_table(X), Codes(y, params.classes)
+        self._x, self._labels = as_table(X), labels(y, params.classes)
         n, d = (int(k) for k in self._x.shape)
         if d != len(params.low):
             raise InputError(f"X must have {len(params.low)} features, as bounds has, got {d}")
         if self._labels.shape[0] != n:
-            raise InputError(f"y must have one entry for each of {n} rows of X, got {self._labels.shape[0]}")
+            raise InputError(f"y must have one entry for each of {n} rows of X, got {len(self._labels)}")
         self._left: IntArray = np.full(n, params.reports_per_user, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -126,8 +126,8 @@ class LocalUsers:
         if len(np.unique(users)) < len(users) or bool(np.any(left < 1)):
             raise PrivacyError(f"reports_per_user must be more than {self.params.reports_per_user} for another report")
         self._left[users] -= 1
-        gradients = _gradients(self.params, self._x[users], self._labels.of(self._labels.source[users]), model)
-        return self.params.randomizer(gradients, self._coins)
+        codes = self._labels.convert(self._labels.rows[users])
+        return self.params.randomizer(_gradients(self.params, self._x.rows[users], codes, model), self._coins)
 
     def __repr__(self) -> str:
         return f"<{len(self)} users with a record each>"
@@ -154,7 +154,7 @@ def _model(params: LocalParameters, theta: FloatArray) -> FloatArray:
 def _gradients(params: LocalParameters, rows: Any, codes: FloatArray, theta: FloatArray) -> FloatArray:
     """Gradients (m, D) of the log-losses, each of entries in [-1, 1]; zero for what is no record."""
     with np.errstate(all="ignore"):
-        values = as_float(np.asanyarray(rows))
+        values = numbers(rows)
         z = params.scaled(values)
         gradients = (expit(rowwise_matmul(z, theta[:, None])) - codes[:, None]) * z
     usable = np.isfinite(values).all(axis=1, keepdims=True) & np.isfinite(gradients).all(axis=1, keepdims=True)

@@ -1,8 +1,4 @@
-"""Curves of a private fit: only their shape, grid and kind are looked at here.
-
-Values go to the kernel as they are, which reads them entry by entry: what is no number becomes NaN there, and NaN a
-public constant. A conversion of the whole table would let one person's text change how others' numbers are read.
-"""
+"""Curves of a private fit: only their shape, grid and kind are looked at here; the kernel reads the values."""
 
 from __future__ import annotations
 
@@ -14,9 +10,10 @@ import pandas as pd
 
 from fdadp._typing import ArrayLike, CurveData
 from fdadp.curves import Curves, Kind, as_curves, as_grid
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy.boundary import Table, check_ids, table
 
-__all__ = ["private_curves"]
+__all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 
 LEAST_POINTS = 3
 
@@ -26,10 +23,16 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
 
     Parameters
     ----------
-    data : FDataGrid, DataFrame, array_like, or anything with ``shape``, ``dtype`` and slices, of shape (n, S)
-        What is not in memory (memory maps, HDF5) is read in slabs, by the kernel.
+    data : FDataGrid, DataFrame, array_like, or anything with ``shape`` and slices, of shape (n, S)
+        What is not in memory (memory maps, Dask, HDF5, xarray) is read in slabs, by the kernel. A row of a list that
+        has not the length of the grid, or of most rows, is a curve without values.
     grid : array_like of shape (S,), optional
     name : str
+
+    Returns
+    -------
+    Curves
+        Whose `values` are a :class:`~fdadp.privacy.boundary.Table`.
 
     Raises
     ------
@@ -37,25 +40,46 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
         Not curves on one grid, or a grid that does not fit: all of it public.
     """
     if type(data).__module__.split(".")[0] == "skfda":
-        if type(data).__name__ != "FDataGrid":
-            raise InputError(
-                f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
-                "put the curves on a common grid first, each by itself and by a public rule"
-            )
-        curves = as_curves(data, grid, name=name)
-        _check_shape(curves.values, name)
-        return curves
-    values = _table(data)
-    _check_shape(values, name)
-    size = int(values.shape[1])
+        return _of_fdatagrid(data, grid, name)
+    several = type(data).__name__ == "Dataset"  # of xarray
+    values: Any = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name)
+    size = values.shape[1]
     labels = _column_labels(data)
-    if labels is not None:
-        # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
-        public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
-        turned = public.values[0, 0] > 0  # where the labels decrease
-        kind: Kind = "frame" if isinstance(data, pd.DataFrame) else "dataarray"
-        return replace(public, values=values[:, ::-1] if turned else values, index=None, kind=kind)
-    return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    if labels is None:
+        return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
+    public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
+    turned = public.values[0, 0] > 0  # where the labels decrease
+    kind: Kind = "frame" if isinstance(data, pd.DataFrame) else "dataarray"
+    return replace(public, values=values.turned() if turned else values, index=None, kind=kind)
+
+
+def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    if type(data).__name__ != "FDataGrid":
+        raise InputError(
+            f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
+            "put the curves on a common grid first, each by itself and by a public rule"
+        )
+    if data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(f"{name} must hold real functions of one variable")
+    values: Any = _checked(table(data.data_matrix[..., 0], name), name)
+    zeros = np.zeros((1, values.shape[1], 1))
+    public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
+    return replace(public, values=values, index=None)
+
+
+def check_groups(groups: Any, n: int) -> None:
+    """Refuse groups that are not one id a curve, by their shape alone.
+
+    Raises
+    ------
+    InputError
+        Another length, or more dimensions; the text tells no length.
+    """
+    try:
+        check_ids(groups, n)
+    except PrivacyError as exc:
+        raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
 
 
 def _column_labels(data: Any) -> pd.Index[Any] | None:
@@ -68,21 +92,7 @@ def _column_labels(data: Any) -> pd.Index[Any] | None:
     return None
 
 
-def _table(data: Any) -> Any:
-    if isinstance(data, pd.DataFrame):
-        return data.to_numpy()
-    if type(data).__module__.split(".")[0] == "xarray":
-        data = getattr(data, "data", np.empty(0))  # a Dataset has none
-    if all(hasattr(data, attribute) for attribute in ("shape", "dtype", "__getitem__")):
-        return data
-    try:
-        return np.array(data, dtype=object)
-    except ValueError:  # ragged
-        return np.empty(0)
-
-
-def _check_shape(values: Any, name: str) -> None:
-    if any(size != size for size in values.shape):  # of a dask array
-        raise InputError(f"{name} must have a known number of curves: use .compute_chunk_sizes() of a dask array")
-    if len(values.shape) != 2 or values.shape[0] == 0 or values.shape[1] < LEAST_POINTS:
+def _checked(found: Table | None, name: str) -> Table:
+    if found is None or len(found.shape) != 2 or found.shape[0] == 0 or found.shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
+    return found

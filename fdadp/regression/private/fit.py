@@ -75,7 +75,7 @@ def fit_private(
     model : AdditiveFunctionOnFunction
     data : (X, Y), or PrivateChunks
         Curves as they are (:mod:`fdadp.regression.private.curves`), or chunks of them.
-    persons : array_like of shape (n,), or callable, optional
+    persons : sequence of ids (n,), or True, optional
         Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
     s, t : ndarray
         Grids of X and Y.

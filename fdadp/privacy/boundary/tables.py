@@ -1,0 +1,293 @@
+"""Private tables: what of them is public, and how their rows become float64, entry by entry."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fdadp._typing import FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy.boundary.entries import meaning, number_of
+
+__all__ = ["Table", "codes_of", "columns", "entries", "labels", "numbers", "table"]
+
+Index = dict[Any, float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A private table (n, ...): its shape is public, its rows are the kernel's to read.
+
+    Attributes
+    ----------
+    rows : sliceable
+        Slices of it along the first axis go to :attr:`convert`, nothing else.
+    shape : tuple of int
+    convert : callable
+        From a slice of `rows` to float64 of shape (m, *shape[1:]): what is no number, or no declared label, is NaN.
+    in_memory : bool
+        Whether the kernel may convert it once and keep the result.
+    source : object
+        The caller's own object, by which a budget knows the data again.
+    """
+
+    rows: Any = field(repr=False)
+    shape: tuple[int, ...]
+    convert: Callable[[Any], FloatArray] = field(repr=False)
+    in_memory: bool
+    source: Any = field(repr=False)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def read(self) -> FloatArray:
+        """All of it, as float64."""
+        return self.convert(self.rows[:])
+
+    def turned(self) -> Table:
+        """Columns in the opposite order."""
+        return replace(self, convert=lambda values: np.ascontiguousarray(self.convert(values)[:, ::-1]))
+
+
+# ------------------------------------------------------------------ from a slice to float64
+
+
+def numbers(values: Any) -> FloatArray:
+    """Numbers of a slice, of the same shape. A float64 array is returned as it is.
+
+    Parameters
+    ----------
+    values : array, masked array, data frame, or anything that :func:`numpy.asanyarray` takes
+    """
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
+    if _is_frame(values):
+        parts = [numbers(values.iloc[:, j]) for j in range(values.shape[1])]
+        return np.stack(parts, axis=1) if parts else np.empty((len(values), 0))
+    array, mask = _array_and_mask(values)
+    with np.errstate(all="ignore"):
+        if array.dtype.kind in "biuf":
+            out = array.astype(np.float64, copy=False)
+        elif array.dtype.kind == "c":  # because of one entry, perhaps: the real ones stay what they are
+            out = np.where(array.imag == 0, array.real, np.nan).astype(np.float64, copy=False)
+        else:
+            out = np.fromiter(map(number_of, _flat(array)), np.float64, array.size).reshape(array.shape)
+    return out if mask is None else np.where(mask, np.nan, out)
+
+
+def codes_of(values: Any, index: Index) -> FloatArray:
+    """Codes (m,) of a slice of labels: of each what `index` has for its meaning, else NaN."""
+    found = dict[Any, float]()  # of texts seen in this slice
+    out = np.full(len(values), np.nan)
+    for i, entry in enumerate(entries(values)):
+        if type(entry) is str:
+            code = found.get(entry)
+            if code is None:
+                code = found[entry] = index.get(meaning(entry), math.nan)
+            out[i] = code
+        else:
+            out[i] = index.get(meaning(entry), math.nan)
+    return out
+
+
+def entries(values: Any) -> Sequence[Any]:
+    """Entries of a one-dimensional slice as Python objects, masked ones as None."""
+    array, mask = _array_and_mask(values)
+    out = _flat(array)
+    return out if mask is None else [None if hidden else entry for entry, hidden in zip(out, mask, strict=True)]
+
+
+def _array_and_mask(values: Any) -> tuple[Any, Any]:
+    if hasattr(values, "iloc"):  # a series: its own missing values are not numbers or text yet
+        numeric = getattr(values.dtype, "kind", "O") in "iufb" and not isinstance(values.dtype, np.dtype)
+        values = values.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else values.to_numpy()
+    elif hasattr(values, "dims"):  # xarray's
+        values = values.values
+    elif isinstance(values, list | tuple):
+        values = _as_objects(values)
+    array = np.asanyarray(values)
+    if isinstance(array, np.ma.MaskedArray):
+        mask = None if array.mask is np.ma.nomask else np.ma.getmaskarray(array)
+        return np.ma.getdata(array), mask
+    return np.asarray(array), None
+
+
+def _flat(array: Any) -> list[Any]:
+    """Entries one after the other; what would lose its meaning as a Python object keeps its type."""
+    if array.dtype.kind in "Mm" or array.dtype.char in "gG":
+        return list(array.ravel())
+    flat: list[Any] = array.ravel().tolist()
+    return flat
+
+
+def _as_objects(values: Sequence[Any]) -> Any:
+    """One entry after the other in one dimension, never a common type for all of them."""
+    out = np.empty(len(values), dtype=object)
+    for i, entry in enumerate(values):
+        out[i] = entry
+    return out
+
+
+# ------------------------------------------------------------------ what is public of a table
+
+
+def table(data: Any, name: str = "data", width: int | None = None) -> Table:
+    """Take a table of numbers as it is; only its shape is looked at.
+
+    Parameters
+    ----------
+    data : array, data frame, series, or anything with ``shape`` and slices (memory maps, Dask, HDF5, xarray), or a list
+        A list of numbers is one column, a list of rows a table. A row of another length than `width` is NaN.
+    name : str
+        For error texts.
+    width : int, optional
+        Entries of a row of a list; default: of most of its rows, which no single person decides.
+
+    Raises
+    ------
+    InputError
+        Sparse, or of unknown shape.
+    """
+    if hasattr(data, "tocsr"):
+        raise InputError(f"{name} must be a dense table: sparse input is not supported, use {name}.toarray()")
+    if isinstance(data, Table):
+        return data
+    if hasattr(data, "iloc"):
+        kinds = set(data.dtypes) if _is_frame(data) else {data.dtype}
+        if len(kinds) > 1 or not all(isinstance(kind, np.dtype) for kind in kinds):
+            return Table(data.iloc, tuple(data.shape), numbers, True, data)
+        data = data.to_numpy()  # no copy, so that a budget knows it again
+    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and (width or _are_rows(data)):
+        data = list(data)
+    if isinstance(data, list | tuple):
+        return _of_list(data, width)
+    if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
+        data = data.to_numpy()
+    if not hasattr(data, "shape") and hasattr(data, "__array__") and not hasattr(data, "dims"):
+        data = np.asanyarray(data)
+    shape = getattr(data, "shape", None)
+    if not isinstance(shape, tuple) or not shape:
+        raise InputError(f"{name} must be a table, rows along the first axis, got {type(data).__name__}")
+    if not all(isinstance(k, (int, np.integer)) for k in shape):
+        raise InputError(f"{name} must have a known number of rows: use .compute_chunk_sizes() of a dask array")
+    held = isinstance(data, np.ndarray) and not isinstance(data, np.memmap)
+    return Table(data, tuple(int(k) for k in shape), numbers, held, data)
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(data, "iloc") and hasattr(data, "columns")
+
+
+def _are_rows(data: Any) -> bool:
+    """Whether most entries are rows themselves."""
+    return 2 * sum(isinstance(row, list | tuple | np.ndarray) for row in data) > len(data)
+
+
+def _of_list(data: Sequence[Any], width: int | None) -> Table:
+    if width is None and not _are_rows(data):
+        held = _as_objects(data)
+        return Table(held, held.shape, numbers, True, data)
+    lengths = [len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 else -1 for row in data]
+    if width is None:
+        width = Counter(lengths).most_common(1)[0][0]
+    held = np.full((len(data), max(width, 0)), None, dtype=object)
+    for i, (row, length) in enumerate(zip(data, lengths, strict=True)):
+        if length == width:
+            held[i] = _as_objects(_flat(row) if isinstance(row, np.ndarray) else row)
+    return Table(held, held.shape, numbers, True, data)
+
+
+def index_of(categories: Sequence[Hashable]) -> Index:
+    """Code of the meaning of each public label.
+
+    Raises
+    ------
+    PrivacyError
+        Two labels mean the same (1, "1" and True do), or one means a missing value.
+    """
+    listed = list(categories)
+    found = {meaning(label): float(code) for code, label in enumerate(listed)}
+    if len(found) != len(listed) or None in found:
+        raise PrivacyError(
+            'classes or categories must be distinct values, none of them missing (1, "1" and True are one value; "NA" '
+            f"and None are missing), got {listed!r}"
+        )
+    return found
+
+
+def labels(data: Any, categories: Sequence[Hashable], name: str = "y") -> Table:
+    """Take a column of labels: row by row the index of the label in a public list, NaN for any other.
+
+    Parameters
+    ----------
+    data : as :func:`table` takes it, of shape (n,) or (n, 1)
+    categories : sequence
+        Public and distinct in meaning: numbers match numbers of equal value, also where they are text.
+    name : str
+
+    Raises
+    ------
+    PrivacyError
+        The categories are not distinct, or the labels not one-dimensional.
+
+    Examples
+    --------
+    >>> labels(["b", "a", "c", 1.0, "1"], ["a", "b", 1]).read()
+    array([ 1.,  0., nan,  2.,  2.])
+    """
+    index = index_of(categories)
+    column = table(data, name)
+    if column.shape[1:] not in ((), (1,)):
+        raise PrivacyError(f"labels must be one-dimensional, one a row, got {len(column.shape)} dimensions")
+    deep = len(column.shape) == 2
+
+    def convert(values: Any) -> FloatArray:
+        if deep:
+            values = values.iloc[:, 0] if _is_frame(values) else values[:, 0]
+        return codes_of(values, index)
+
+    return Table(column.rows, column.shape[:1], convert, column.in_memory, column.source)
+
+
+def columns(
+    data: Any, categories: Sequence[Sequence[Hashable] | None], at: Sequence[int] | None = None, name: str = "X"
+) -> Table:
+    """Take a table with columns of numbers and of labels: labels as :func:`labels` gives them.
+
+    Parameters
+    ----------
+    data : as :func:`table` takes it, of shape (n, p)
+    categories : sequence of (sequence or None)
+        For each column that is wanted the public labels, or None for a column of numbers.
+    at : sequence of int, optional
+        Which columns are wanted; default: the first ones.
+    name : str
+
+    Examples
+    --------
+    >>> columns([["a", 2.5], ["c", "?"]], [["a", "b"], None]).read()
+    array([[0. , 2.5],
+           [nan, nan]])
+    """
+    whole = table(data, name)
+    places = list(range(len(categories))) if at is None else list(at)
+    wanted = [
+        (place, None if named is None else index_of(named)) for place, named in zip(places, categories, strict=True)
+    ]
+
+    def convert(values: Any) -> FloatArray:
+        frame, array = _is_frame(values), None
+        if not frame:
+            array = values if isinstance(values, np.ndarray) else np.asanyarray(values)
+        parts = []
+        for place, index in wanted:
+            part = values.iloc[:, place] if array is None else array[:, place]
+            parts.append(numbers(part) if index is None else codes_of(part, index))
+        return np.stack(parts, axis=1)
+
+    return Table(whole.rows, (whole.shape[0], len(places)), convert, whole.in_memory, whole.source)
