@@ -22,7 +22,7 @@ from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.identification import refuse_same_curves, warn_unidentified
-from fdadp.regression.missing import MissingValues
+from fdadp.regression.missing import MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
 from fdadp.regression.residuals import Residuals, residuals_of
 from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
@@ -74,7 +74,10 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         12 points are treated as ``"dense"``.
     missing : {"raise", "smooth", "fpca"}
         Treatment of missing values (NaN) and irregular curves: refuse them; smooth each curve by penalised
-        B-splines; or fill them in by their conditional expectation under an FPCA for sparse curves.
+        B-splines; or fill them in by their conditional expectation under an FPCA for sparse curves. With ``"fpca"``
+        gaps of Y are filled twice, the second time about what X lets expect, and what filled-in values are uncertain
+        by enters the residual variance and the standard errors; ``"smooth"`` takes them for observed. A part of the
+        grid on which no curve was observed is an error.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 
@@ -213,8 +216,14 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         same_rows(X=x, Y=y, groups=groups)
         persons = _as_groups(groups, len(x))
         self._missing = MissingValues(self.missing)
-        complete_x, complete_y = self._missing.fit_x(x), self._missing.complete_y(y)
-        self._fit(Chunks.of(complete_x, complete_y, self.progress), persons=persons)
+        complete_x = self._missing.fit_x(x)
+        complete_y, uncertain = self._missing.complete_y(y)
+        self._fit(Chunks.of(complete_x, complete_y, self.progress), uncertain=uncertain)
+        if uncertain is not None:  # gaps of Y once more, now about what X lets expect
+            fitted = self.mean_ + self._scores(self._centred_features(complete_x)) @ self.eigenfunctions_
+            complete_y, uncertain = self._missing.complete_y(y, about=fitted)
+            self._fit(Chunks.of(complete_x, complete_y, self.progress), uncertain=uncertain)
+        self._publish(Chunks.of(complete_x, complete_y, self.progress), persons)
         self._remember_kind(x, y)
         return self
 
@@ -272,6 +281,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
+        self._publish(source)
         x, y = source.head()
         self._remember_kind(x, y)
         self._y_kind = kind or y.kind
@@ -357,7 +367,11 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         return self
 
     def _fit(
-        self, chunks: Chunks, *, x_range: tuple[float, float] | None = None, persons: IntArray | None = None
+        self,
+        chunks: Chunks,
+        *,
+        x_range: tuple[float, float] | None = None,
+        uncertain: FloatArray | None = None,
     ) -> None:
         low, high = x_range or range_of(chunks)
         grid = chunks.head()[0].grid
@@ -368,14 +382,21 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             grid[0], grid[-1], self.n_basis_s, degree=self.degree, order=self.penalty_order, name="n_basis_s"
         )
         sums = add_up(chunks, x_margin, s_margin, quadrature_weights(grid, self.quadrature))
+        if uncertain is not None:
+            sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
         with one_blas_thread():
             basis = self._eigenbasis(sums)
             solutions = self._solve(sums, basis)
             self._keep(sums, basis, solutions, (low, high))
+            if uncertain is not None:
+                self._widen(information_lost(uncertain / sums.moments.n, basis, self._unit_variance))
         self.privacy_: Privacy | None = None
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
         self.moments_: NoisyMoments | None = None
+
+    def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
+        """Add the literature's noise, if asked to."""
         if self.privacy is not None:
             from fdadp.regression.published import perturb
 
@@ -479,6 +500,14 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._mean_variance = (left.variance + left.omitted) / n + left.omitted
         self._quantile = (1.0, 1 / float(left.degrees.mean()))
 
+    def _widen(self, lost: FloatArray) -> None:
+        """Widen standard errors for the share of information about each component (K,) that gaps of Y took away."""
+        more = lost / (1 - lost)
+        self._covariance = self._covariance * (1 + more)[:, None, None]
+        self._mean_variance = (
+            self._mean_variance + (more * self._unit_variance) @ self.eigenfunctions_**2 / self.n_curves_
+        )
+
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
         self._units = [x.unit, y.unit]
@@ -553,7 +582,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             raise InputError("privacy must be None to check sizes: the check reads the curves without privacy")
         treat = MissingValues(self.missing)
         x, y = as_curves(X, s, name="X", default=self.s_), as_curves(Y, t, name="Y", default=self.t_)
-        return check_sizes(self, treat.fit_x(x), treat.complete_y(y))
+        return check_sizes(self, treat.fit_x(x), treat.complete_y(y)[0])
 
     def _repr_html_(self) -> str:
         if hasattr(self, "coef_"):

@@ -12,7 +12,7 @@ from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.smoothing import smooth_curves
 
-__all__ = ["MissingValues"]
+__all__ = ["MissingValues", "information_lost"]
 
 
 class MissingValues:
@@ -48,11 +48,29 @@ class MissingValues:
         """Return predictor curves without gaps."""
         return self._complete(x, self.x_basis, "X")
 
-    def complete_y(self, y: Curves) -> Curves:
-        """Return the training responses without gaps."""
+    def complete_y(self, y: Curves, about: FloatArray | None = None) -> tuple[Curves, FloatArray | None]:
+        """Return the training responses without gaps, and what imputed values are uncertain by.
+
+        Parameters
+        ----------
+        y : Curves
+        about : ndarray of shape (n, T), optional
+            Predictions about which gaps are filled: with what a curve's residuals let expect of its other residuals.
+
+        Returns
+        -------
+        Curves
+        ndarray of shape (T, T) or None
+            ``Σ_i Cov(Y_i | what was observed of it)``, zero where it was observed; None without such an estimate.
+        """
         self._refuse_unobserved(y, "Y")
-        basis = _sparse_basis(y) if self.how == "fpca" and np.isnan(y.values).any() else None
-        return self._complete(y, basis, "Y")
+        if self.how != "fpca" or not np.isnan(y.values).any():
+            return self._complete(y, None, "Y"), None
+        offset = np.zeros_like(y.values) if about is None else about
+        residuals = replace(y, values=y.values - offset)
+        basis = _sparse_basis(residuals)
+        complete = self._complete(residuals, basis, "Y")
+        return replace(y, values=complete.values + offset), _uncertainty(basis, y.values)
 
     def _refuse_unobserved(self, curves: Curves, name: str) -> None:
         """Nothing is known of curves where nobody was observed; a smoother would go on in a straight line."""
@@ -87,6 +105,37 @@ class MissingValues:
         complete = replace(curves, values=values)
         check_finite(complete, name)
         return complete
+
+
+def _uncertainty(basis: Eigenbasis, values: FloatArray) -> FloatArray:
+    """Sum over curves of the covariance of what was not observed, given what was; shape (T, T)."""
+    gaps = np.isnan(values)
+    given, unseen = basis.conditional_covariance(values[gaps.any(axis=1)]), gaps[gaps.any(axis=1)].astype(np.float64)
+    total = np.diag(unseen.sum(axis=0) * basis.noise_variance)
+    for k, f in enumerate(basis.functions):
+        for j, g in enumerate(basis.functions):
+            total += (unseen.T @ (unseen * given[:, k, j, None])) * f[:, None] * g
+    return (total + total.T) / 2
+
+
+def information_lost(uncertain: FloatArray, basis: Eigenbasis, variances: FloatArray) -> FloatArray:
+    """Share of the information about the mean of each score that is lost with what was not observed; shape (K,).
+
+    The variance that imputed scores are uncertain by, over all of the scores' residual variance: the missing
+    information principle (Orchard & Woodbury 1972, A missing information principle: theory and applications).
+
+    Parameters
+    ----------
+    uncertain : ndarray of shape (T, T)
+        Mean over curves of the covariance of what was not observed, given what was.
+    basis : Eigenbasis
+        Of Y.
+    variances : ndarray of shape (K,)
+        Residual variances of the scores.
+    """
+    projection = (basis.functions * basis.weights).T
+    open_ = np.einsum("tk,tu,uk->k", projection, uncertain, projection)
+    return np.asarray(np.clip(open_ / np.maximum(variances, np.finfo(float).tiny), 0.0, 0.95))
 
 
 def _interval(low: float, high: float) -> str:
