@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdadp._checks import one_of
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 
@@ -45,6 +46,7 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
     >>> quadrature_weights([0.0, 0.5, 1.0])
     array([0.25, 0.5 , 0.25])
     """
+    one_of(rule, "rule", RULES)
     try:
         t = np.asarray(grid, dtype=np.float64)
     except (TypeError, ValueError) as exc:
@@ -67,14 +69,12 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
         return np.asarray(simpson(np.eye(t.size), x=t, axis=1), dtype=np.float64)
     if rule == "riemann":
         return np.concatenate(([steps.mean()], steps))
-    if rule == "simpson_legacy":
-        relative = steps / (t[-1] - t[0])
-        if np.unique(np.round(relative, 3)).size > 1:
-            return _trapezoid(steps)
-        inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
-        weights: FloatArray = np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3
-        return weights
-    raise InputError(f"rule must be one of {', '.join(map(repr, RULES))}, got {rule!r}")
+    relative = steps / (t[-1] - t[0])  # simpson_legacy
+    if np.unique(np.round(relative, 3)).size > 1:
+        return _trapezoid(steps)
+    inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
+    weights: FloatArray = np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3
+    return weights
 
 
 def _trapezoid(steps: FloatArray) -> FloatArray:

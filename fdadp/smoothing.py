@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fdadp._checks import flag, numbers, one_of
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.curves import as_grid
 from fdadp.errors import InputError
@@ -72,17 +73,16 @@ def smooth_curves(
     >>> smooth_curves(curve).round(6).tolist()
     [[1.0, 1.2, 1.4, 1.6, 1.8, 2.0]]
     """
-    data = np.asarray(values, dtype=np.float64)
+    data = numbers(values, name)
     if data.ndim != 2 or data.shape[1] < MIN_POINTS:
         raise InputError(f"{name} must have shape (n, S) with S of at least {MIN_POINTS}, got {data.shape}")
     points = as_grid(grid, data.shape[1])
     check_observed(data, name, MIN_POINTS)
-    if criterion not in ("reml", "gcv"):
-        raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
+    one_of(criterion, "criterion", ("reml", "gcv"))
     low, high = float(points[0]), float(points[-1])
     size = min(35, points.size // 3) + 3 if n_basis is None else n_basis
     splines = BSplines.uniform(low, high, size, margin=0.0)
-    target = points if new_grid is None else np.asarray(new_grid, dtype=np.float64)
+    target = points if new_grid is None else numbers(new_grid, "new_grid")
     if target.ndim != 1 or target.size == 0 or not ((target >= low) & (target <= high)).all():
         raise InputError(f"new_grid must be points within [{low:g}, {high:g}], got {new_grid!r}")
 
@@ -140,10 +140,11 @@ def impute_fpca(
     ----------
     Yao, Müller & Wang (2005), doi:10.1198/016214504000001745.
     """
-    data = np.asarray(values, dtype=np.float64)
+    data = numbers(values, name)
     if data.ndim != 2:
         raise InputError(f"{name} must be two-dimensional (curves, points), got shape {data.shape}")
     check_observed(data, name)
+    flag(keep_observed, "keep_observed")
     basis = sc_eigenbasis(data, grid, n_components=n_components, n_basis=n_basis, noise=noise)
     complete = basis.reconstruct(basis.conditional_scores(data))
     return np.where(np.isnan(data), complete, data) if keep_observed else complete

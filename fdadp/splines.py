@@ -63,7 +63,7 @@ class BSplines:
         InputError
             Empty range, or a basis too small for its degree.
         """
-        _check_basis(lower, upper, n_basis, degree, name)
+        n_basis, degree = _check_basis(lower, upper, n_basis, degree, name)
         length = upper - lower
         lower, upper = lower - margin * length, upper + margin * length
         h = (upper - lower) / (n_basis - degree)
@@ -78,7 +78,7 @@ class BSplines:
         InputError
             Empty range, or a basis too small for its degree.
         """
-        _check_basis(lower, upper, n_basis, degree, "n_basis")
+        n_basis, degree = _check_basis(lower, upper, n_basis, degree, "n_basis")
         breaks = np.linspace(lower, upper, n_basis - degree + 1)
         return cls(np.concatenate((np.full(degree, lower), breaks, np.full(degree, upper))), degree)
 
@@ -148,10 +148,12 @@ class BSplines:
         return np.asarray(values.T @ (values * (half[:, None] * weights).reshape(-1, 1)), dtype=np.float64)
 
 
-def _check_basis(lower: float, upper: float, n_basis: int, degree: int, name: str) -> None:
+def _check_basis(lower: float, upper: float, n_basis: int, degree: int, name: str) -> tuple[int, int]:
+    """Return both numbers as Python's integers, which do not overflow."""
     if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
         raise InputError(f"the range of a basis must have lower < upper, got [{lower:g}, {upper:g}]")
-    if not isinstance(degree, (int, np.integer)) or degree < 1:
+    if not isinstance(degree, (int, np.integer)) or isinstance(degree, bool) or degree < 1:
         raise InputError(f"degree must be an integer of at least 1, got {degree!r}")
     if not isinstance(n_basis, (int, np.integer)) or isinstance(n_basis, bool) or n_basis < degree + 1:
         raise InputError(f"{name} must be an integer of at least degree + 1 = {degree + 1}, got {n_basis!r}")
+    return int(n_basis), int(degree)

@@ -259,7 +259,7 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
 
 def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     try:
-        stored = np.load(path, allow_pickle=False)
+        stored: Any = np.load(path, allow_pickle=False)
         if not isinstance(stored, Mapping):
             raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)")
         with stored:

@@ -67,6 +67,7 @@ class Margin:
             Empty range or a basis too small for the degree.
         """
         basis = BSplines.uniform(lower, upper, n_basis, degree=degree, margin=margin, name=name)
+        n_basis, order = basis.n_basis, int(order)
         points = np.linspace(lower, upper, n_basis)
         to_raw = np.asarray(np.linalg.inv(basis.design(points)), dtype=np.float64)
         penalty = to_raw.T @ basis.difference_penalty(order) @ to_raw

@@ -8,6 +8,7 @@ import numpy as np
 from numpy import abs as absolute
 from numpy import cos, exp, pi, sin
 
+from fdadp._checks import generator
 from fdadp._typing import FloatArray
 from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
 from fdadp.errors import InputError
@@ -121,7 +122,7 @@ def simulate_affr(
     n, size = check_size(n, "n", 1), check_size(n_points, "n_points", 3)
     x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
     smooth_noise = check_number(smooth_noise, "smooth_noise")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return simulate(
         SCENARIOS[scenario],
         draw_predictors(scenario, n, np.linspace(0.0, 1.0, size), rng),

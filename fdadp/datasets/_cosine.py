@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy import cos, pi, sin
 
+from fdadp._checks import generator
 from fdadp._typing import FloatArray
 from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
 
@@ -86,7 +87,7 @@ def simulate_cosine(
     n, size = check_size(n, "n", 1), check_size(n_points, "n_points", 3)
     x_noise, white_noise = check_number(x_noise, "x_noise"), check_number(white_noise, "white_noise")
     smooth_noise = check_number(smooth_noise, "smooth_noise")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     s = np.linspace(0.0, 1.0, size)
     basis = np.stack([np.ones(size), np.sqrt(2) * sin(2 * pi * s), np.sqrt(2) * cos(2 * pi * s)])
 

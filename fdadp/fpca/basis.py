@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fdadp._checks import numbers
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.quadrature import quadrature_weights
@@ -149,7 +150,7 @@ class Eigenbasis:
 
     def reconstruct(self, scores: ArrayLike) -> FloatArray:
         """Curves ``μ + Σ_k ξ_k φ_k``, shape (n, T), from scores (n, K)."""
-        xi = np.asarray(scores, dtype=np.float64)
+        xi = numbers(scores, "scores")
         if xi.ndim != 2 or xi.shape[1] != self.n_components:
             raise InputError(f"scores must have shape (n, {self.n_components}), got {xi.shape}")
         return np.asarray(self.mean + xi @ self.functions)

@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._checks import flag, one_of
 from fdadp._typing import ArrayLike, CurveData, FloatArray
 from fdadp.curves import Curves, as_curves, check_finite, same_rows, wrap
 from fdadp.errors import InputError
@@ -17,6 +18,7 @@ from fdadp.fpca.dense import dense_eigenbasis
 from fdadp.fpca.face import FaceSmoother
 from fdadp.fpca.sparse import check_observed, sc_eigenbasis
 from fdadp.fpca.ssvd import sequential_scores, ssvd_eigenbasis
+from fdadp.quadrature import RULES
 
 __all__ = ["FPCA"]
 
@@ -259,8 +261,10 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.n_components_ = self._n_features_out = basis.n_components
 
     def _check_parameters(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+        one_of(self.method, "method", METHODS)
+        one_of(self.quadrature, "quadrature", (*RULES, "equal"))
+        for name in ("shrink", "refine"):
+            flag(getattr(self, name), name)
         if self.n_components is None and self.method != "ssvd":
             raise InputError(f"n_components must be a number with method={self.method!r}, got None")
         if self.shrink and self.method in ("dense", "ssvd"):

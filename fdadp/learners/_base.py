@@ -212,7 +212,10 @@ def public(name: str, value: Any, what: str) -> Any:
 
 def class_labels(classes: Any) -> list[Hashable]:
     """Public labels of a classifier, at least two."""
-    labels = list(public("classes", classes, "all labels there are"))
+    try:
+        labels = list(public("classes", classes, "all labels there are"))
+    except TypeError as exc:
+        raise InputError(f"classes must be a sequence of labels, got {classes!r}") from exc
     if len(labels) < 2:
         raise InputError(f"classes must be at least two, got {labels!r}")
     return labels

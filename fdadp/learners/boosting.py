@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from scipy.special import expit, softmax
 
+from fdadp._checks import is_number
 from fdadp._typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
@@ -201,10 +202,11 @@ class DPBoostedStumps(_Binned):
         groups : array_like of shape (n,), optional
             Person of each row.
         """
+        self._settings()  # refuses an epsilon that is none
         rounds = _rounds(self.epsilon) if self.n_rounds is None else self.n_rounds
         _whole("n_rounds", rounds)
         _share("select_share", self.select_share)
-        if not 0 < self.max_step < math.inf:
+        if not is_number(self.max_step) or not 0 < self.max_step < math.inf:
             raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
         cohort, binned, bins, labels = self._start(X, y, groups)
         tests, K = _Tests(bins), len(labels)
@@ -350,7 +352,7 @@ def _whole(name: str, value: Any) -> None:
 
 
 def _share(name: str, value: Any) -> None:
-    if not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
 
 
@@ -458,10 +460,10 @@ class DPAdditiveHistograms(_Binned):
         """Release counts and residual sums; parameters as :meth:`DPBoostedStumps.fit`."""
         _whole("n_passes", self.n_passes)
         _share("count_share", self.count_share)
-        if not 0 < self.learning_rate <= 1:
+        if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
             raise InputError(f"learning_rate must lie in (0, 1], got {self.learning_rate!r}")
         for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
-            if not 0 < sd < math.inf:
+            if not is_number(sd) or not 0 < sd < math.inf:
                 raise InputError(f"{name} must be a number above 0, got {sd!r}")
         cohort, binned, bins, labels = self._start(X, y, groups)
         d, K = len(bins.sizes), len(labels)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin, TransformerMixin
 
+from fdadp._checks import numbers
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
@@ -209,7 +210,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
             if self.init != "sphere_packing":
                 raise InputError(f"init must be 'sphere_packing' or an array, got {self.init!r}")
             return None
-        start = np.asarray(self.init, dtype=np.float64)
+        start = numbers(self.init, "init")
         if start.shape != (self.n_clusters, d) or not np.isfinite(start).all():
             raise InputError(f"init must be finite, of shape {(self.n_clusters, d)}, got shape {start.shape}")
         return np.asarray(start - middle)

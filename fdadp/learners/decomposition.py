@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from fdadp._checks import is_one_of
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
@@ -193,7 +194,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
         k = d if self.n_components is None else self.n_components
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= d:
             raise InputError(f"n_components must be an integer from 1 to the number of features, {d}, got {k!r}")
-        if self.mechanism not in MECHANISMS:
+        if not is_one_of(self.mechanism, MECHANISMS):
             raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
         const = B * CONST if self.const is None else self.const
         if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:

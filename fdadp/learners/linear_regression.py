@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fdadp._checks import is_one_of
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor, Rows, as_table, as_target, box, public
@@ -148,7 +149,7 @@ class DPLinearRegression(PrivateRegressor):
         groups : array_like of shape (n,), optional
             Person of each row: then the moments of a person's rows are averaged.
         """
-        if self.mechanism not in _MECHANISMS:
+        if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
         if self.mechanism in ("adassp", "wishart") and self.delta is None:
             raise InputError(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from fdadp._checks import is_one_of
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
@@ -191,7 +192,7 @@ class DPLogisticRegression(PrivateClassifier):
         """
         labels = class_labels(self.classes)
         K = 1 if len(labels) == 2 else len(labels)
-        if self.mechanism not in _MECHANISMS:
+        if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
         steps = self.n_steps
         if steps is not None and (isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._checks import is_number, numbers
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, box, class_labels, public
@@ -142,10 +143,10 @@ class DPGaussianNB(_NaiveBayes):
         """
         labels = class_labels(self.classes)
         K = len(labels)
-        if not 0 < self.var_floor < 1:
+        if not is_number(self.var_floor) or not 0 < self.var_floor < 1:
             raise InputError(f"var_floor must lie between 0 and 1, got {self.var_floor!r}")
         if self.priors is not None:
-            priors = np.asarray(self.priors, dtype=np.float64)
+            priors = numbers(self.priors, "priors")
             if priors.shape != (K,) or not (priors > 0).all() or not math.isclose(priors.sum(), 1, abs_tol=1e-6):
                 raise InputError(f"priors must be {K} numbers above 0 that sum to 1, got {self.priors!r}")
         shown = {"classes": labels, "bounds": self.bounds}

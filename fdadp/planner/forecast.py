@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._checks import one_of
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
 from fdadp.privacy import Bounds, Privacy
 from fdadp.privacy.budget import Budget
+from fdadp.privacy.settings import ADJACENCIES
 from fdadp.regression.private.fit import noise_multiplier
 from fdadp.regression.private.plan import Plan
 from fdadp.regression.private.preview import expected_left, preview
@@ -169,11 +171,11 @@ def plan(
     >>> 0.9 < forecast.share < 1
     True
     """
-    stated = adjacency or "zero-out"
+    stated = "zero-out" if adjacency is None else one_of(adjacency, "adjacency", ADJACENCIES)
     prior = PublicPrior() if prior is None else prior
     if not isinstance(prior, PublicPrior):
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
-    if accuracy is not None and not 0 < accuracy < 1:
+    if accuracy is not None and not (isinstance(accuracy, (int, float, np.number)) and 0 < accuracy < 1):
         raise InputError(f"accuracy must be a share between 0 and 1, got {accuracy!r}")
     if n is None and accuracy is None:
         raise InputError("n must be given, or an accuracy to find it for")

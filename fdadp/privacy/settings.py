@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import operator
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from fdadp._checks import is_one_of
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -31,7 +33,11 @@ MATCHING = {
 
 def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
     """Return an integer as Python's, which can be saved, whatever type it had; raises PrivacyError for others."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or (number := operator.index(value)) < least:
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:  # of an array, for one
+        number = None
+    if number is None or number < least:
         kind = "a positive" if least else "a non-negative"
         raise PrivacyError(f"{name} must be {kind} integer, {what}, got {value!r}")
     return number
@@ -169,6 +175,10 @@ class Privacy:
     allow_useless: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):  # NumPy's numbers as Python's, which can be saved
+            value = getattr(self, name)
+            if isinstance(value, Real) and not isinstance(value, (bool, int, float)):
+                object.__setattr__(self, name, float(value))
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
             raise PrivacyError(f"epsilon must be a number above 0, got {self.epsilon!r}")
         if not math.isfinite(self.epsilon):
@@ -176,13 +186,15 @@ class Privacy:
         if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
             raise PrivacyError(f"delta must lie between 0 and 1, or be None for pure epsilon, got {self.delta!r}")
         for name, allowed in (("mechanism", MECHANISMS), ("sensitivity", SENSITIVITIES)):
-            if getattr(self, name) not in allowed:
+            if getattr(self, name) is None or not is_one_of(getattr(self, name), allowed):
                 raise PrivacyError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if self.adjacency is not None and self.adjacency not in ADJACENCIES:
+        if not isinstance(self.allow_useless, bool):
+            raise PrivacyError(f"allow_useless must be True or False, got {self.allow_useless!r}")
+        if not is_one_of(self.adjacency, (*ADJACENCIES, None)):
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
-        if self.unit is not None and self.unit not in UNIT_NAMES:
+        if not is_one_of(self.unit, (*UNIT_NAMES, None)):
             raise PrivacyError(f"unit must be one of {', '.join(UNIT_NAMES)} or None, got {self.unit!r}")
-        if self.labels not in (None, "public"):
+        if not is_one_of(self.labels, (None, "public")):
             raise PrivacyError(f"labels must be 'public' or None, got {self.labels!r}")
         if self.n is not None:
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))

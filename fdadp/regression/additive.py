@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._checks import flag, numbers, one_of, whole
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.curves import Curves, Kind, as_curves, as_grid, same_rows
@@ -20,7 +21,7 @@ from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares, Solution
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
-from fdadp.quadrature import quadrature_weights
+from fdadp.quadrature import RULES, quadrature_weights
 from fdadp.regression.identification import refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
@@ -278,6 +279,11 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
         if self.missing != "raise":
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
+        if x_range is not None:
+            bounds = numbers(x_range, "x_range")
+            if bounds.shape != (2,) or not np.isfinite(bounds).all() or not bounds[0] < bounds[1]:
+                raise InputError(f"x_range must be a pair (low, high) of numbers, got {x_range!r}")
+            x_range = (float(bounds[0]), float(bounds[1]))
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
@@ -291,12 +297,19 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         """Public validation: of settings only, before the first curve is read."""
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
-        for name, allowed in (("fpca", ("face", "dense")), ("missing", ("raise", "smooth", "fpca"))):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
+        for name, allowed in (
+            ("fpca", ("face", "dense")),
+            ("missing", ("raise", "smooth", "fpca")),
+            ("quadrature", RULES),
+        ):
+            one_of(getattr(self, name), name, allowed)
+        if not isinstance(self.progress, str):
+            flag(self.progress, "progress")
+        else:
+            one_of(self.progress, "progress", ("auto",))
         for name in ("n_basis_x", "n_basis_s"):
             BSplines.uniform(0.0, 1.0, getattr(self, name), degree=self.degree, name=name)
-            if not 1 <= self.penalty_order < getattr(self, name):
+            if not 1 <= whole(self.penalty_order, "penalty_order") < getattr(self, name):
                 raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
         if self.privacy is not None:
             if not isinstance(self.privacy, Privacy):

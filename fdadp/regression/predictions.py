@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._checks import numbers
 from fdadp._typing import ArrayLike, CurveData, FloatArray
 from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_rows, wrap
 from fdadp.design import FeatureMap
@@ -251,13 +252,12 @@ class Predictions:
             `s` or `t` outside the training domain.
         """
         check_is_fitted(self, "coef_")
-        at_x = np.atleast_1d(np.asarray(x, dtype=np.float64))
-        at_s = np.atleast_1d(np.asarray(s, dtype=np.float64))
+        at_x, at_s, at_t = (np.atleast_1d(numbers(v, k)) for k, v in (("x", x), ("s", s), ("t", t)))
         if ((at_s < self.s_[0]) | (at_s > self.s_[-1])).any():
             raise InputError(
                 f"s must lie within [{self.s_[0]:g}, {self.s_[-1]:g}], got {at_s.min():g} to {at_s.max():g}"
             )
-        functions = self._basis.evaluate(np.atleast_1d(np.asarray(t, dtype=np.float64)))[1]
+        functions = self._basis.evaluate(at_t)[1]
         bx = self._x_margin.basis.design(at_x) @ self._x_margin.to_raw
         bs = self._s_margin.basis.design(at_s) @ self._s_margin.to_raw
         return np.asarray(np.einsum("al,bm,klm,kt->abt", bx, bs, self.coef_, functions, optimize=True))

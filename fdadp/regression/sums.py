@@ -54,6 +54,8 @@ class Chunks:
                 "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
                 f"(the data are read twice), got a one-way {type(source).__name__}"
             )
+        if not callable(source) and (isinstance(source, str) or not isinstance(source, Iterable)):
+            raise InputError(f"chunks must be a sequence of (X, Y) pairs or a function, got {type(source).__name__}")
         self._source = source
         self._grids = (s, t)
         self._progress = progress
@@ -104,7 +106,7 @@ class Chunks:
             try:
                 x_data, y_data = item
             except (TypeError, ValueError) as exc:
-                raise InputError(f"each chunk must be a pair (X, Y), got {type(item).__name__}") from exc
+                raise InputError(f"chunks must be pairs (X, Y), got {type(item).__name__}") from exc
             x = as_curves(x_data, self._grids[0], name="X")
             y = as_curves(y_data, self._grids[1], name="Y")
             if len(x) != len(y):

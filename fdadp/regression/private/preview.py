@@ -8,17 +8,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._typing import ArrayLike
+from fdadp._checks import whole
+from fdadp._typing import ArrayLike, FloatArray
 from fdadp.curves import as_grid
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
 from fdadp.privacy.budget import Budget
+from fdadp.regression.private.curves import LEAST_POINTS
 from fdadp.regression.private.moments_fit import plan_moments
 from fdadp.regression.private.output_fit import plan_output
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import PublicPrior
 
 __all__ = ["PLANNERS", "Row", "expected_left", "plan_html", "plan_rows", "plan_text", "preview"]
+
+MOST_POINTS = 100_000
+"""Of a grid that is only planned for."""
 
 PLANNERS = {"dp-aff": make_plan, "moments": plan_moments, "output": plan_output}
 """How the budget of each mechanism is shared out."""
@@ -69,14 +74,14 @@ def preview(
     privacy.check()
     if privacy.mechanism == "published":
         raise InputError("mechanism must be private end to end to have a plan, got 'published'")
-    if privacy.n is not None and n is not None and n != privacy.n:
-        raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
     people = privacy.n if n is None else n
-    if people is None or not 1 <= people < math.inf:
+    if not isinstance(people, (int, float, np.number)) or isinstance(people, bool) or not 1 <= people < math.inf:
         raise InputError(f"n must be a number of persons to plan for, as none is declared, got {n!r}")
+    if privacy.n is not None and people != privacy.n:
+        raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
     privacy.check_n(people)
     prior = PublicPrior() if privacy.prior is None else privacy.prior
-    grids = [np.linspace(0, 1, g) if isinstance(g, int) else as_grid(g, np.size(g), k) for k, g in (("s", s), ("t", t))]
+    grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
     amount = Budget(privacy.epsilon, privacy.delta).total  # also where the budget is shared: what this fit costs
     noise = (math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)) * (
@@ -142,3 +147,10 @@ def plan_html(plan: Plan) -> str:
     )
     head = "".join(f"<th>{name}</th>" for name in ("release", "times", "share of the budget", "noise / clip"))
     return f"<p>{html.escape(_heading(plan))}</p><table><tr>{head}</tr>{cells}</table>"
+
+
+def _grid(name: str, grid: ArrayLike | int) -> FloatArray:
+    """Check a grid, or make an even one of a number of points."""
+    if np.ndim(grid) == 0:
+        return np.linspace(0, 1, whole(grid, name, least=LEAST_POINTS, most=MOST_POINTS))
+    return as_grid(grid, np.size(grid), name)

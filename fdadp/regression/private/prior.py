@@ -6,13 +6,16 @@ costs as little as possible. A wrong prior costs accuracy, never privacy.
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from fdadp._checks import is_number
 from fdadp._typing import ArrayLike, CurveData, FloatArray
 from fdadp.curves import as_curves
 from fdadp.design import FeatureMap
@@ -80,26 +83,26 @@ class PublicPrior:
     pilot: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x_lengths", tuple(self.x_lengths))
-        positive = {
-            "x_scale": self.x_scale,
-            "x_lengths": min(self.x_lengths),
-            "x_level": self.x_level,
-            "surface_x": self.surface_x,
-            "surface_s": self.surface_s,
-            "linear": self.linear,
-            "main": self.main,
-            "y_length": self.y_length,
-        }
-        for name, value in positive.items():
-            if value is not None and not (np.isfinite(value) and value > 0):
+        try:
+            lengths = tuple(float(v) for v in self.x_lengths)
+        except (TypeError, ValueError):
+            lengths = ()
+        if len(lengths) != 2 or not 0 < lengths[0] <= lengths[1] < math.inf:
+            raise PrivacyError(f"x_lengths must be a pair (short, long) of positive numbers, got {self.x_lengths!r}")
+        object.__setattr__(self, "x_lengths", lengths)
+        for name in ("x_scale", "x_level", "surface_x", "surface_s", "linear", "main", "y_length"):
+            value = getattr(self, name)
+            if name == "x_scale" and value is None:
+                continue
+            if not is_number(value) or not 0 < value < math.inf:
                 raise PrivacyError(f"{name} must be positive, got {value!r}")
-        for name in ("n_basis_x", "n_basis_s"):
-            if getattr(self, name) < 5:
-                raise PrivacyError(f"{name} must be at least 5, got {getattr(self, name)!r}")
-        for name in ("n_response", "max_features"):
-            if getattr(self, name) < 1:
-                raise PrivacyError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        for name, least in (("n_basis_x", 5), ("n_basis_s", 5), ("n_response", 1), ("max_features", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+                raise PrivacyError(f"{name} must be at least {least}, a whole number, got {value!r}")
+            object.__setattr__(self, name, int(value))
+        if self.pilot is not None and getattr(self.pilot, "ndim", 0) != 2:
+            raise PrivacyError(f"pilot must be curves (n, S), see PublicPrior.from_pilot, got {self.pilot!r}")
 
     @classmethod
     def from_pilot(cls, X: CurveData, **kwargs: Any) -> PublicPrior:
