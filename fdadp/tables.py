@@ -260,7 +260,7 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
 def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
     try:
         stored: Any = np.load(path, allow_pickle=False)
-        if not isinstance(stored, Mapping):
+        if isinstance(stored, np.ndarray):
             raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)")
         with stored:
             arrays = {name: array for name in stored.files if isinstance(array := stored[name], np.ndarray)}

@@ -131,7 +131,7 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
                 raise InputError("y must have one entry for each row of X, got another number")  # which may be private
             arrays = (private, target)
         if groups is not None:
-            check_ids(groups, len(whole))
+            check_ids(groups, len(whole), "groups")
         names = list(X.columns) if hasattr(X, "columns") else []
         self.n_features_in_ = int(whole.shape[1])
         if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it

@@ -16,7 +16,7 @@ __all__ = ["NOBODY", "Persons", "check_ids"]
 NOBODY = -1
 
 
-def check_ids(ids: Any, n: int | None = None) -> Any:
+def check_ids(ids: Any, n: int | None = None, name: str = "persons") -> Any:
     """Refuse ids that are not one for each row, by their shape alone; return them.
 
     Parameters
@@ -24,6 +24,8 @@ def check_ids(ids: Any, n: int | None = None) -> Any:
     ids : array of shape (n,), series, or sequence; an id of several parts is a tuple
     n : int, optional
         Rows that there are.
+    name : str
+        The argument's name in error messages.
 
     Raises
     ------
@@ -33,15 +35,15 @@ def check_ids(ids: Any, n: int | None = None) -> Any:
     shape = getattr(ids, "shape", None)
     if shape is None:
         if not hasattr(ids, "__len__") or isinstance(ids, str | bytes | dict):
-            raise PrivacyError(f"persons must be a sequence of ids, one for each row, got {type(ids).__name__}")
+            raise PrivacyError(f"{name} must be a sequence of ids, one for each row, got {type(ids).__name__}")
         shape = (len(ids),)
     if len(shape) != 1:
         raise PrivacyError(
-            f"persons must be one id for each row, in one dimension, got {len(shape)} dimensions: an id of several "
+            f"{name} must be one id for each row, in one dimension, got {len(shape)} dimensions: an id of several "
             "parts is a tuple, as in list(zip(household, member))"
         )
     if n is not None and shape[0] != n:
-        raise PrivacyError("persons must have one id for each row of data, got another length")
+        raise PrivacyError(f"{name} must have one id for each row of data, got another length")
     return ids
 
 
