@@ -202,8 +202,8 @@ except ProtocolError as error:
 
 # %% [markdown]
 # Nor does anyone get a second share of the same release, with fresh noise, to average with the first; or a second
-# sum, of fewer hospitals, to subtract from the first: such requests are refused, and identical ones get the identical
-# bytes.
+# sum, of fewer hospitals, to subtract from the first: such requests are refused, or answered as the first one was.
+# So a proxy that crashed is simply started again, and goes on where it was.
 
 # %% [markdown]
 # ## The published protocol, for comparison

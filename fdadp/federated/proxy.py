@@ -141,10 +141,12 @@ class Proxy:
     def _shares(self, exchange: Exchange, asked: bytes, index: int, key: PublicKey, now: Next) -> list[list[int]]:
         """Valid shares, one an owner; those missing are asked for again as long as there are too few."""
         valid: dict[str, list[int]] = {}
+        before = len(self.refused_)
         for attempt in range(1 + self._retries):
             self._wait(attempt)
             missing = [name for name in self.contract.names if name not in valid]
             self._collect(valid, missing, exchange(dict.fromkeys(missing, asked), self._timeout), index, key, now)
+            self.refused_[before:] = dict.fromkeys(self.refused_[before:])  # each reason once
             if len(valid) >= self.contract.least:
                 break
         else:

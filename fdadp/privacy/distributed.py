@@ -43,7 +43,7 @@ _SMALLEST_SHARE = 64.0
 _WIDEST = 62
 """Bits of a total: an owner's exact sum is below 2^61 then, and with noise below 2^62 its share is an int64."""
 _TAIL = 10.0
-"""Standard deviations of a total's noise that its slot has room for: exceeded with a chance of 10^-22 an entry, and
+"""Standard deviations of a total's noise that its slot has room for: exceeded with a chance of 4e-22 an entry, and
 then the total is read wrongly, and is as private as ever."""
 
 

@@ -13,36 +13,66 @@ Flower carries bytes and starts processes; the protocol (:mod:`fdadp.federated.p
 
 Those who run it
 ----------------
-Beforehand all parties agree on the contract, a file of public JSON. Each party keeps its own copy and answers for no
-other terms. On a machine of the coordinator::
+*Terms.* All parties agree on a draft of the contract (``Contract(...).to_json()``), public JSON. The data user makes
+the key and the final contract, in the folder where its node will look for the key::
 
-    flower-superlink --host 0.0.0.0 --disable-runtime-dependency-installation \\
+    python -m fdadp federated key draft.json contract.json --store /safe/fdadp
+
+``contract.json`` goes to all others by a way on which nobody can exchange it; they compare its SHA-256. Each party
+keeps its own copy and answers for no other terms.
+
+*Certificates.* The coordinator's SuperLink needs a certificate for its name, from an authority (``ca.pem``) that all
+parties know; one made for this purpose is enough::
+
+    openssl req -x509 -newkey rsa:4096 -nodes -days 365 -subj "/CN=our own CA" -keyout ca.key -out ca.pem
+    openssl req -newkey rsa:4096 -nodes -subj "/CN=coordinator" -keyout server.key -out server.csr
+    openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 365 -out server.pem \\
+        -extfile <(printf "subjectAltName=DNS:coordinator")
+
+*Coordinator.* ::
+
+    flower-superlink --host 0.0.0.0 --disable-runtime-dependency-installation --database superlink.db \\
         --ssl-certfile server.pem --ssl-keyfile server.key --ssl-ca-certfile ca.pem --enable-supernode-auth
 
-Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key``) and sends its public half to the
+``flwr`` finds it by ``config.toml`` in ``$FLWR_HOME`` (``~/.flwr``)::
+
+    [superlink.my-superlink]
+    address = "coordinator:8000"
+    root-certificates = "/path/ca.pem"
+
+*Nodes.* Each party makes a key (``ssh-keygen -t ecdsa -b 384 -f owner-3.key``) and sends its public half to the
 coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-superlink``. At each owner, and at the data
 user (``party='user'``, without ``data``)::
 
     flower-supernode --superlink coordinator:8000 --root-certificates ca.pem --auth-supernode-private-key owner-3.key \\
         --node-config "party='owner-3' contract='/safe/contract.json' store='/safe/fdadp' data='/safe/rows.npz'"
 
-Then, at the coordinator, ``flwr run`` with this package's ``app`` folder::
-
-    flwr run .../fdadp/federated/flower/app my-superlink -c "contract='/path/contract.json' out='/path/totals'"
-
 ``data`` is an ``.npz`` file with the arrays X, or X and y (or Y), in this order; or ``module:function``, which is
 called without arguments and returns them as a tuple. ``FLWR_TELEMETRY_ENABLED=0`` and ``FLWR_DISABLE_UPDATE_CHECK=1``
 keep Flower from calling home.
 
+*The run.* At the coordinator, with this package's ``app`` folder::
+
+    flwr run .../fdadp/federated/flower/app my-superlink -c "contract='/path/contract.json' out='/path/totals'"
+
+*Restart.* Whatever dies is started again with the same command: SuperLink, a SuperNode (as the same party, with the
+same ``store``), and the run itself (``flwr run``), which goes on at the release where it was. Parties repeat what
+they have answered from their ``store``; do not delete it, copy it, or put an old copy back before the run is done: an
+owner without it would draw a second share. The data user's secret key is in its ``store`` until the last total is
+there, then deleted.
+
 What Flower does not protect
 ----------------------------
-* A Flower app is code, and a SuperNode runs the app that the SuperLink sends it, with all that the SuperNode can read.
-  In flwr 1.41 the same port takes nodes, new runs and registrations of nodes, the last two from anyone who can reach
-  it. Let nobody but the coordinator and the nodes reach it, and run a SuperNode as a user, or in a container, that can
-  read its owner's rows and nothing else: owners trust the coordinator's machine with more than the protocol asks for.
-  (``--trusted-entities`` restricts a SuperNode to apps that Flower's hub has signed; this one is not among them.)
-* Names of parties are what SuperNodes say they are. ``--enable-supernode-auth`` decides who may connect at all; of two
-  nodes with one name the run is refused.
+* **With Flower the coordinator can run any code at the owners.** A Flower app is code, and a SuperNode runs the app
+  that the SuperLink sends it, with all that the SuperNode can read: rows, contract, store, and the data user's secret
+  key. Nothing above holds against a coordinator who uses that. In flwr 1.41 the same port takes nodes, new runs and
+  registrations of nodes, the last two from anyone who can reach it. Let nobody but the coordinator and the nodes
+  reach it, and run a SuperNode as a user, or in a container, that can read its own party's files and nothing else.
+* *Signed apps* are Flower's remedy: ``flower-supernode --trusted-entities keys.yaml`` (identifiers and Ed25519 public
+  keys) refuses every app that none of these has signed. Signatures come with apps from Flower's hub only; this app is
+  not there. Owners who want it publish the app, review it, sign it there and run it by its name in the hub.
+* Names of parties are what SuperNodes say they are. ``--enable-supernode-auth`` decides who may connect at all; of
+  two nodes with one name the run is refused.
 * Without TLS (``--insecure``, as in the demonstration on 127.0.0.1) who listens sees ciphertexts, totals and names.
 
 The engine needs POSIX (file locks, process groups) and Python 3.11.
