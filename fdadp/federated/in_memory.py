@@ -57,6 +57,8 @@ class Federation:
         if contract.key is None:
             key = keys(contract.key_bits) if key is None else key
             contract = contract.with_key(key.public)
+        elif key is None:
+            raise InputError("key must be the one whose SHA-256 is in the contract, got None")
         self.contract = contract
         self.owners = [
             Owner(contract, name, rows, n_jobs=n_jobs, random_state=seed_of(random_state, i))

@@ -755,6 +755,8 @@ def test_parties_check_their_names_and_keys(key: SecretKey) -> None:
     for party in (lambda c: Owner(c, "owner-1", parts(rows(), 3)[0]), lambda c: DataUser(c, key=key)):
         with pytest.raises(ProtocolError, match="contract must name the data user's public key"):
             party(contract(key=None))
+    with pytest.raises(InputError, match="key must be the one whose SHA-256 is in the contract, got None"):
+        Federation(contract(), parts(rows(), 3))
     with pytest.raises(InputError, match="data must be of 3 owners, got 2"):
         Federation(contract(), parts(rows(), 2), key=key)
 
