@@ -26,7 +26,7 @@ from fdadp._typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
-from fdadp.privacy.replay import TapeEntry, TapeNoise, losses
+from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
 __all__ = [
     "BlackBoxAudit",
@@ -55,6 +55,9 @@ class Neighbours:
         The data sets: one person deleted, blanked out or replaced.
     total : float
         ρ or ε, in the measure of the releases.
+    promise : (float, float), optional
+        (ε, δ), wanted where a release is accounted for by itself (Wishart noise): its own δ at this ε takes the place
+        of its cost in the measure of the others.
     """
 
     name: str
@@ -62,6 +65,7 @@ class Neighbours:
     first: Any = field(repr=False)
     second: Any = field(repr=False)
     total: float
+    promise: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         if maps[-1] > 1:
             problems.append(f"{pair.name}: OpenDP's map of a release is above its share")
         pure = all(e.kind in ("laplace", "exponential") for e in tape.entries[:shared])
-        ratio = math.fsum(x.spent for x in each) / pair.total
+        ratio = _cost(pair, each, tape.entries[:shared], again.entries[:shared])
         realised = abs(math.fsum(x.loss for x in each)) / pair.total if pure else math.nan
         change = max((x.change for x in each), default=0.0)
         if ratio > 1 or realised > 1:
@@ -195,6 +199,18 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         tuple(problems),
         max(maps),
     )
+
+
+def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[TapeEntry]) -> float:
+    """Cost of the distances over the budget: sums of ρ or ε, or δ over the promised one for what has its own law."""
+    own = [i for i in range(len(each)) if one[i].kind == "wishart"]
+    ratio = math.fsum(x.spent for i, x in enumerate(each) if i not in own) / pair.total
+    if own and pair.promise is None:
+        raise InputError("promise must be (epsilon, delta) for releases that are accounted for by themselves")
+    for i in own:
+        assert pair.promise is not None
+        ratio += wishart_delta(one[i], other[i], pair.promise[0]) / pair.promise[1]
+    return ratio
 
 
 def _map_over_share(entry: TapeEntry) -> float:

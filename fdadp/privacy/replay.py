@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import matrix_of
-from fdadp.privacy.noise import Noise, Sampler, SeededNoise
+from fdadp.privacy.noise import SELECTIONS, Noise, Sampler, SeededNoise
 
-__all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses"]
+__all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses", "wishart_delta"]
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,12 @@ class TapeNoise:
         What was recorded in this run.
     """
 
-    __slots__ = ("_inner", "_tape", "entries")
+    __slots__ = ("_inner", "_prepared", "_tape", "entries")
 
     def __init__(self, inner: Noise | None = None, tape: Sequence[TapeEntry] | None = None) -> None:
         self._inner: Noise = SeededNoise(0) if inner is None else inner
         self._tape = None if tape is None else list(tape)
+        self._prepared = 0
         self.entries: list[TapeEntry] = []
 
     @property
@@ -78,7 +79,8 @@ class TapeNoise:
             The release is not the one on the tape.
         """
         sampler = self._inner.prepare(kind, size, sensitivity, amount)
-        at = len(self.entries)
+        at = self._prepared
+        self._prepared += 1
         forced: TapeEntry | None = None
         if self._tape is not None:
             if at >= len(self._tape):
@@ -157,6 +159,12 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         value = math.nan  # its normaliser has no closed form; it is at most the range
         spent = ranged if first.kind == "bingham" else ranged**2 / 8
         change = ranged * scale / first.sensitivity
+    elif first.kind == "wishart":
+        value = _wishart_loss(first, second)
+        change = max(wishart_moves(first, second))
+        spent = first.amount * change  # of degrees of freedom; what it means in (ε, δ) says wishart_delta
+    elif first.kind not in SELECTIONS:
+        raise PrivacyError(f"replay: noise of kind {first.kind!r} is in an objective, and cannot be forced on another")
     else:
         p, q = (_log_selection(e) for e in (first, second))
         chosen = first.released[0]
@@ -165,6 +173,62 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         spent = ranged**2 / 8 if first.kind == "gumbel" else float(np.abs(p - q).max())
         change = (max(moves) - min(moves)) / 2 / first.sensitivity  # up to a constant, which changes no probability
     return Loss(float(value), float(spent), first.amount, float(change))
+
+
+def wishart_moves(first: TapeEntry, second: TapeEntry) -> tuple[float, float]:
+    """What a person adds to and takes from a second moment: traces of the two parts, in units of the sensitivity."""
+    moves = np.array([b - a for a, b in zip(first.exact, second.exact, strict=True)], dtype=np.float64)
+    values = np.linalg.eigvalsh(_full(moves)) / first.sensitivity
+    return float(values[values > 0].sum()), float(-values[values < 0].sum())
+
+
+def wishart_delta(first: TapeEntry, second: TapeEntry, epsilon: float) -> float:
+    """δ at ε of a release with Wishart noise, for these two exact moments that a row or two tell apart.
+
+    One row of squared length r: of χ² with ν degrees against χ² + r, exactly. One row out and one in: two such steps
+    at ε/2, which cost δ₁ + e^(ε/2) δ₂ at most, the larger of the two orders.
+    """
+    nu = round(1 / (4 * first.amount))
+    added, taken = wishart_moves(first, second)
+    if min(added, taken) < 1e-9 * max(added, taken, 1e-300):
+        return _shifted_chi_square(epsilon, nu, max(added, taken))
+    one, two = (_shifted_chi_square(epsilon / 2, nu, r) for r in (added, taken))
+    return max(one + math.exp(epsilon / 2) * two, two + math.exp(epsilon / 2) * one)
+
+
+def _shifted_chi_square(epsilon: float, nu: int, r: float) -> float:
+    """Hockey stick, the larger of both directions; the log-ratio k log(x/(x - r)) - r/2, k = ν/2 - 1, falls with x."""
+    from scipy.stats import chi2
+
+    if r == 0:
+        return 0.0
+    k = nu / 2 - 1
+    low = r / -math.expm1(-(epsilon + r / 2) / k)
+    found = float(chi2.cdf(low, nu) - math.exp(epsilon) * chi2.cdf(low - r, nu))
+    if epsilon < r / 2:
+        high = r / -math.expm1((epsilon - r / 2) / k)
+        found = max(found, float(chi2.sf(high - r, nu) - math.exp(epsilon) * chi2.sf(high, nu)))
+    return found
+
+
+def _wishart_loss(first: TapeEntry, second: TapeEntry) -> float:
+    """Log-ratio of the densities at the released matrix; infinite where only the first could give it."""
+    nu = round(1 / (4 * first.amount))
+    logs = []
+    for entry in (first, second):
+        noise = [out - exact for out, exact in zip(entry.released, entry.exact, strict=True)]
+        values = np.linalg.eigvalsh(_full(np.array(noise, dtype=np.float64)) / first.sensitivity)
+        inside = values[0] > 0
+        logs.append((nu - 2) / 2 * float(np.log(values).sum()) - float(values.sum()) / 2 if inside else -math.inf)
+    return logs[0] - logs[1]
+
+
+def _full(triangle: FloatArray) -> FloatArray:
+    """Symmetric matrix of its upper triangle."""
+    p = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    out = np.zeros((p, p))
+    out[np.triu_indices(p)] = triangle
+    return out + np.triu(out, 1).T
 
 
 def losses(first: Sequence[TapeEntry], second: Sequence[TapeEntry]) -> list[Loss]:

@@ -1,0 +1,64 @@
+"""Noise for release comes from the system's randomness: no seed of anybody's repeats it."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mutants import mutate
+
+import fdadp.privacy
+from fdadp.privacy import OpenDPNoise, noise
+from fdadp.privacy.noise import KINDS
+
+FOLDER = Path(fdadp.privacy.__file__).parent
+OF_OURS = ("spherical", "wishart", "bingham", "bingham-zcdp")
+"""What is not drawn by OpenDP."""
+
+
+def repeated(kind):
+    """Whether draws repeat when all seeds that a program can set are set again."""
+    draws = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        sampler = OpenDPNoise().prepare(kind, 6, 2.0**24, 0.01)
+        draws.append([tuple(sampler(np.arange(6) * 2**20).tolist()) for _ in range(8)])
+    return draws[0] == draws[1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_draws_follow_no_seed(kind):
+    assert not repeated(kind)
+
+
+@pytest.mark.parametrize("kind", OF_OURS)
+def test_mutants_with_seeded_randomness_are_found(monkeypatch, kind):
+    if kind in ("spherical", "wishart"):
+        mutate(monkeypatch, noise, "decimal.Decimal(secrets.randbits(160))", "decimal.Decimal(random.getrandbits(160))")
+    else:
+        mutate(monkeypatch, noise, "secrets.token_bytes(8 * size)", "random.randbytes(8 * size)")
+    monkeypatch.setattr(noise, "random", random, raising=False)
+    assert repeated(kind)
+
+
+def test_the_kernel_imports_no_other_randomness():
+    """NumPy's generators are made in sources for simulations, public probes and the published scheme only."""
+    makes = set()
+    for path in sorted(FOLDER.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = {a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+        imported |= {(n.module or "").split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        assert not imported & {"random", "uuid"}, path.name
+        for top in tree.body:
+            called = {ast.unparse(n.func) for n in ast.walk(top) if isinstance(n, ast.Call)}
+            if any(name.startswith("np.random") for name in called):
+                makes.add((path.stem, getattr(top, "name", "")))
+    simulations = {("noise", "SeededNoise"), ("distributed", "DistributedNoise"), ("audit", "replay_audit")}
+    assert {one for one in makes if one[0] != "published"} <= simulations | {
+        ("_local", "_probe_rows"),
+        ("_local", "_same_everywhere"),
+    }
