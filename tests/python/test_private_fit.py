@@ -85,6 +85,7 @@ def test_same_seed_same_fit_and_another_seed_another(model):
     assert np.abs(model.coef_ - other.coef_).max() > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore::fdadp.errors.NotAccountedWarning")
 def test_secure_noise_differs_each_time_and_may_be_released():
     one, two = fit(random_state=None), fit(random_state=None)
     assert np.abs(one.predict(cohort()[0][:5]) - two.predict(cohort()[0][:5])).max() > 1e-6
