@@ -19,6 +19,7 @@ __all__ = [
     "NotAccountedWarning",
     "NotPrivateWarning",
     "PrivacyError",
+    "PublicInputWarning",
     "PublicParameterMissing",
 ]
 
@@ -73,3 +74,7 @@ class ClippingWarning(FdadpWarning):
 
 class NoiseVarianceWarning(FdadpWarning):
     """The noise variance of sparse curves could not be told from 0; a small floor was taken instead."""
+
+
+class PublicInputWarning(FdadpWarning):
+    """Released values contradict what was declared in public: a range, or the number of persons."""

@@ -11,9 +11,11 @@ import numpy as np
 from fdadp._threads import one_blas_thread
 from fdadp._typing import FloatArray
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
-from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
+from fdadp.regression.private.dp_aff import fit_dp_aff
+from fdadp.regression.private.intervals import PrivateFit
 from fdadp.regression.private.plan import make_plan
 from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.regression.private.residual_rows import ResidualRows
 from fdadp.regression.private.rows import Rows
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
@@ -135,9 +137,11 @@ def _outcomes(design: WhiteDesign, n: int, etas: Sequence[float], seed: int, *, 
     for eta in etas:
         rows = Rows(design, (-HALF_WIDTH, HALF_WIDTH), (-8.0, 8.0))
         fitted = _fit(design, rows, x, y, eta, seed, pure=pure)
-        features = rows.features_of(new_x, len(fitted.coefficients))
-        predicted = rows.prediction(features)  # about the middle of the range of Y, which is 0
-        half = _quantile(fitted) * rows.spread(features)
+        features = rows.features_of(new_x, len(fitted.regression.coefficients))
+        predicted = fitted.y_location + rows.prediction(features)
+        residuals = ResidualRows(rows)
+        residuals.set_spread(fitted.residual_variance, fitted.regression.mean_variance, fitted.regression.covariance)
+        half = _quantile(fitted) * residuals.spread(features)
         away = predicted - new_y
         found.append(
             Outcome(

@@ -213,7 +213,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             "spent by its releases, as epsilon": used if budget.delta is None else epsilon_from(used, budget.delta),
             "adjacency": self.adjacency,
             "unit": self.unit,
-            "n": "private" if self.n is None else f"{self.n}, declared and public",
+            "n": "private" if self.n is None else f"{self.n}, declared and public; not compared with the data",
             **_delta(budget.delta, self.n),
             "noise": self._kernel.noise.description,
             **{f"public input: {key}": _plain(value) for key, value in self.public.items()},

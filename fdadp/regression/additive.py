@@ -23,7 +23,7 @@ from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
 from fdadp.quadrature import RULES, quadrature_weights
 from fdadp.regression.identification import refuse_same_curves, warn_unidentified
-from fdadp.regression.missing import MissingValues, information_lost
+from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
 from fdadp.regression.residuals import Residuals, residuals_of
 from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
@@ -73,12 +73,16 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     fpca : {"face", "dense"}
         Eigenfunctions of Y with or without smoothing of the covariance. With ``"face"``, grids of Y with fewer than
         12 points are treated as ``"dense"``.
-    missing : {"raise", "smooth", "fpca"}
-        Treatment of missing values (NaN) and irregular curves: refuse them; smooth each curve by penalised
-        B-splines; or fill them in by their conditional expectation under an FPCA for sparse curves. With ``"fpca"``
-        gaps of Y are filled twice, the second time about what X lets expect, and what filled-in values are uncertain
-        by enters the residual variance and the standard errors; ``"smooth"`` takes them for observed. A part of the
-        grid on which no curve was observed is an error.
+    missing : {"auto", "raise", "linear", "smooth", "fpca"}
+        Treatment of missing values (NaN) and irregular curves: refuse them; fill each curve's gaps by straight lines
+        (at its ends by the nearest value); smooth each curve by penalised B-splines; or fill them in by their
+        conditional expectation under an FPCA for sparse curves. With ``"fpca"`` gaps of Y are filled twice, the second
+        time about what X lets expect, and what filled-in values are uncertain by enters the residual variance and the
+        standard errors; the other two take them for observed. A part of the grid on which no curve was observed is an
+        error. ``"auto"`` is ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused
+        before anything is read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X
+        are then filled within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public
+        settings), and of Y a row counts where it was observed; a row without any observation contributes zero.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 
@@ -117,6 +121,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         a predictor curve.
     plan_ : Plan or None
         How a private fit shared out its budget.
+    notes_ : tuple of str
+        What the releases of a private fit say of its bounds, of n and of what it explains; from released values only.
     moments_ : NoisyMoments or None
         The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
@@ -153,7 +159,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         penalty_order: int = 2,
         quadrature: str = "trapezoid",
         fpca: str = "face",
-        missing: str = "raise",
+        missing: str = "auto",
         progress: bool | str = "auto",
     ) -> None:
         self.n_basis_x = n_basis_x
@@ -199,8 +205,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         ------
         InputError
             X and Y of different n or with other row labels, column labels that are no grid, values that are not finite
-            (with ``missing="raise"``), too few curves, constant X, a basis too small for its degree, more components
-            than the data allow, unknown options.
+            (with ``missing="raise"``, the default without privacy), too few curves, constant X, a basis too small for
+            its degree, more components than the data allow, unknown options.
         PrivacyError
             A mechanism that is not available; raised before the data are read.
         """
@@ -216,7 +222,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
         same_rows(X=x, Y=y, groups=groups)
         persons = _as_groups(groups, len(x))
-        self._missing = MissingValues(self.missing)
+        self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
         complete_y, uncertain = self._missing.complete_y(y)
         self._fit(Chunks.of(complete_x, complete_y, self.progress), uncertain=uncertain)
@@ -266,7 +272,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         Raises
         ------
         InputError
-            As :meth:`fit`; also ``missing`` other than ``"raise"``, and one-way iterators.
+            As :meth:`fit`; also, without privacy, ``missing`` other than ``"raise"``, and one-way iterators.
         PrivacyError
             As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
         """
@@ -277,7 +283,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             return self._fit_private_chunks(chunks, s, t, groups, kind)
         if groups is not None:
             raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
-        if self.missing != "raise":
+        if self._gaps != "raise":
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         if x_range is not None:
             bounds = numbers(x_range, "x_range")
@@ -299,7 +305,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
         for name, allowed in (
             ("fpca", ("face", "dense")),
-            ("missing", ("raise", "smooth", "fpca")),
+            ("missing", MISSING),
             ("quadrature", RULES),
         ):
             one_of(getattr(self, name), name, allowed)
@@ -315,11 +321,24 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             if not isinstance(self.privacy, Privacy):
                 raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
             self.privacy.check()
+        if self._is_private and self.missing in ("raise", "fpca"):
+            why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
+            raise InputError(
+                f"missing must be 'linear' or 'smooth' in a private fit (or 'auto', which is 'linear'), got "
+                f"{self.missing!r}: {why}. Nothing was read and nothing was spent"
+            )
 
     @property
     def _is_private(self) -> bool:
         """Whether the fit is to be private end to end."""
         return self.privacy is not None and self.privacy.mechanism != "published"
+
+    @property
+    def _gaps(self) -> str:
+        """What is done with gaps, ``missing="auto"`` resolved."""
+        if self.missing != "auto":
+            return self.missing
+        return "linear" if self._is_private else "raise"
 
     def _fit_private(
         self,
@@ -345,8 +364,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         if groups is not None:
             check_groups(groups, len(x))
         check_saveable(self, y.columns)
-        self._missing = MissingValues("raise")  # of new curves; gaps in training curves are filled by a public constant
-        fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, noise=noise)
+        self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
+        fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, missing=self._gaps, noise=noise)
         self._remember_kind(x, y)
         return self
 
@@ -373,8 +392,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         labels: Any = t if hasattr(t, "to_numpy") else None
         source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
         check_saveable(self, source.columns)
-        self._missing = MissingValues("raise")
-        fit_private(self, source, source.persons, x_grid, y_grid, self.privacy)
+        self._missing = MissingValues(self._gaps, within_rows=True)
+        fit_private(self, source, source.persons, x_grid, y_grid, self.privacy, missing=self._gaps)
         self._y_kind, self._y_columns = source.kind, source.columns
         self._units: list[str | None] = [None, None]
         return self
@@ -407,6 +426,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
         self.moments_: NoisyMoments | None = None
+        self.notes_: tuple[str, ...] = ()
 
     def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
         """Add the literature's noise, if asked to."""

@@ -46,7 +46,17 @@ _ARRAYS = {
     "residual_variance": "residual_variance_",
     "s": "s_",
 }
-_SCALARS = ("n_curves_", "n_features_in_", "noise_variance_", "r2_", "_quantile", "_clip_x", "_y_kind", "_units")
+_SCALARS = (
+    "n_curves_",
+    "n_features_in_",
+    "noise_variance_",
+    "r2_",
+    "_quantile",
+    "_clip_x",
+    "_y_kind",
+    "_units",
+    "notes_",
+)
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
 _BASIS |= {"explained_ratio": "{K}"}
 _MARGIN = {"points": "{k}", "to_raw": "{k} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
@@ -146,12 +156,14 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
         setattr(model, attribute, arrays[name])
     for name in _SCALARS:
         setattr(model, name, content["scalars"][name])
+    model.notes_ = tuple(model.notes_)
     model.x_range_ = (float(arrays["x_range"][0]), float(arrays["x_range"][1]))
     model._basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
     model._set_basis()
     model._x_margin, model._s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
     noise = content["missing_noise_variance"]
-    model._missing = MissingValues(content["missing"], None if noise is None else _eigenbasis("missing", arrays, noise))
+    basis = None if noise is None else _eigenbasis("missing", arrays, noise)
+    model._missing = MissingValues(content["missing"], basis, within_rows=model._is_private)
     model._y_columns = labels_from_json(content["columns"])
     model.ledger_ = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     private = model.ledger_ is not None and model.ledger_.private

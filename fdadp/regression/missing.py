@@ -10,9 +10,13 @@ from fdadp._typing import FloatArray
 from fdadp.curves import Curves, check_finite
 from fdadp.errors import InputError
 from fdadp.fpca import FPCA, Eigenbasis
+from fdadp.gaps import fill_linear, fill_smooth
 from fdadp.smoothing import smooth_curves
 
-__all__ = ["MissingValues", "information_lost"]
+__all__ = ["MISSING", "MissingValues", "information_lost"]
+
+MISSING = ("auto", "raise", "linear", "smooth", "fpca")
+"""What the estimators take; \"auto\" is theirs to resolve."""
 
 
 class MissingValues:
@@ -20,15 +24,19 @@ class MissingValues:
 
     Parameters
     ----------
-    how : {"raise", "smooth", "fpca"}
-        ``"smooth"``: penalised B-splines, curve by curve. ``"fpca"``: conditional expectation under an FPCA for sparse
-        curves (Yao, Müller & Wang 2005, doi:10.1198/016214504000001745), for X that of the training curves.
+    how : {"raise", "linear", "smooth", "fpca"}
+        ``"linear"``: straight lines within a curve. ``"smooth"``: penalised B-splines, curve by curve. ``"fpca"``:
+        conditional expectation under an FPCA for sparse curves (Yao, Müller & Wang 2005,
+        doi:10.1198/016214504000001745), for X that of the training curves.
     x_basis : Eigenbasis, optional
         Of X, where it was fitted.
+    within_rows : bool
+        ``"smooth"`` is the smoother with public settings (:func:`fdadp.gaps.fill_smooth`), as in a private fit.
     """
 
-    def __init__(self, how: str, x_basis: Eigenbasis | None = None) -> None:
+    def __init__(self, how: str, x_basis: Eigenbasis | None = None, *, within_rows: bool = False) -> None:
         self.how = how
+        self.within_rows = within_rows
         self.x_basis = x_basis
 
     def fit_x(self, x: Curves) -> Curves:
@@ -95,7 +103,11 @@ class MissingValues:
             check_finite(curves, name)
             return curves
         part = curves.values[rows]
-        if basis is None:
+        if self.how == "linear":
+            filled = fill_linear(part, curves.grid)
+        elif self.within_rows:
+            filled = fill_smooth(part, curves.grid)
+        elif basis is None:
             filled = smooth_curves(part, curves.grid)
         else:
             on_grid = basis if np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)

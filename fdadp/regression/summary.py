@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp.gaps import GAPS
+
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
@@ -55,7 +57,9 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
             budget = model.privacy_
             delta = "" if budget.delta is None else f", delta = {budget.delta:g}"
             lines.append(f"epsilon = {budget.epsilon:g}{delta}, adjacency {budget.stated_adjacency}; details: ledger_")
-        result.add_extra_txt(lines)
+        if private:
+            lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
+        result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
     return result
 
 

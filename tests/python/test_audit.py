@@ -19,7 +19,6 @@ from fdadp.regression.audit.canaries import CANARIES, X_BOUNDS, Y_BOUNDS, canary
 from fdadp.regression.audit.dp_aff import MODES, loss_scores, observe_fit, one_run, replay_pairs
 from fdadp.regression.audit.published import published_scores
 from fdadp.regression.private import dp_aff, fit
-from fdadp.regression.private.rows import Rows
 
 # ------------------------------------------------------------------ replays of the private fit
 
@@ -158,7 +157,6 @@ def missing_mask(monkeypatch):
         total += np.trunc(values[:m] * limit / np.maximum(lengths, clip)).astype(np.int64).sum(axis=0)
 
     monkeypatch.setattr(kernel_sums, "add_rows", cast)
-    monkeypatch.setattr(Rows, "_clean_y", lambda self, y: np.clip(y, -self.y_half, self.y_half))
 
 
 def exact_n(monkeypatch):

@@ -444,7 +444,7 @@ def test_the_ledger_says_what_was_spent(pure):
     assert Ledger.from_json(ledger.to_json()) == ledger
     assert "Not covered: timing" in str(ledger)
     assert "share 0.1" in ledger._repr_html_()
-    assert ledger.details["n"] == "200, declared and public"
+    assert ledger.details["n"] == "200, declared and public; not compared with the data"
 
 
 def test_other_noise_is_not_for_release():

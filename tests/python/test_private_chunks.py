@@ -113,6 +113,7 @@ def test_a_source_may_use_its_memory_again(curves):
     same(model().fit_chunks(source, s=GRID, t=GRID), model().fit(*curves, GRID, GRID))
 
 
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # n is declared of rows
 @pytest.mark.parametrize("settings", [{}, {"n": None}, {"mechanism": "moments"}], ids=str)
 @pytest.mark.parametrize("groups", [None, True])
 def test_what_fits_is_read_once_and_what_does_not_gives_the_same(curves, monkeypatch, settings, groups):
@@ -221,6 +222,7 @@ def test_a_failing_source_spends_the_budget_and_says_nothing(curves, wrong):
 
 
 @pytest.mark.statistics
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # one n for all
 def test_memory_does_not_grow_with_the_number_of_rows(monkeypatch):
     """Peak of what Python and NumPy allocate at four times the chunks: the same, but for what may be kept."""
     # On one thread: how many blocks are under way on several at the peak depends on how busy the machine is.

@@ -9,7 +9,7 @@ from fdadp._typing import FloatArray
 __all__ = ["CANARIES", "X_BOUNDS", "Y_BOUNDS", "canary", "simulated"]
 
 X_BOUNDS, Y_BOUNDS = (-4.5, 4.5), (-8.0, 8.0)
-CANARIES = ("high", "low", "waves", "outside", "missing", "huge", "infinite", "nothing", "ordinary")
+CANARIES = ("high", "low", "waves", "outside", "missing", "huge", "infinite", "gaps", "nothing", "ordinary")
 
 
 def canary(kind: str, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -30,6 +30,9 @@ def canary(kind: str, grid: FloatArray) -> tuple[FloatArray, FloatArray]:
         return 1e30 * one, -1e30 * one
     if kind == "infinite":
         return np.where(np.arange(grid.size) % 2 == 1, np.inf, 0.0), np.inf * one
+    if kind == "gaps":
+        seen = np.arange(grid.size) % 7 == 3
+        return np.where(seen, 0.98 * x_half, np.nan), np.where(seen[::-1], -0.98 * y_half, np.nan)
     if kind == "nothing":
         return 1e-9 * one, 1e-12 * one
     return np.sin(2 * np.pi * grid), 1 + grid  # ordinary

@@ -11,7 +11,16 @@ from scipy.stats import t as student
 
 from fdadp._typing import FloatArray
 
-__all__ = ["CALIBRATION_EDGES", "Measurement", "calibrate", "combine", "posterior", "posteriors", "secant_update"]
+__all__ = [
+    "CALIBRATION_EDGES",
+    "Measurement",
+    "calibrate",
+    "combine",
+    "posterior",
+    "posteriors",
+    "profile",
+    "secant_update",
+]
 
 CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
 """Left edges of the bins of |residual| / sd; the last bin is open."""
@@ -20,6 +29,8 @@ Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
 
 
+PROFILE_SIZES = (0.0, 0.1, 0.2, 0.4, 0.8)
+"""Prior sizes of the logarithm of the spread of residuals, as a function of time."""
 SPECTRA = (0.5, 0.8)
 """Powers of the prior shares of features, between which the measurements decide: how fast signals fall off."""
 
@@ -182,3 +193,36 @@ def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
         if values[i] < best[0]:
             best = (float(values[i]), float(np.exp(log_scales[i])), float(inverse))
     return best[1], best[2]
+
+
+def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) -> FloatArray:
+    """Smooth curve whose averages were measured with known noise: posterior mean under a Gaussian process.
+
+    A level of its own, free; about it curves of correlation length 0.2, of a size between 0 and `PROFILE_SIZES`'s
+    largest over which the evidence averages. Where the noise hides the curve what is left is its level.
+
+    Parameters
+    ----------
+    seen : ndarray of shape (B,)
+    sd : float
+        Of the noise in each.
+    averages : ndarray of shape (B, T)
+        Rows sum to one.
+    t : ndarray of shape (T,)
+        Grid on [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (T,)
+    """
+    kernel = np.exp(-0.5 * ((t[:, None] - t) / 0.2) ** 2)
+    curves, evidence = [], []
+    for size in PROFILE_SIZES:
+        covariance = size**2 * kernel + 4.0
+        across = covariance @ averages.T
+        inside = averages @ across + sd**2 * np.eye(seen.size)
+        solved = np.linalg.solve(inside, seen)
+        curves.append(across @ solved)
+        evidence.append(-0.5 * (seen @ solved + np.linalg.slogdet(inside)[1]))
+    weights = np.exp(np.array(evidence) - logsumexp(evidence))
+    return np.asarray(weights @ np.stack(curves))

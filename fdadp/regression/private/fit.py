@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._threads import one_blas_thread
 from fdadp._typing import FloatArray
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.fpca import Eigenbasis
+from fdadp.gaps import GAPS
 from fdadp.privacy import Cohort, Privacy
 from fdadp.privacy.noise import Noise
-from fdadp.regression.private.dp_aff import PrivateFit, fit_dp_aff
+from fdadp.regression.private.advice import advise
+from fdadp.regression.private.dp_aff import fit_dp_aff
+from fdadp.regression.private.intervals import PrivateFit
 from fdadp.regression.private.moments_fit import fit_moments
 from fdadp.regression.private.output_fit import fit_output
 from fdadp.regression.private.plan import Plan
@@ -66,6 +70,7 @@ def fit_private(
     t: FloatArray,
     privacy: Privacy,
     *,
+    missing: str = "linear",
     noise: Noise | None = None,
 ) -> None:
     """Fit a model privately, in place. The first read of the curves comes after all validation.
@@ -80,6 +85,8 @@ def fit_private(
     s, t : ndarray
         Grids of X and Y.
     privacy : Privacy
+    missing : {"linear", "smooth"}
+        How gaps of X are filled, each within its row.
     noise : Noise, optional
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
     """
@@ -99,11 +106,13 @@ def fit_private(
             "grid of X": _describe(s),
             "grid of Y": _describe(t),
             "prior": prior.describe(),
+            "gaps of X": GAPS[missing] + ", within each row",
+            "gaps of Y": "a row counts where it was observed",
         },
     )
     with one_blas_thread():
         design = prior.design(s, t)
-    rows = Rows(design, privacy.bounds.x, privacy.bounds.y)
+    rows = Rows(design, privacy.bounds.x, privacy.bounds.y, missing)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     with cohort.refusing():
         privacy.check_n(n)
@@ -116,13 +125,17 @@ def fit_private(
         else:
             fit = fit_output if privacy.mechanism == "output" else fit_dp_aff
             fitted = fit(cohort, plan, design, rows)
-        _keep(model, fitted, design, rows, plan)
+        _keep(model, fitted, design, plan)
+    warned, notes = advise(fitted, plan, rows, design, model.r2_)
+    model.notes_ = warned + notes
     model.ledger_ = cohort.ledger
     model.privacy_ = privacy
     model.plan_ = plan
+    for text in warned:  # at the end: where warnings are errors the ledger is there
+        warnings.warn(text, PublicInputWarning, stacklevel=4)
 
 
-def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesign, rows: Rows, plan: Plan) -> None:
+def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesign, plan: Plan) -> None:
     """Write a private fit down as a non-private one is: splines in units of X, eigenfunctions of Y."""
     prior, s = design.prior, design.s
     length = s[-1] - s[0]  # the private quadrature weights sum to one
@@ -136,8 +149,8 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     model._feature_mean = design.centre * length
     model._rotation = whitening / length
     # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
-    explained = fit.coefficients.T @ fit.second_moment @ fit.coefficients
-    explained -= np.outer(fit.coefficients[0], fit.coefficients[0])
+    explained = fit.regression.coefficients.T @ fit.regression.second_moment @ fit.regression.coefficients
+    explained -= np.outer(fit.regression.coefficients[0], fit.regression.coefficients[0])
     values, axes = np.linalg.eigh(explained + fit.residual_covariance)
     values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
     functions = (design.response[:, :k] @ axes).T
@@ -145,7 +158,7 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     functions, axes = functions * signs[:, None], axes * signs
     t_length = design.t[-1] - design.t[0]
     total = values.sum() + fit.left_over
-    mean = rows.y_mid + design.response @ fit.mean + design.response[:, :k] @ fit.coefficients[0]
+    mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ fit.regression.coefficients[0]
     model._basis = Eigenbasis(
         grid=design.t,
         weights=design.t_weights * t_length,
@@ -155,7 +168,7 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
         noise_variance=fit.left_over,
         explained_ratio=values / total,
     )
-    raw = (whitening / length @ fit.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
+    raw = (whitening / length @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
     to_values = np.kron(np.linalg.inv(model._x_margin.to_raw), np.linalg.inv(model._s_margin.to_raw))
     shape = (k, prior.n_basis_x, prior.n_basis_s)
     coefficients = (to_values @ raw).T.reshape(shape)
@@ -164,14 +177,13 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     model._set_basis()
     model.smoothing_parameters_ = np.full((k, 2), np.nan)
     model.criterion_ = np.full(k, np.nan)
-    model.edf_ = (axes**2).T @ fit.edf
+    model.edf_ = (axes**2).T @ fit.regression.edf
     # Intervals: on the response functions, in which the posterior covariances are.
     model._interval_functions = design.response[:, :k].T.copy()
-    model._covariance, model._unit_variance = fit.covariance, np.ones(k)
+    model._covariance, model._unit_variance = fit.regression.covariance, np.ones(k)
     phi = design.response
-    base = np.einsum("tk,kl,tl->t", phi[:, :k], fit.residual_covariance, phi[:, :k]) + fit.left_over
-    model.residual_variance_ = base
-    model._mean_variance = phi**2 @ fit.mean_variance
+    model.residual_variance_ = fit.residual_variance
+    model._mean_variance = phi**2 @ fit.regression.mean_variance
     model._quantile = (fit.calibration[0], fit.calibration[1])
     model.noise_variance_ = fit.left_over
     unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over

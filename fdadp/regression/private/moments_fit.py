@@ -17,7 +17,8 @@ import numpy as np
 from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
 from fdadp.regression.private.bayes import posteriors
-from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
+from fdadp.regression.private.intervals import PrivateFit, Regression, finish, release_outside
+from fdadp.regression.private.location import locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Block, Rows
@@ -104,8 +105,9 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
     locate(cohort, plan, design, rows)
     mean_variance, energy = mean_response(cohort, plan, design, rows)
+    outside = release_outside(cohort, plan, rows)
     d, k = plan.weights.shape
-    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
+    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
@@ -126,7 +128,7 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     theta, covariance, edf = posteriors(
         statistic.cross, variance, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    fit = finish(cohort, plan, design, rows, (theta, covariance, a, edf), mean_variance, energy)
+    fit = finish(cohort, plan, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
     return fit, statistic
 
 

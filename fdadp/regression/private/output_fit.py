@@ -17,7 +17,8 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 from fdadp.regression.private.bayes import posteriors
-from fdadp.regression.private.dp_aff import PrivateFit, finish, locate, mean_response
+from fdadp.regression.private.intervals import PrivateFit, Regression, finish, release_outside
+from fdadp.regression.private.location import locate, mean_response
 from fdadp.regression.private.plan import Plan, make_plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import Rows
@@ -73,9 +74,10 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     assert plan.ridge is not None
     locate(cohort, plan, design, rows)
     mean_variance, energy = mean_response(cohort, plan, design, rows)
+    outside = release_outside(cohort, plan, rows)
     d, k = plan.weights.shape
     size = math.sqrt(energy)
-    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy * 0.5
+    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
@@ -97,4 +99,6 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     theta, covariance, edf = posteriors(
         grown * solution, variance, np.eye(d), active, design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    return finish(cohort, plan, design, rows, (theta, covariance, np.eye(d), edf), mean_variance, energy)
+    return finish(
+        cohort, plan, design, rows, Regression(theta, covariance, np.eye(d), edf, mean_variance, energy, outside)
+    )

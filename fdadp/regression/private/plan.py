@@ -4,22 +4,88 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._typing import FloatArray, IntArray
 from fdadp.regression.private.prior import WhiteDesign
 
-__all__ = ["Plan", "make_plan", "water_fill"]
+__all__ = ["SPREADS", "Plan", "make_plan", "time_blocks", "water_fill"]
 
 RESIDUAL_RANGE = 4.0
 """The size of residuals is looked for within this factor of the guess."""
-GAUSSIAN = ((0.1, 0.045, 0.49), (0.1, 0.02, 0.354), (0.14, 0.025, 0.7), (0.11, 0.015), 0.45, 0.05)
-PURE = ((0.12, 0.03, 0.6), (0.1, 0.01, 0.5), (0.1, 0.05, 0.5), (0.08, 0.03), 0.5, 0.2)
-"""Root mean square of X, its location, scale of Y: target, cap, hopeless; scale of residuals: target, cap.
+Y_RANGE = 1000.0
+"""The size of Y is looked for within this factor of the largest it may have."""
 
-Then the power at which signals are taken to fall off with the prior's shares, and the weight of the mean of Y.
-"""
+MOST_BLOCKS = 10
+"""Blocks of the domain of Y in which the size of residuals is looked at."""
+SPREADS = (0.06, 3.0)
+"""Range of a block's residual over what is expected of it."""
+
+
+class Constants(NamedTuple):
+    """Of one kind of noise: target, cap and hopeless accuracy of each auxiliary release, and what else is planned by.
+
+    Attributes
+    ----------
+    x_rms, x_location, x_scale, x_centre : (float, float, float)
+    y_rms, y_location, y_scale, y_spread, residual, profile : (float, float, float)
+        A release gets the smallest share that reaches the target accuracy, at most the cap, and nothing where the cap
+        leaves an accuracy that is hopeless.
+    outside : (float, float)
+        Target accuracy and cap.
+    fall_off : float
+        Power at which signals are taken to fall off with the prior's shares.
+    mean : float
+        Weight of the mean of Y.
+    """
+
+    x_rms: tuple[float, float, float]
+    x_location: tuple[float, float, float]
+    x_scale: tuple[float, float, float]
+    x_centre: tuple[float, float, float]
+    y_rms: tuple[float, float, float]
+    y_location: tuple[float, float, float]
+    y_scale: tuple[float, float, float]
+    y_spread: tuple[float, float, float]
+    residual: tuple[float, float, float]
+    profile: tuple[float, float, float]
+    outside: tuple[float, float]
+    fall_off: float
+    mean: float
+
+
+GAUSSIAN = Constants(
+    x_rms=(0.1, 0.045, 0.49),
+    x_location=(0.1, 0.02, 0.354),
+    x_scale=(0.1, 0.01, 0.1001),
+    x_centre=(0.1, 0.01, 0.354),
+    y_rms=(0.25, 0.01, 1.0),
+    y_location=(0.05, 0.01, 0.5),
+    y_scale=(0.1, 0.015, 0.354),
+    y_spread=(0.15, 0.0075, 0.3),
+    residual=(0.11, 0.015, math.inf),
+    profile=(0.1, 0.02, 0.45),
+    outside=(0.02, 0.01),
+    fall_off=0.45,
+    mean=0.05,
+)
+PURE = Constants(
+    x_rms=(0.12, 0.03, 0.6),
+    x_location=(0.1, 0.01, 0.5),
+    x_scale=(0.1, 0.01, 0.1001),
+    x_centre=(0.15, 0.01, 0.5),
+    y_rms=(0.25, 0.01, 1.0),
+    y_location=(0.1, 0.01, 0.5),
+    y_scale=(0.1, 0.02, 0.5),
+    y_spread=(0.15, 0.01, 0.3),
+    residual=(0.08, 0.03, math.inf),
+    profile=(0.1, 0.02, 0.45),
+    outside=(0.02, 0.01),
+    fall_off=0.5,
+    mean=0.2,
+)
 
 
 @dataclass(frozen=True)
@@ -91,6 +157,12 @@ class Plan:
         return int((self.weights > 0).sum())
 
 
+def time_blocks(unit_t: FloatArray) -> IntArray:
+    """Block of each point of a grid on [0, 1]: equal parts of four points or more on an even grid; shape (T,)."""
+    count = min(max(unit_t.size // 4, 1), MOST_BLOCKS)
+    return np.asarray(np.minimum((unit_t * count).astype(np.int64), count - 1))
+
+
 def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArray) -> FloatArray:
     """Budget of each pair (feature j, output k): ``p_jk = (L sqrt(λ_k) - noise/τ_j²)_+`` with ``Σ p = 1``.
 
@@ -139,13 +211,18 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
         return min(cap, coefficient * eta / target if pure else (coefficient * eta / target) ** 2)
 
     m = design.response_shares.size
-    # Target accuracy, cap, and accuracy that is hopeless: in pure form half a share is twice the noise, not 1.4 times.
-    rms, location, scale_y, residual, fall_off, mean = PURE if pure else GAUSSIAN
-    shares = {"x rms": share(0.5 * math.log(64), *rms)}
-    shares["x location"] = share(1.5, *location) if shares["x rms"] else 0.0
-    shares["x scale"] = share(0.5 * math.log(24), 0.1, 0.01, 0.1001) if shares["x rms"] else 0.0
-    shares["y scale"] = share(0.5 * math.log(16), *scale_y)
-    flat = design.feature_shares**fall_off
+    constants = PURE if pure else GAUSSIAN
+    shares = {"x rms": share(0.5 * math.log(64), *constants.x_rms)}
+    shares["x location"] = share(1.5, *constants.x_location) if shares["x rms"] else 0.0
+    shares["x scale"] = share(0.5 * math.log(24), *constants.x_scale) if shares["x rms"] else 0.0
+    shares["x centre"] = share(1.5, *constants.x_centre) if shares["x scale"] else 0.0
+    shares["x size"] = shares["x scale"] if shares["x centre"] else 0.0
+    shares["y rms"] = share(0.5 * math.log(Y_RANGE), *constants.y_rms)
+    shares["y location"] = share(1.5, *constants.y_location)
+    shares["y scale"] = share(0.5 * math.log(24), *constants.y_scale)
+    shares["y spread"] = share(0.5 * math.log(48), *constants.y_spread)
+    shares["outside"] = share(1.0 if pure else math.sqrt(0.5), *constants.outside, math.inf)
+    flat = design.feature_shares**constants.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
     if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
@@ -167,11 +244,14 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     clarity = float(np.clip(-math.log10(max(difficulty, 1e-9)), 0, 3)) / 3
     clear = float(np.clip((clarity - 0.4) / 0.6, 0, 1))
     shares["gradient scale"] = share(0.5 * math.log(30), 0.1, 0.01, 0.2)
-    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), *residual, math.inf)
+    shares["residual scale"] = share(math.log(RESIDUAL_RANGE), *constants.residual)
     shares["residual"] = 0.02 if pure else max(0.01, min(0.02, (eta / 0.006) ** 2))
+    blocks = int(time_blocks(design.unit_t)[-1]) + 1
+    reach = 0.5 * math.log(SPREADS[1] / SPREADS[0]) * (blocks if pure else math.sqrt(blocks))
+    shares["residual profile"] = share(reach, *constants.profile) if blocks > 1 else 0.0
     shares["calibration"] = 0.03 if pure else max(0.01, min(0.03, (eta / 0.0165) ** 2))
     rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
-    mean_cost, slope_cost = math.sqrt(mean * m * 3), math.sqrt(d * pairs * 1.5)
+    mean_cost, slope_cost = math.sqrt(constants.mean * m * 3), math.sqrt(d * pairs * 1.5)
     wanted = max(0.01, (math.sqrt(m) * 2 * eta / 0.03) ** 2)
     shares["y mean"] = min(rest * mean_cost / (mean_cost + slope_cost), wanted)
     shares["gradient"] = (rest - shares["y mean"]) / rounds
