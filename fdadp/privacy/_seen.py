@@ -99,8 +99,10 @@ def score_is_not_private(estimator: Any) -> None:
 
 def _place(data: Any) -> list[object]:
     """Where the (first) array lies in memory, as long as it is there."""
-    owner = _owner(data[0] if isinstance(data, tuple) and data else data)
-    key = ("memory", id(owner))
+    array = data[0] if isinstance(data, tuple) and data else data
+    array = getattr(array, "source", array)
+    owner = _owner(array)  # of which parts may be other people's rows
+    key = ("memory", id(owner), getattr(array, "__array_interface__", {"data": (0,)})["data"][0])
     if key not in _ALIVE or _ALIVE[key]() is not owner:  # others lay here before
         _FITS.pop(key, None)
         _SAID.discard(key)

@@ -63,6 +63,12 @@ def test_the_same_rows_warn_whoever_fits_them():
     assert len(told(lambda: DPKMeans(epsilon=1.0, n_clusters=2, bounds=(-1, 1)).fit(x))) == 1
 
 
+def test_parts_of_one_array_are_different_rows():
+    """Owners' rows cut out of one array, as simulations have them."""
+    x, y = fresh()
+    assert told(lambda: [model().fit(x[:100], y[:100]), model().fit(x[100:], y[100:])]) == []
+
+
 def test_rows_that_took_the_place_of_others_in_memory_are_others():
     for _ in range(20):
         x, y = fresh()
