@@ -352,6 +352,37 @@ def test_an_owner_that_died_before_its_share_was_written_has_given_none(
     good(grid.totals()[0], 3)
 
 
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_server_app_that_died_is_started_again(tmp_path: Path, key: SecretKey, at: int) -> None:
+    """At any message to a node; each party is a new process for each message, and has its folder only."""
+    steps = {**TERMS.settings, "mechanism": "power", "n_iter": 1, "mean_share": 0.0}
+    grid = Grid(tmp_path, replace(TERMS, settings=steps), key)
+    answers: dict[str, list[bytes]] = {name: [] for name in (USER, *TERMS.names)}
+    asked = 0
+
+    def dies(name: str) -> Callable[[list[Message]], list[Message]]:
+        def harm(replies: list[Message]) -> list[Message]:
+            nonlocal asked
+            asked += 1
+            answers[name] += [payload(reply) or b"" for reply in replies]
+            if asked == at:
+                raise KeyboardInterrupt
+            return replies
+
+        return harm
+
+    grid.harm = {name: dies(name) for name in answers}
+    with pytest.raises(KeyboardInterrupt):
+        grid.totals()
+    totals, proxy = grid.totals()
+    assert {shares for _, shares in totals} == {3} and proxy.refused_ == []
+    for name in TERMS.names:
+        shares = [Wire.from_bytes(data) for data in answers[name]]
+        given = {(m.index, m.body) for m in shares if m.kind == Kind.SHARE}
+        assert len(given) == len(totals)
+        assert grid.state(name, grid.contract)["totals"] == Totals.to_bytes(totals)
+
+
 def test_the_key_is_deleted_when_the_run_is_done_and_not_before(grid: Grid) -> None:
     where = _key_path(grid.folder / USER, the_key().public.digest)
     kept: list[bool] = []
