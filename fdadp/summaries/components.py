@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp.curves import Curves
-from fdadp.errors import InputError
+from fdadp.errors import ClippingWarning, InputError
 from fdadp.fpca import FPCA, Eigenbasis
 from fdadp.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
+from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.storage import complete
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import MOMENTS, Summary, prior_of, summarise
+from fdadp.summaries.release import BEYOND, MOMENTS, OUTSIDE, WIDEN, Summary, prior_of, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -56,6 +58,9 @@ class PrivateFPCA(PrivateSummary, FPCA):
         Mean square of curves outside the functions.
     covariance_noise_sd_ : float
         Sd of the privacy noise in an entry of the covariance of the coefficients, in units of ``eigenvalues_``.
+    variance_beyond_clip_ : float
+        Share of the variance that lies beyond the private clip, as the released shares of large curves let expect. It
+        is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it is above a quarter.
     n_ : float
         Declared or released number of persons.
     ledger_ : Ledger
@@ -95,8 +100,17 @@ class PrivateFPCA(PrivateSummary, FPCA):
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self._set(self._basis(found, curves.grid, sum(privacy.bounds.y) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
+        self.variance_beyond_clip_ = found.beyond
         self._kind, self._columns = curves.kind, curves.columns
         self.ledger_, self.privacy_ = found.ledger, privacy
+        warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
+        if found.beyond > BEYOND:
+            warnings.warn(
+                f"about {100 * found.beyond:.0f} % of the variance lies beyond the clip, by the released shares of large "
+                "curves: these have heavy tails, and the eigenvalues depend on how the tails go on",
+                ClippingWarning,
+                stacklevel=3,
+            )
         return self
 
     def _basis(self, found: Summary, grid: Any, middle: float) -> Eigenbasis:
@@ -129,6 +143,7 @@ class PrivateFPCA(PrivateSummary, FPCA):
                 ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
                 ("Components", f"{self.n_components_}", "Share of variance", shares),
                 ("First eigenvalue", f"{self.eigenvalues_[0]:.4g}", "Noise sd", f"{self.covariance_noise_sd_:.4g}"),
+                ("Beyond the clip", f"{100 * self.variance_beyond_clip_:.1f} % of variance", "", ""),
             ],
         )
 
@@ -142,6 +157,7 @@ class PrivateFPCA(PrivateSummary, FPCA):
         """Write to a pickle-free file, without budget and prior; return its path."""
         check_is_fitted(self, "basis_")
         content = {"n": self.n_, "noise": self.basis_.noise_variance, "sd": self.covariance_noise_sd_}
+        content["beyond"] = self.variance_beyond_clip_
         return files.save(path, files.COMPONENTS, self, content, {name: getattr(self.basis_, name) for name in BASIS})
 
     @classmethod
@@ -158,4 +174,5 @@ class PrivateFPCA(PrivateSummary, FPCA):
         with complete(path, files.COMPONENTS.kind):
             model._set(Eigenbasis(noise_variance=content["noise"], **{name: arrays[name] for name in BASIS}))
             model.n_, model.covariance_noise_sd_ = content["n"], content["sd"]
+            model.variance_beyond_clip_ = content["beyond"]
             return model

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPONENTS", "MEAN", "check_saveable", "load", "save", "summary"]
 
-MEAN = Layout("private-mean", {"grid": "T", "mean": "T", "noise": "T m", "sampling": "T m"})
+MEAN = Layout("private-mean", {"grid": "T", "mean": "T", "noise": "T m", "sampling": "T m", "clipping": "T m"})
 COMPONENTS = Layout(
     "private-fpca",
     {"grid": "T", "weights": "T", "mean": "T", "functions": "K T", "values": "K", "explained_ratio": "K"},

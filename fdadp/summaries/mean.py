@@ -14,10 +14,11 @@ from fdadp._typing import FloatArray
 from fdadp.curves import Curves, wrap
 from fdadp.errors import InputError
 from fdadp.privacy import Privacy
+from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.storage import complete
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import MEAN, summarise
+from fdadp.summaries.release import MEAN, OUTSIDE, WIDEN, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -44,6 +45,8 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         What the privacy noise leaves uncertain, after shrinkage.
     sampling_sd_ : ndarray of shape (T,)
         Of the mean of n curves, from a private covariance; with `groups` that of single curves, hence too large.
+    clipping_sd_ : ndarray of shape (T,)
+        What the clip may have taken off: large for skewed curves, next to nothing for Gaussian ones.
     grid_ : ndarray of shape (T,)
     n_ : float
         Declared or released number of persons.
@@ -52,8 +55,10 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The bands are for the mean of the *clipped* curves on the functions of the prior: what a mean has beyond them, and
-    what bounds that are too narrow cut off, they cannot know.
+    The bands are for the mean of the curves within the public bounds, on the functions of the prior: what a mean has
+    outside of these functions they cannot know. What is clipped at the bounds is released as a share, and a
+    :class:`~fdadp.errors.ClippingWarning` is made of it. What the smaller, private clip takes off is bounded from the
+    released shares of large curves, and is in the bands.
 
     References
     ----------
@@ -80,12 +85,16 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self.grid_, self.n_ = curves.grid, found.n
         self.mean_ = sum(privacy.bounds.y) / 2 + found.functions @ found.mean
-        # Factors R with R R' = covariance of the mean: noise, and sampling of n curves.
-        values, vectors = np.linalg.eigh(found.covariance / found.n)
+        # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
+        # for a random curve of that size and shaped as curves are.
+        values, vectors = np.linalg.eigh(found.covariance)
+        root = found.functions @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         self._noise_factor = found.functions * np.sqrt(found.mean_variance)
-        self._sampling_factor = found.functions @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        self._sampling_factor = root / np.sqrt(found.n)
+        self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))
         self._kind, self._columns = curves.kind, curves.columns
         self.ledger_, self.privacy_ = found.ledger, privacy
+        warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
         return self
 
     @property
@@ -99,12 +108,17 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.sqrt((self._sampling_factor**2).sum(axis=1)))
 
     @property
+    def clipping_sd_(self) -> FloatArray:
+        """Pointwise size of what the clip may have taken off the mean, shape (T,), expected from the released tail."""
+        return np.asarray(np.sqrt((self._clipping_factor**2).sum(axis=1)))
+
+    @property
     def mean_curve_(self) -> Any:
         """The mean as one curve of the kind that was fitted."""
         return self._wrap(self.mean_)
 
     def band(self, level: float = 0.95, *, simultaneous: bool = True) -> tuple[Any, Any]:
-        """Band for the mean curve of the population, noise and sampling error included.
+        """Band for the mean curve of the population: noise, sampling error and what the clip may have taken off.
 
         Parameters
         ----------
@@ -127,7 +141,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "mean_")
         if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
             raise InputError(f"level must lie between 0 and 1, got {level!r}")
-        factor = np.hstack((self._noise_factor, self._sampling_factor))
+        factor = np.hstack((self._noise_factor, self._sampling_factor, self._clipping_factor))
         sd = np.sqrt((factor**2).sum(axis=1))
         quantile = float(norm.ppf((1 + level) / 2))
         if simultaneous:
@@ -147,6 +161,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
             [
                 ("Persons", f"{self.n_:.0f}", "Grid", f"{self.grid_.size} points"),
                 ("Noise sd", f"{self.noise_sd_.mean():.4g}", "Sampling sd", f"{self.sampling_sd_.mean():.4g}"),
+                ("Clipping", f"{self.clipping_sd_.mean():.4g}", "", ""),
             ],
         )
 
@@ -160,6 +175,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         """Write to a pickle-free file, without budget and prior; return its path."""
         check_is_fitted(self, "mean_")
         arrays = {"mean": self.mean_, "noise": self._noise_factor, "sampling": self._sampling_factor}
+        arrays["clipping"] = self._clipping_factor
         return files.save(path, files.MEAN, self, {"n": self.n_}, arrays)
 
     @classmethod
@@ -176,4 +192,5 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         with complete(path, files.MEAN.kind):
             model.n_ = float(content["n"])
         model.mean_, model._noise_factor, model._sampling_factor = arrays["mean"], arrays["noise"], arrays["sampling"]
+        model._clipping_factor = arrays["clipping"]
         return model

@@ -1,13 +1,15 @@
 """Mean and covariance of curves from the kernel: the releases behind :mod:`fdadp.summaries`.
 
 A curve is described by its coefficients c on orthonormal functions that a public prior gives. In this order are
-released: the size of c (log scale), a rough mean, the spread about it (log scale), the mean of c about the rough one,
-clipped at a multiple of the spread, and the second moment about the mean, of which all that is used are sums of
-clipped, noised contributions. Everything that follows from them is post-processing.
+released: the share of values beyond the bounds, the level of the curves (a histogram), the size of c about it (log
+scale), a rough mean, the spread about it (log scale), the shares of persons beyond four multiples of that, the mean of
+c about the rough one, clipped where noise and what the tail loses balance, and the second moment about the mean,
+likewise. All of it are sums of clipped, noised contributions, and everything else is post-processing of them.
 
-Sensitivities: those of :meth:`Cohort.sum` and :meth:`Cohort.log_scale` (a clip bounds a person's contribution). The
-triangle of r r', off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
-(``docs/theory/kernel.md#truncation``).
+Sensitivities: those of :meth:`Cohort.sum`, :meth:`Cohort.histogram`, :meth:`Cohort.log_scale` and
+:func:`~fdadp.privacy.clipped.release_shares` (a clip bounds a person's contribution). The triangle of r r',
+off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
+(``docs/theory/kernel.md#truncation``). Proofs, and what the bands hold: docs/theory/summaries.md.
 
 References
 ----------
@@ -29,7 +31,8 @@ import pandas as pd
 from fdadp._typing import ArrayLike, CurveData, FloatArray
 from fdadp.curves import Curves, Kind, as_grid, same_rows
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Cohort, Ledger, Privacy, rowwise_matmul, rowwise_norm
+from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.settings import check_delta
 from fdadp.quadrature import quadrature_weights
@@ -37,16 +40,38 @@ from fdadp.regression.private.chunks import PrivateChunks
 from fdadp.regression.private.curves import LEAST_POINTS, check_groups, private_curves
 from fdadp.regression.private.fit import noise_multiplier, release_n
 from fdadp.regression.private.prior import PublicPrior
+from fdadp.summaries.moments import release_covariance, release_mean, shrunk
+from fdadp.summaries.rows import Rows
 
 __all__ = ["MEAN", "MOMENTS", "Summary", "check", "prior_of", "public_chunks", "public_input", "summarise"]
 
-MEAN = {"size": 0.04, "rough mean": 0.10, "spread": 0.05, "mean": 0.66, "covariance": 0.15}
-MOMENTS = {"size": 0.04, "rough mean": 0.06, "spread": 0.05, "mean": 0.10, "covariance": 0.65, "rest": 0.10}
+MEAN = {
+    "outside": 0.01,
+    "level": 0.02,
+    "size": 0.03,
+    "rough mean": 0.07,
+    "spread": 0.04,
+    "tail": 0.06,
+    "mean": 0.65,
+    "covariance": 0.12,
+}
+MOMENTS = {
+    "outside": 0.01,
+    "level": 0.02,
+    "size": 0.04,
+    "rough mean": 0.06,
+    "spread": 0.05,
+    "tail": 0.05,
+    "mean": 0.10,
+    "covariance": 0.59,
+    "rest": 0.08,
+}
 """Shares of the budget where the mean is wanted, and where the covariance is."""
+OUTSIDE, BEYOND = 0.02, 0.25
+"""A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""
+WIDEN = "widen bounds=Bounds(y=(low, high)), or check their units"
 MOST_NOISE = 0.5
 """A request is refused where the noise would be more than this share of the curves' spread."""
-
-Block = tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True)
@@ -59,12 +84,19 @@ class Summary:
     functions : ndarray of shape (T, m)
         Orthonormal under `weights`, which sum to one.
     weights : ndarray of shape (T,)
+    outside : float
+        Share of the curves' values that is surely beyond the public bounds.
     mean, mean_variance : ndarray of shape (m,)
         Coefficients and the variances that the noise leaves them.
+    mean_bias : float
+        What the clip took off the mean, at most: an L2 norm, expected from the released tail.
     covariance : ndarray of shape (m, m)
         Of a curve's coefficients, shrunk by the known noise, positive semi-definite.
     covariance_sd : float
         Sd of the noise in its entries off the diagonal before shrinkage; sqrt(2) times that on the diagonal.
+    beyond : float
+        Share of the variance that lies beyond the clip of the covariance, as the released tail lets expect; it is in
+        the covariance, in proportion.
     rest : float
         Mean square of curves outside the functions; NaN where it was not asked for.
     ledger : Ledger
@@ -73,10 +105,13 @@ class Summary:
     n: float
     functions: FloatArray
     weights: FloatArray
+    outside: float
     mean: FloatArray
     mean_variance: FloatArray
+    mean_bias: float
     covariance: FloatArray
     covariance_sd: float
+    beyond: float
     rest: float
     ledger: Ledger
 
@@ -171,7 +206,7 @@ def summarise(
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
     functions, prior_shares = prior.response(unit, weights)
-    rows = _Rows(functions, weights, privacy.bounds.y)
+    rows = Rows(functions, weights, privacy.bounds.y)
     budget, share = privacy.budget_share()
     goal = "mean" if shares is MEAN else "covariance"
     if privacy.n is not None:  # before anything is reserved
@@ -194,132 +229,35 @@ def summarise(
         _check_noise(privacy, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
     shares = {key: value * left for key, value in shares.items()}
     coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
-    spread, mean, variance = _mean(coefficients, rows, prior_shares, shares, n, eta)
-    covariance, sd = _covariance(coefficients, rows, prior_shares, shares, n, eta, spread)
+    outside = release_shares(
+        coefficients, rows.outside, n=n, share=shares["outside"], name="share of values beyond the bounds"
+    )
+    mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, shares, n)
+    spread = tail.typical
+    covariance, sd, beyond = release_covariance(coefficients, rows, prior_shares, shares, n, tail)
     rest = math.nan
     if "rest" in shares:
         total, noise_sd = coefficients.sum(
             rows.rest, clip=spread**2, size=1, share=shares["rest"], name="energy outside the functions"
         )
-        rest = max(_shrunk(float(total[0]) / n, noise_sd / n, 0.0, 0.1 * spread**2), 0.0)
-    return Summary(n, functions, weights, mean, variance, covariance, sd, rest, cohort.ledger)
+        rest = max(shrunk(float(total[0]) / n, noise_sd / n, 0.0, 0.1 * spread**2), 0.0)
+    return Summary(
+        n=n,
+        functions=functions,
+        weights=weights,
+        outside=float(outside.surely[0]),
+        mean=mean,
+        mean_variance=variance,
+        mean_bias=lost,
+        covariance=covariance,
+        covariance_sd=sd,
+        beyond=beyond,
+        rest=rest,
+        ledger=cohort.ledger,
+    )
 
 
 def _relative_noise(eta: float, share: float, goal: str, *, pure: bool) -> float:
     """Sd of the noise of a coefficient, or of a variance, relative to the spread of curves (its square)."""
     clip = 1.5 if goal == "mean" else 2.25
     return clip * (eta / share if pure else eta / math.sqrt(share))
-
-
-def _reach(eta: float) -> float:
-    """Clip over spread: the less noise, the less is cut off."""
-    return float(np.clip(1.5 + math.log10(0.2 / eta), 1.5, 5.0))
-
-
-def _mean(
-    cohort: Cohort, rows: _Rows, prior_shares: FloatArray, shares: dict[str, float], n: float, eta: float
-) -> tuple[float, FloatArray, FloatArray]:
-    """Spread of curves, coefficients of the mean and their variances, shrunk by the known noise."""
-    m, wide = prior_shares.size, 1.8 if cohort.pure else 1.0
-    half = rows.half
-    size, error = cohort.log_scale(rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n)
-    size = _likely(size, error, half / 4)
-    total, sd = cohort.sum(rows.away, clip=1.5 * wide * size, size=m, share=shares["rough mean"], name="rough mean")
-    rows.centre = _gain(total / n, sd / n, prior_shares)[0]
-    spread, error = cohort.log_scale(
-        rows.distance, size / 32, 1.5 * size, share=shares["spread"], name="spread of curves", n=n
-    )
-    spread = _likely(spread, error, size / 1.5)
-    total, sd = cohort.sum(rows.away, clip=_reach(eta) * wide * spread, size=m, share=shares["mean"], name="mean")
-    mean, variance = _gain(rows.centre + total / n, sd / n, prior_shares)
-    rows.centre = mean
-    return spread, mean, variance
-
-
-def _covariance(
-    cohort: Cohort,
-    rows: _Rows,
-    prior_shares: FloatArray,
-    shares: dict[str, float],
-    n: float,
-    eta: float,
-    spread: float,
-) -> tuple[FloatArray, float]:
-    """Second moment about the mean, shrunk entry by entry towards the prior's, positive semi-definite."""
-    m = prior_shares.size
-    rows.reach, rows.pure = _reach(eta) * spread, cohort.pure
-    clip = rows.reach**2 * (2.1 if cohort.pure else 1.0)
-    total, sd = cohort.sum(
-        rows.products, clip=clip, size=m * (m + 1) // 2, share=shares["covariance"], name="covariance"
-    )
-    upper = np.triu_indices(m)
-    off = 1.0 if cohort.pure else math.sqrt(2)
-    matrix = np.zeros((m, m))
-    matrix[upper] = total / np.where(upper[0] == upper[1], 1.0, off) / n
-    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
-    noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
-    size = 1.3 * spread**2  # a mean square exceeds the geometric one
-    trace = max(_shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, 0.4 * size), 0.1 * size)
-    towards = np.diag(prior_shares * trace)
-    # An entry is a priori as uncertain as the two variances that it belongs to are large.
-    matrix = _shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
-    values, vectors = np.linalg.eigh(matrix)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T, float(sd / n / off)
-
-
-def _gain(mean: FloatArray, sd: float, prior_shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean and variances of coefficients of prior variances in proportion to the shares."""
-    signal = prior_shares * max(float(mean @ mean) - mean.size * sd**2, 0.0)
-    gain = signal / (signal + sd**2 + 1e-300)
-    return mean * gain, sd**2 * gain
-
-
-def _likely(value: float, error: float, guess: float) -> float:
-    """A released scale with a log-normal prior of sd 0.7 about a guess."""
-    return float(guess * (value / guess) ** (0.49 / (0.49 + error**2)))
-
-
-def _shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
-    """Posterior mean of a Gaussian with known noise."""
-    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))
-
-
-class _Rows:
-    """Row functions; a block is (Y,), later what :meth:`coefficients` makes of it. Values beyond the range are clipped,
-    what is not finite becomes its middle."""
-
-    def __init__(self, functions: FloatArray, weights: FloatArray, bounds: tuple[float, float]) -> None:
-        self.weights = weights
-        self.weighted = np.ascontiguousarray(functions * weights[:, None])
-        self.middle, self.half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
-        # Released values, filled in as they come.
-        self.centre = np.zeros(functions.shape[1])
-        self.reach, self.pure = math.inf, False
-
-    def coefficients(self, block: Block) -> Block:
-        """Coefficients about the middle of the range (m, K), and the mean square outside the functions (m, 1)."""
-        finite = np.where(np.isfinite(block[0]), block[0], self.middle)
-        y = np.clip(finite, self.middle - self.half, self.middle + self.half) - self.middle
-        c = rowwise_matmul(y, self.weighted)
-        rest = rowwise_matmul(y * y, self.weights[:, None])[:, 0] - rowwise_norm(c) ** 2
-        return c, np.maximum(rest, 0.0)[:, None]
-
-    def away(self, block: Block) -> FloatArray:
-        """Coefficients about the released centre."""
-        return block[0] - self.centre
-
-    def distance(self, block: Block) -> FloatArray:
-        """Their norm, shape (m,)."""
-        return rowwise_norm(self.away(block))
-
-    def products(self, block: Block) -> FloatArray:
-        """Upper triangle of r r', r clipped at the reach; off-diagonals times sqrt(2) unless pure."""
-        r = self.away(block)
-        r = r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), 1e-300))[:, None]
-        upper = np.triu_indices(r.shape[1])
-        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
-        return r[:, upper[0]] * r[:, upper[1]] * scale
-
-    def rest(self, block: Block) -> FloatArray:
-        """Mean square outside the functions, shape (m, 1)."""
-        return block[1]

@@ -258,24 +258,20 @@ def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
 
 
 def _doubled_reach(monkeypatch):
-    right = release._Rows.products
+    right = release.Rows.products
     kernel = Kernel.sensitivity
-    monkeypatch.setattr(release._Rows, "products", lambda self, block: 2 * right(self, block))
+    monkeypatch.setattr(release.Rows, "products", lambda self, block: 2 * right(self, block))
     monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: kernel(self, *a) / 2)
 
 
 def _data_in_the_mean(monkeypatch):
-    right = release._mean
+    right = release.release_mean
 
     def mutant(cohort, rows, *args):
-        spread, mean, variance = right(cohort, rows, *args)
-        return (
-            spread,
-            mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__tables[0]),
-            variance,
-        )
+        mean, *others = right(cohort, rows, *args)
+        return mean + 1e-12 * cohort._kernel.vault.passes * len(cohort._kernel.vault._Vault__tables[0]), *others
 
-    monkeypatch.setattr(release, "_mean", mutant)
+    monkeypatch.setattr(release, "release_mean", mutant)
 
 
 @pytest.mark.parametrize("mutate", [_doubled_reach, _data_in_the_mean])
@@ -415,4 +411,4 @@ def test_a_prior_says_which_functions_carry_the_mean():
 def test_tapes_record_the_releases():
     tape = TapeNoise(SeededNoise(0))
     PrivateMean(privacy=privacy())._fit(sample(), None, None, tape)
-    assert [e.size for e in tape.entries] == [1, 12, 1, 12, 78]
+    assert [e.size for e in tape.entries] == [1, 16, 1, 12, 1, 4, 12, 78]

@@ -1,0 +1,121 @@
+"""Mean and covariance of coefficients: locate, scale, look at the tail, clip, release, shrink by the known noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fdadp._typing import FloatArray
+from fdadp.privacy import Cohort
+from fdadp.privacy.clipped import release_shares
+from fdadp.regression.private.fit import noise_multiplier
+from fdadp.summaries.rows import L1_OVER_L2, LEVELS, Rows
+from fdadp.summaries.tails import EDGES, Tail
+
+__all__ = ["release_covariance", "release_mean", "shrunk"]
+
+MOST_LEVEL_NOISE = 0.06
+"""The level of curves is located where the noise in a bin is at most this share of the persons."""
+
+
+def release_mean(
+    cohort: Cohort, rows: Rows, prior_shares: FloatArray, shares: dict[str, float], n: float
+) -> tuple[FloatArray, FloatArray, float, Tail]:
+    """Coefficients of the mean and their variances, shrunk by the known noise; what was cut off, at most; sizes."""
+    m, wide = prior_shares.size, L1_OVER_L2 if cohort.pure else 1.0
+    half = rows.half
+    anchor = rows.centre = _locate(cohort, rows, shares, n)
+    size, error = cohort.log_scale(rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n)
+    size = _likely(size, error, half / 4)
+    total, sd = cohort.sum(rows.away, clip=1.5 * wide * size, size=m, share=shares["rough mean"], name="rough mean")
+    rows.centre = anchor + _gain(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
+    spread, error = cohort.log_scale(
+        rows.distance, size / 32, 1.5 * size, share=shares["spread"], name="spread of curves", n=n
+    )
+    spread = _likely(spread, error, size / 1.5)
+    largest = half + float(np.linalg.norm(rows.centre))
+    rows.edges, rows.pure = spread * EDGES, cohort.pure
+    beyond = release_shares(
+        cohort, rows.beyond, n=n, share=shares["tail"], name="shares of large curves", size=EDGES.size
+    )
+    tail = Tail.fit(beyond.value, beyond.sd, spread, largest, n)
+    noise = _unit_noise(cohort, shares["mean"]) / n * wide
+    # Half a simultaneous band, with noise in half of the functions: shrinkage takes it out of the others.
+    cost = 2.8 * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
+    clip = tail.clip(cost)
+    total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=shares["mean"], name="mean")
+    mean, variance = _gain(rows.centre - anchor + total / n, sd / n, prior_shares)
+    rows.centre = mean = anchor + mean
+    return mean, variance, tail.excess(clip), tail
+
+
+def _locate(cohort: Cohort, rows: Rows, shares: dict[str, float], n: float) -> FloatArray:
+    """Coefficients of a constant at the median level of the curves, or at the middle of the range if noise is large."""
+    if _unit_noise(cohort, shares["level"]) / n > MOST_LEVEL_NOISE:
+        shares["rough mean"] += shares["level"]
+        return np.zeros(rows.constant.size)
+    masses, _ = cohort.histogram(rows.level_bins, share=shares["level"], name="levels of curves")
+    if not (masses > 0).any():
+        return np.zeros(rows.constant.size)
+    below = np.append(0.0, np.cumsum(np.maximum(masses, 0.0)))
+    median = float(np.interp(0.5 * below[-1], below, np.linspace(-rows.half, rows.half, LEVELS + 1)))
+    return rows.constant * median
+
+
+def _unit_noise(cohort: Cohort, share: float) -> float:
+    """Sd of the noise of a sum of sensitivity 1."""
+    amount = cohort.amount * share
+    return noise_multiplier(amount, cohort.adjacency, pure=cohort.pure) * cohort.inflation
+
+
+def release_covariance(
+    cohort: Cohort,
+    rows: Rows,
+    prior_shares: FloatArray,
+    shares: dict[str, float],
+    n: float,
+    tail: Tail,
+) -> tuple[FloatArray, float, float]:
+    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; share beyond the clip."""
+    m = prior_shares.size
+    wide = 2.1 if cohort.pure else 1.0
+    per_square = math.sqrt(m) * _unit_noise(cohort, shares["covariance"]) / n * wide
+    rows.reach = tail.clip(per_square * tail.candidates**2, power=2)
+    clip = rows.reach**2 * wide
+    total, sd = cohort.sum(
+        rows.products, clip=clip, size=m * (m + 1) // 2, share=shares["covariance"], name="covariance"
+    )
+    upper = np.triu_indices(m)
+    off = 1.0 if cohort.pure else math.sqrt(2)
+    matrix = np.zeros((m, m))
+    matrix[upper] = total / np.where(upper[0] == upper[1], 1.0, off) / n
+    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
+    noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
+    size = tail.mean_square - tail.excess(rows.reach, power=2)
+    trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, 0.4 * size), 0.1 * size)
+    towards = np.diag(prior_shares * trace)
+    # An entry is a priori as uncertain as the two variances that it belongs to are large.
+    matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
+    values, vectors = np.linalg.eigh(matrix)
+    # What lies beyond the clip is taken to be shaped as what lies within.
+    beyond = 1 + tail.excess(rows.reach, power=2) / trace
+    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), 1 - 1 / beyond
+
+
+def _gain(mean: FloatArray, sd: float, prior_shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and variances of coefficients of prior variances in proportion to the shares."""
+    signal = prior_shares * max(float(mean @ mean) - mean.size * sd**2, 0.0)
+    gain = signal / (signal + sd**2 + 1e-300)
+    return mean * gain, sd**2 * gain
+
+
+def _likely(value: float, error: float, guess: float) -> float:
+    """A released scale with a log-normal prior of sd 0.7 about a guess."""
+    return float(guess * (value / guess) ** (0.49 / (0.49 + error**2)))
+
+
+def shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
+    """Posterior mean of a Gaussian with known noise."""
+    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))
