@@ -60,7 +60,8 @@ class PrivateFPCA(PrivateSummary, FPCA):
         Sd of the privacy noise in an entry of the covariance of the coefficients, in units of ``eigenvalues_``.
     variance_beyond_clip_ : float
         Share of the variance that lies beyond the private clip, as the released shares of large curves let expect. It
-        is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it is above a quarter.
+        is in the eigenvalues, in proportion; a :class:`~fdadp.errors.ClippingWarning` says where it surely is above a
+        tenth.
     n_ : float
         Declared or released number of persons.
     ledger_ : Ledger
@@ -104,9 +105,9 @@ class PrivateFPCA(PrivateSummary, FPCA):
         self._kind, self._columns = curves.kind, curves.columns
         self.ledger_, self.privacy_ = found.ledger, privacy
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
-        if found.beyond > BEYOND:
+        if found.surely_beyond > BEYOND:
             warnings.warn(
-                f"about {100 * found.beyond:.0f} % of the variance lies beyond the clip, by the released shares of large "
+                f"about {100 * found.beyond:.0f} % of the variance lies beyond the clip, by released shares of large "
                 "curves: these have heavy tails, and the eigenvalues depend on how the tails go on",
                 ClippingWarning,
                 stacklevel=3,

@@ -16,6 +16,8 @@ from fdadp.summaries.tails import EDGES, Tail
 
 __all__ = ["release_covariance", "release_mean", "shrunk"]
 
+LIKELY = 0.9
+"""Posterior probability that the clip takes off the mean no more than the bands hold for it."""
 MOST_LEVEL_NOISE = 0.06
 """The level of curves is located where the noise in a bin is at most this share of the persons."""
 
@@ -40,7 +42,7 @@ def release_mean(
     beyond = release_shares(
         cohort, rows.beyond, n=n, share=shares["tail"], name="shares of large curves", size=EDGES.size
     )
-    tail = Tail.fit(beyond.value, beyond.sd, spread, largest, n)
+    tail = Tail.fit(beyond.value, beyond.sd, spread, largest, n, pure=cohort.pure)
     noise = _unit_noise(cohort, shares["mean"]) / n * wide
     # Half a simultaneous band, with noise in half of the functions: shrinkage takes it out of the others.
     cost = 2.8 * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
@@ -48,7 +50,7 @@ def release_mean(
     total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=shares["mean"], name="mean")
     mean, variance = _gain(rows.centre - anchor + total / n, sd / n, prior_shares)
     rows.centre = mean = anchor + mean
-    return mean, variance, tail.excess(clip), tail
+    return mean, variance, tail.likely_excess(clip, LIKELY), tail
 
 
 def _locate(cohort: Cohort, rows: Rows, shares: dict[str, float], n: float) -> FloatArray:
@@ -78,7 +80,7 @@ def release_covariance(
     n: float,
     tail: Tail,
 ) -> tuple[FloatArray, float, float]:
-    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; share beyond the clip."""
+    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip."""
     m = prior_shares.size
     wide = 2.1 if cohort.pure else 1.0
     per_square = math.sqrt(m) * _unit_noise(cohort, shares["covariance"]) / n * wide
@@ -93,7 +95,7 @@ def release_covariance(
     matrix[upper] = total / np.where(upper[0] == upper[1], 1.0, off) / n
     matrix = matrix + matrix.T - np.diag(np.diag(matrix))
     noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
-    size = tail.mean_square - tail.excess(rows.reach, power=2)
+    size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
     trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, 0.4 * size), 0.1 * size)
     towards = np.diag(prior_shares * trace)
     # An entry is a priori as uncertain as the two variances that it belongs to are large.
@@ -101,7 +103,7 @@ def release_covariance(
     values, vectors = np.linalg.eigh(matrix)
     # What lies beyond the clip is taken to be shaped as what lies within.
     beyond = 1 + tail.excess(rows.reach, power=2) / trace
-    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), 1 - 1 / beyond
+    return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), rows.reach
 
 
 def _gain(mean: FloatArray, sd: float, prior_shares: FloatArray) -> tuple[FloatArray, FloatArray]:

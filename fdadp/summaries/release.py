@@ -67,7 +67,7 @@ MOMENTS = {
     "rest": 0.08,
 }
 """Shares of the budget where the mean is wanted, and where the covariance is."""
-OUTSIDE, BEYOND = 0.02, 0.25
+OUTSIDE, BEYOND = 0.02, 0.1
 """A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""
 WIDEN = "widen bounds=Bounds(y=(low, high)), or check their units"
 MOST_NOISE = 0.5
@@ -94,9 +94,9 @@ class Summary:
         Of a curve's coefficients, shrunk by the known noise, positive semi-definite.
     covariance_sd : float
         Sd of the noise in its entries off the diagonal before shrinkage; sqrt(2) times that on the diagonal.
-    beyond : float
-        Share of the variance that lies beyond the clip of the covariance, as the released tail lets expect; it is in
-        the covariance, in proportion.
+    beyond, surely_beyond : float
+        Share of the variance that lies beyond the clip of the covariance, as the released tail lets expect, and at
+        least. It is in the covariance, in proportion.
     rest : float
         Mean square of curves outside the functions; NaN where it was not asked for.
     ledger : Ledger
@@ -112,6 +112,7 @@ class Summary:
     covariance: FloatArray
     covariance_sd: float
     beyond: float
+    surely_beyond: float
     rest: float
     ledger: Ledger
 
@@ -234,7 +235,7 @@ def summarise(
     )
     mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, shares, n)
     spread = tail.typical
-    covariance, sd, beyond = release_covariance(coefficients, rows, prior_shares, shares, n, tail)
+    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, shares, n, tail)
     rest = math.nan
     if "rest" in shares:
         total, noise_sd = coefficients.sum(
@@ -251,7 +252,8 @@ def summarise(
         mean_bias=lost,
         covariance=covariance,
         covariance_sd=sd,
-        beyond=beyond,
+        beyond=tail.excess(reach, 2) / max(tail.mean_square, 1e-300),
+        surely_beyond=tail.sure_excess(reach, 2) / max(tail.mean_square, 1e-300),
         rest=rest,
         ledger=cohort.ledger,
     )

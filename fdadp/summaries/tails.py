@@ -30,7 +30,8 @@ def _laws() -> tuple[FloatArray, FloatArray]:
     """Shares beyond SIZES, (L, 400), of laws with a Weibull tail from the first edge on; and their log prior (L,).
 
     ``S(x) = p exp(-d ((x / e)^b - 1) / b)`` beyond e = 1.6: share p beyond it, decline d there, and b = 2 for Gaussian,
-    1 for exponential, less for log-normal sizes, towards 0 for powers. Below, S falls from 1 as ``1 - (1 - p) (x/e)²``.
+    1 for exponential, less for log-normal sizes, towards 0 for powers. Below, S falls as ``1 - (1 - p) (x/e)^1.3``, as
+    it does for Gaussian curves of one component and of many.
     """
     p, d, b = (
         a.ravel()
@@ -41,7 +42,7 @@ def _laws() -> tuple[FloatArray, FloatArray]:
     ratio = SIZES / EDGES[0]
     with np.errstate(over="ignore"):
         above = p[:, None] * np.exp(-d[:, None] * (ratio ** b[:, None] - 1) / b[:, None])
-    below = 1 - (1 - p[:, None]) * ratio**2
+    below = 1 - (1 - p[:, None]) * ratio**1.3
     light = b > 1.5
     log_prior = np.log(np.where(light, LIGHT / light.sum(), (1 - LIGHT) / (~light).sum()))
     log_prior = log_prior - 0.5 * (np.log(p / 0.2) / 0.7) ** 2 - 0.5 * (np.log(d / 2) / 0.7) ** 2
@@ -50,7 +51,7 @@ def _laws() -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class Tail:
-    """Laws of the size of curves, weighted by how well they agree with released shares.
+    """The law of the size of curves, as released shares and the prior's laws let expect it.
 
     Attributes
     ----------
@@ -58,20 +59,25 @@ class Tail:
         Geometric mean of the sizes, as released.
     largest : float
         Size that no curve exceeds, from public bounds.
+    beyond : ndarray of shape (400,)
+        Expected share of persons beyond ``typical * SIZES``.
     weight : ndarray of shape (L,)
         Posterior weights of the laws, which sum to one.
-    shares : ndarray of shape (4,)
-        Of persons that are surely beyond each of EDGES: as released, less 2.5 sds of the noise.
+    surely : ndarray of shape (4,)
+        Share of persons that surely are beyond each of EDGES: as released, less 2.5 sds of the noise.
     """
 
     typical: float
     largest: float
+    beyond: FloatArray
     weight: FloatArray
-    shares: FloatArray
+    surely: FloatArray
 
     @classmethod
-    def fit(cls, shares: FloatArray, sd: float, typical: float, largest: float, n: float) -> Tail:
-        """Weigh the laws.
+    def fit(
+        cls, shares: FloatArray, sd: float, typical: float, largest: float, n: float, *, pure: bool = False
+    ) -> Tail:
+        """Weigh the laws by how well they agree with the release.
 
         Parameters
         ----------
@@ -79,27 +85,43 @@ class Tail:
             Released shares of persons beyond ``typical * EDGES``.
         sd : float
             Of the noise in each.
+        typical, largest : float
         n : float
             Number of persons, for the sampling error of the shares.
+        pure : bool
+            Whether the noise is Laplace noise.
         """
-        beyond, log_prior = _laws()
-        at = np.where(EDGES * typical < largest, beyond[:, np.searchsorted(SIZES, EDGES)], 0.0)
+        laws, log_prior = _laws()
+        at = np.where(EDGES * typical < largest, laws[:, np.searchsorted(SIZES, EDGES)], 0.0)
         variance = sd**2 + at * (1 - at) / n
-        log_weight = log_prior - 0.5 * ((shares - at) ** 2 / variance + np.log(variance)).sum(axis=1)
+        off = (shares - at) ** 2 / variance
+        log_weight = log_prior - (np.sqrt(2 * off) if pure else off / 2).sum(axis=1) - np.log(variance).sum(axis=1) / 2
         weight = np.exp(log_weight - log_weight.max())
-        return cls(typical, largest, weight / weight.sum(), np.clip(np.asarray(shares) - SURE * sd, 0.0, 1.0))
+        weight /= weight.sum()
+        surely = np.minimum.accumulate(np.clip(np.asarray(shares) - SURE * sd, 0.0, 1.0))  # shares cannot grow
+        return cls(typical, largest, weight @ laws, weight, surely)
 
     def excess(self, clip: float, power: int = 1) -> float:
         """Mean of ``size^p - clip^p`` over persons, 0 for those within the clip: what a clip takes off, at most.
 
-        The expectation over the laws, or what the shares surely are beyond the clip where that is more.
+        As expected, or :meth:`sure_excess` where that is more.
         """
-        c, most = clip / self.typical, self.largest / self.typical
-        inside = np.clip(SIZES, c, most)
-        mean = self.weight @ _laws()[0]
-        total = float((mean[:-1] + mean[1:]) / 2 @ np.diff(inside**power))
-        steps = np.diff(np.maximum(np.minimum(np.append(EDGES, EDGES[-1] * 1.6), most), c) ** power)
-        return max(total, float(self.shares @ steps)) * self.typical**power
+        inside = np.clip(SIZES, clip / self.typical, self.largest / self.typical)
+        expected = float((self.beyond[:-1] + self.beyond[1:]) / 2 @ np.diff(inside**power))
+        return max(expected * self.typical**power, self.sure_excess(clip, power))
+
+    def likely_excess(self, clip: float, level: float) -> float:
+        """Size that the excess over a clip exceeds under laws of total weight 1 - `level` only."""
+        inside = np.clip(SIZES, clip / self.typical, self.largest / self.typical)
+        of_laws = _laws()[0][:, :-1] @ np.diff(inside) * self.typical
+        order = np.argsort(of_laws)
+        quantile = of_laws[order[np.searchsorted(np.cumsum(self.weight[order]), level * (1 - 1e-12))]]
+        return max(float(quantile), self.sure_excess(clip))
+
+    def sure_excess(self, clip: float, power: int = 1) -> float:
+        """What it is at least by the shares that surely are beyond the edges: nobody farther out than an edge says."""
+        steps = np.clip(np.append(0.0, EDGES), clip / self.typical, self.largest / self.typical)
+        return float(self.surely @ np.diff(steps**power)) * self.typical**power
 
     @property
     def mean_square(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from sklearn.base import clone
 
 import fdadp.summaries.release as release
 from fdadp import Bounds, Privacy, PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
-from fdadp.errors import FileFormatError, InputError, PrivacyError
+from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError
 from fdadp.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy._kernel import Kernel
 from fdadp.privacy.audit import Neighbours, replay_audit
+from fdadp.summaries.tails import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
 BOUNDS = Bounds(y=(-8, 8))
@@ -332,6 +334,7 @@ def test_components_are_those_of_the_population(delta):
     assert np.mean((model.inverse_transform(scores) - Y[:50]) ** 2) < 0.3 * Y.var()
 
 
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ClippingWarning")  # so much noise that sizes are off by much
 def test_noise_does_not_make_large_eigenvalues():
     """With next to no budget, the eigenvalues are those of the prior at the size of the curves, not of the noise."""
     Y = sample(2, 60)
@@ -355,7 +358,8 @@ def test_people_with_several_rows_count_once():
 
 def test_values_beyond_the_bounds_are_clipped_there():
     Y = np.full((N, 31), 1e6)
-    model = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(-1, 1)))).fit(Y)
+    with pytest.warns(ClippingWarning, match="at least 9[5-9] % of the values of the curves were clipped|100 %"):
+        model = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(-1, 1)))).fit(Y)
     assert np.abs(model.mean_ - 1.0).max() < 0.05
     missing = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(1, 3)))).fit(np.full((N, 31), np.nan))
     assert np.abs(missing.mean_ - 2.0).max() < 0.05
@@ -412,3 +416,93 @@ def test_tapes_record_the_releases():
     tape = TapeNoise(SeededNoise(0))
     PrivateMean(privacy=privacy())._fit(sample(), None, None, tape)
     assert [e.size for e in tape.entries] == [1, 16, 1, 12, 1, 4, 12, 78]
+
+
+# --- tails: skewed curves, heavy tails, bounds that are too narrow ---
+
+
+def log_normal(n, seed, size=1.0):
+    """Curves exp(size · g), g a smooth Gaussian process of variance 1 on 31 points; mean exp(size²/2)."""
+    t = np.linspace(0, 1, 31)
+    values, vectors = np.linalg.eigh(np.exp(-0.5 * ((t[:, None] - t) / 0.5) ** 2))
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    return np.exp(size * np.random.default_rng(seed).normal(size=(n, 31)) @ root.T)
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("delta", [1e-6, None])
+@pytest.mark.parametrize("n", [1000, 5000])
+def test_bands_hold_the_mean_of_skewed_curves(n, delta):
+    """0.1 clipped at a multiple of the typical size, always on the same side: .80 and .00 of these bands held."""
+    true, held = np.exp(0.5), []
+    for seed in range(25):
+        settings = privacy(n=n, delta=delta, bounds=Bounds(y=(0, 60)), random_state=seed)
+        low, high = (band[0] for band in PrivateMean(privacy=settings).fit(log_normal(n, seed)).band())
+        held.append(((low <= true) & (true <= high)).all())
+    assert np.mean(held) >= 0.84  # at a level of .95 or .90, less than 2.5 or 1 standard errors
+
+
+def test_what_the_clip_takes_off_is_said_for_skewed_curves_and_next_to_nothing_for_others():
+    skewed = PrivateMean(privacy=privacy(n=5000, bounds=Bounds(y=(0, 60)))).fit(log_normal(5000, 1))
+    gaussian = PrivateMean(privacy=privacy(n=5000)).fit(sample(1, 5000), t=GRID)
+    assert skewed.clipping_sd_.mean() > 0.3 * skewed.sampling_sd_.mean()
+    assert gaussian.clipping_sd_.mean() < 0.1 * gaussian.sampling_sd_.mean()
+    [clip] = [r.clip for r in skewed.ledger_.releases if r.name == "mean"]
+    [typical] = [r.clip for r in gaussian.ledger_.releases if r.name == "mean"]
+    assert clip / log_normal(5000, 1).std() > 1.3 * typical / sample(1, 5000).std()
+    assert "Clipping" in skewed.summary().as_text()
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_eigenvalues_of_heavy_tails_are_about_those_of_the_population(delta):
+    """Of 0.1 .5 to .6 of the truth."""
+    n, ratios = 20_000, []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        sizes = np.exp(0.8 * rng.normal(size=(n, 1)))
+        Y = (population()[rng.integers(0, 20_000, n)] - population().mean(axis=0)) * sizes
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ClippingWarning)
+            model = PrivateFPCA(n_components=1, privacy=privacy(n=n, delta=delta, bounds=Bounds(y=(-80, 80)))).fit(
+                Y, t=GRID
+            )
+        true = dense_eigenbasis(np.zeros(31), np.cov(population().T) * np.exp(2 * 0.64), GRID, n_components=1)
+        ratios.append(model.eigenvalues_[0] / true.values[0])
+        assert model.variance_beyond_clip_ > 0.01
+    assert min(ratios) > 0.8 and max(ratios) < 1.4, ratios
+
+
+@BOTH
+def test_bounds_that_are_too_narrow_are_said(estimator):
+    narrow = privacy(n=5000, bounds=Bounds(y=(1.5, 2.5)))
+    with pytest.warns(ClippingWarning, match=r"at least \d\d % of the values of the curves were clipped: widen bounds"):
+        model = estimator(privacy=narrow).fit(sample(1, 5000), t=GRID)
+    assert "share of values beyond the bounds" in str(model.ledger_) and model.mean_.shape == (31,)
+
+
+def test_a_tail_is_what_the_shares_and_the_prior_let_expect():
+    sizes = np.random.default_rng(0).weibull(2.0, 100_000)  # as of Gaussian curves of two components
+    typical = np.exp(np.log(sizes).mean())
+    shares = (sizes[:, None] > typical * EDGES).mean(axis=0)
+    tail = Tail.fit(shares, 1e-4, typical, 50.0, len(sizes))
+    assert tail.mean_square == pytest.approx((sizes**2).mean(), rel=0.1)
+    for clip in (1.2, 1.8, 2.5):
+        want = np.maximum(sizes - clip, 0).mean()
+        assert tail.excess(clip) == pytest.approx(want, rel=0.2, abs=1e-3)
+        assert tail.excess(clip) * 0.8 < tail.likely_excess(clip, 0.9) < 3 * want + 2e-3
+    far = Tail.fit(np.array([0.3, 0.3, 0.3, 0.3]), 1e-4, 1.0, 100.0, 1e6)  # no law of the prior: what is sure counts
+    assert far.excess(2.0) > 0.29 * (EDGES[-1] - 2.0)
+    vague = Tail.fit(np.zeros(4), 1e3, 1.0, 20.0, 100.0)
+    assert 1.0 < vague.mean_square < 10 and not vague.surely.any()
+    one, two = (Tail.fit(shares, 0.01, typical * c, 50.0 * c, 1000.0) for c in (1.0, 1e-9))  # units
+    assert two.excess(1.5e-9, 2) == pytest.approx(one.excess(1.5, 2) * 1e-18)
+
+
+def test_curves_off_the_middle_of_the_bounds_cost_little():
+    middle, off = (
+        PrivateMean(privacy=privacy(bounds=Bounds(y=b), random_state=3)).fit(sample(3), t=GRID)
+        for b in ((-6, 10), (-1, 60))
+    )
+    assert np.abs(off.mean_ - sample(3).mean(axis=0)).max() < 0.25
+    low, high = (np.subtract(*m.band()[::-1]).mean() for m in (middle, off))
+    assert high < 1.6 * low
