@@ -488,7 +488,7 @@ def test_a_tail_is_what_the_shares_and_the_prior_let_expect():
     assert tail.mean_square == pytest.approx((sizes**2).mean(), rel=0.1)
     for clip in (1.2, 1.8, 2.5):
         want = np.maximum(sizes - clip, 0).mean()
-        assert 0.8 * want < tail.excess(clip) < 1.4 * want + 1e-3
+        assert 0.8 * want < tail.excess(clip) < 1.4 * want + 2e-3  # the laws are a grid
         assert tail.excess(clip) * 0.8 < tail.likely_excess(clip, 0.9) < 3 * want + 2e-3
     far = Tail.fit(np.array([0.3, 0.3, 0.3, 0.3]), 1e-4, 1.0, 100.0, 1e6)  # no law of the prior: what is sure counts
     assert far.excess(2.0) > 0.29 * (EDGES[-1] - 2.0)
