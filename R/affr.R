@@ -5,8 +5,9 @@
 #' model of refund's `pffr(Y ~ sff(X))`, fitted from sums over curves, so that time and memory hardly grow with n.
 #' **Not private**: for a fit that may leave the house see [dp_affr()].
 #'
-#' @param Y Response curves, one a row: a matrix, a data frame of numeric columns (labels that are increasing numbers are
-#'   the grid), a matrix column, or an `fd` object. Or a formula `Y ~ X`.
+#' @param Y Response curves, one a row: a matrix, a data frame of numeric columns, a matrix column, or an `fd` object. Or a formula
+#'   `Y ~ X`. Column names that are numbers or dates are the grid; where they decrease columns are turned round, and predictions come
+#'   back as `Y` was. Row names of `X` and `Y` must be equal where both have some.
 #' @param X Predictor curves, as `Y`.
 #' @param formula `Y ~ X`, with one functional predictor.
 #' @param s,t Grids of `X` and `Y`. Default: that of the object, else even on \[0, 1\]; an `fd` object is evaluated on
@@ -64,6 +65,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
                          missing = c("raise", "smooth", "fpca"), ...) {
   no_more(...)
   method <- one_of(method, c("REML", "GCV.Cp", "GCV"), "method")
+  no_na(k = k, npc = npc, sp = sp, degree = degree, m = m, quadrature = quadrature)
   if (!is.numeric(k) || length(k) != 2) {
     input_error("k must be two numbers of splines, over x and over s, got ", deparse(k)[1])
   }
@@ -77,12 +79,13 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
     missing = one_of(missing, c("raise", "smooth", "fpca"), "missing"),
     progress = if (interactive()) "auto" else FALSE
   )
-  fit <- fit_with(x, y, settings)
+  fit <- fit_with(x, y, settings, rows = list(X = x$rows, Y = y$rows))
   fit$call <- as_called(match.call())
   fit$method <- if (is.null(sp)) method else "given"
   fit$fitted.values <- call_on(fit, "predict", X = x$values, t = NULL, s = NULL, se = FALSE, level = NULL)$fit
   rownames(fit$fitted.values) <- rownames(x$values)
-  fit$residuals <- y$values - fit$fitted.values
+  fit$residuals <- as_labelled(y$values - fit$fitted.values, y)
+  fit$fitted.values <- as_labelled(fit$fitted.values, y)
   fit
 }
 
@@ -147,6 +150,10 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
                             k = c(7, 7), npc = 0.95, sensitivity = "local", ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
+  no_na(
+    epsilon = epsilon, delta = delta, bounds = unlist(bounds), n = n, mechanism = mechanism, adjacency = adjacency, unit = unit,
+    labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity
+  )
   if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("x", "y")))) {
     privacy_error("bounds must be list(x = c(low, high), y = c(low, high)), got ", class(bounds)[1])
   }
@@ -158,9 +165,10 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
     n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
     progress = if (interactive()) "auto" else FALSE
   )
-  fit <- fit_with(
-    as_curves(X, s, "X", private = TRUE), as_curves(Y, t, "Y", private = TRUE), settings, privacy, as_groups(groups)
-  )
+  x <- as_curves(X, s, "X", private = TRUE)
+  y <- as_curves(Y, t, "Y", private = TRUE)
+  rows <- if (identical(labels, "public")) list(X = x$rows, Y = y$rows, groups = row_labels(names(groups)))
+  fit <- fit_with(x, y, settings, privacy, as_groups(groups), rows)
   fit$epsilon <- epsilon # of the plan, public
   fit["delta"] <- list(delta)
   fit$method <- mechanism
@@ -169,15 +177,16 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
 }
 
 # Fit in Python; what comes back is plain data and the bytes of the saved model.
-fit_with <- function(x, y, settings, privacy = NULL, groups = NULL) {
+fit_with <- function(x, y, settings, privacy = NULL, groups = NULL, rows = NULL) {
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))
   fit <- call_python("fit",
-    X = x$values, Y = y$values, s = x$grid, t = y$grid, path = path, settings = settings, privacy = privacy, groups = groups
+    X = x$values, Y = y$values, s = x$grid, t = y$grid, path = path, settings = settings, privacy = privacy, groups = groups, labels = rows
   )
   one_dimensional <- c("edf", "criterion", "evalues", "pve", "mu", "residual.variance", "s", "t", "x.range")
   fit[one_dimensional] <- lapply(fit[one_dimensional], as.double)
   if (!is.null(fit$ledger)) fit$ledger <- as_ledger(fit$ledger)
+  fit$y.labels <- y[intersect(c("labels", "backwards"), names(y))] # of columns
   fit$file <- readBin(path, "raw", file.size(path))
   structure(fit, class = "affr")
 }
@@ -214,6 +223,14 @@ as_groups <- function(groups) {
   groups <- c(if (is.factor(groups)) as.character(groups) else groups)
   missing <- array(is.na(groups), length(groups))
   list(ids = array(if (is.numeric(groups)) as.double(groups) else as.character(groups), length(groups)), missing = missing)
+}
+
+# R's NA would arrive in Python as TRUE or as a number.
+no_na <- function(...) {
+  given <- list(...)
+  for (name in names(given)) {
+    if (is.atomic(given[[name]]) && anyNA(given[[name]])) input_error(name, " must not be NA, got ", deparse(given[[name]])[1])
+  }
 }
 
 as_array <- function(x, name) {

@@ -9,20 +9,50 @@ as_curves <- function(data, grid, name, private = FALSE) {
     if (length(data) == 1 && is.matrix(data[[1]])) { # one matrix column
       return(as_curves(data[[1]], grid, name, private))
     }
-    if (is.null(grid)) grid <- grid_of_labels(names(data))
+    labels <- names(data)
     columns <- lapply(data, numbers, name = name, private = private)
     if (any(lengths(columns) != nrow(data))) {
       input_error(name, " must be a data frame of plain columns, one for each point, or of one matrix column")
     }
     values <- matrix(unlist(columns, use.names = FALSE), nrow(data))
-    if (is.character(attr(data, "row.names"))) rownames(values) <- row.names(data)
+    if (.row_names_info(data) > 0) rownames(values) <- row.names(data)
   } else if (is.matrix(data)) {
     values <- matrix(numbers(c(data), name, private), nrow(data))
     rownames(values) <- rownames(data)
+    labels <- colnames(data)
   } else {
     input_error(name, " must be a matrix with one curve per row, a data frame or an fd object, got ", class(data)[1])
   }
-  list(values = values, grid = as_vector(grid, paste("grid of", name)))
+  counted <- is.data.frame(data) && .row_names_info(data) < 0
+  rows <- if (counted) list(names = seq_len(nrow(values)), counted = TRUE) else row_labels(rownames(values))
+  if (!is.null(grid)) {
+    return(list(values = values, grid = as_vector(grid, paste("grid of", name)), rows = rows))
+  }
+  if (is.null(labels)) {
+    return(list(values = values, grid = NULL, rows = rows))
+  }
+  # The rule of the Python half: increasing numbers, decreasing ones (turned round with the values), dates, or nothing.
+  axis <- call_python("axis", labels = array(labels, length(labels)), name = name)
+  if (is.null(axis$points)) {
+    return(list(values = values, grid = NULL, rows = rows))
+  }
+  if (axis$backwards) values <- values[, rev(seq_len(ncol(values))), drop = FALSE]
+  list(values = values, grid = as.double(axis$points), rows = rows, labels = labels, backwards = axis$backwards)
+}
+
+# Names of rows on their way to Python, where they are compared.
+row_labels <- function(names) {
+  if (!is.null(names)) list(names = array(as.character(names), length(names)), counted = FALSE)
+}
+
+# Curves on the grid of Y as Y's columns stood, with their labels.
+as_labelled <- function(values, like) {
+  if (is.null(like$labels) || !is.matrix(values)) {
+    return(values)
+  }
+  if (isTRUE(like$backwards)) values <- values[, rev(seq_len(ncol(values))), drop = FALSE]
+  colnames(values) <- like$labels
+  values
 }
 
 numbers <- function(x, name, private) {
@@ -34,12 +64,6 @@ numbers <- function(x, name, private) {
     return(suppressWarnings(as.double(x))) # what is no number is missing, and a public constant in the fit
   }
   input_error(name, " must be numeric with one curve per row, got ", class(x)[1])
-}
-
-# Labels such as "0.25" are a grid if they increase; labels such as "V1" say nothing.
-grid_of_labels <- function(labels) {
-  points <- suppressWarnings(as.double(labels))
-  if (!anyNA(points) && all(diff(points) > 0)) points else NULL
 }
 
 # An "fd" object of package fda: coefficients (basis functions, curves) in a basis. Each curve by itself.
@@ -68,7 +92,7 @@ curves_of_fd <- function(data, grid, name) {
   values <- matrix(0, ncol(coefficients), length(grid))
   rownames(values) <- colnames(coefficients)
   for (i in seq_len(nrow(values))) values[i, ] <- design %*% coefficients[, i]
-  list(values = values, grid = grid)
+  list(values = values, grid = grid, rows = row_labels(colnames(coefficients)))
 }
 
 # Basis functions at points, by the conventions of fda's getbasismatrix; fda itself is not needed.

@@ -23,6 +23,7 @@
 #' }
 #' @export
 fpca <- function(Y, argvals = NULL, npc = 0.95, method = c("face", "dense", "sc", "ssvd"), Y.pred = NULL, ...) {
+  no_na(npc = npc, ...)
   method <- one_of(method, c("face", "dense", "sc", "ssvd"), "method")
   settings <- c(list(n_components = as_whole(npc), method = method), lapply(list(...), as_whole))
   y <- as_curves(Y, argvals, "Y")

@@ -22,6 +22,7 @@
 #' @export
 predict.affr <- function(object, newdata, t = NULL, s = NULL, se.fit = FALSE, interval = c("none", "prediction"), level = 0.95, ...) {
   no_more(...)
+  no_na(t = t, s = s, se.fit = se.fit, level = level)
   interval <- one_of(interval, c("none", "prediction"), "interval")
   if (missing(newdata)) {
     fitted <- stats::fitted(object) # an error, where the fit is private
@@ -36,7 +37,7 @@ predict.affr <- function(object, newdata, t = NULL, s = NULL, se.fit = FALSE, in
   )
   result <- lapply(result, function(values) {
     rownames(values) <- rownames(x$values)
-    values
+    if (is.null(t)) as_labelled(values, object$y.labels) else values
   })
   if (length(result) == 1) result$fit else result
 }
@@ -66,6 +67,7 @@ new_curves <- function(object, newdata) {
 #' }
 #' @export
 surface <- function(object, x, s, t) {
+  no_na(x = x, s = s, t = t)
   call_on(object, "surface", x = as_vector(x, "x"), s = as_vector(s, "s"), t = as_vector(t, "t"))$F
 }
 
@@ -76,7 +78,8 @@ surface <- function(object, x, s, t) {
 #' @param object,x A fit of [affr()] or [dp_affr()], or its summary.
 #' @param ... Not used.
 #' @return `coef()`: the array (component, x, s) of values of the surface's components at evenly spread points. `fitted()` and
-#'   `residuals()`: matrices, one training curve a row; for a private fit an error, as it keeps neither.
+#'   `residuals()`: matrices, one training curve a row; for a private fit an error, as it keeps neither. `deviance()`: the sum of squares
+#'   of the residuals (an error there, too); `sigma()`: the residual standard deviation, over all t; `nobs()`: the number of curves.
 #' @name affr-methods
 NULL
 
@@ -156,6 +159,19 @@ fitted.dp_affr <- function(object, ...) {
 residuals.dp_affr <- function(object, ...) {
   privacy_error("residuals of the training curves are not kept by a private fit: they would not be private")
 }
+
+#' @rdname affr-methods
+#' @importFrom stats deviance sigma nobs
+#' @export
+deviance.affr <- function(object, ...) sum(stats::residuals(object)^2, na.rm = TRUE)
+
+#' @rdname affr-methods
+#' @export
+sigma.affr <- function(object, ...) sqrt(mean(object$residual.variance))
+
+#' @rdname affr-methods
+#' @export
+nobs.affr <- function(object, ...) object$n
 
 #' Pictures of a fit
 #'

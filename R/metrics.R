@@ -13,12 +13,14 @@
 #' }
 #' @export
 rmspe <- function(Y, Yhat) {
-  call_python("rmspe", Y = as_curves(Y, NULL, "Y")$values, Y_hat = as_curves(Yhat, NULL, "Yhat")$values)$value
+  y <- as_curves(Y, NULL, "Y")
+  predicted <- as_curves(Yhat, NULL, "Yhat")
+  call_python("rmspe", Y = y$values, Y_hat = predicted$values, labels = list(Y = y$rows, Yhat = predicted$rows))$value
 }
 
 #' @rdname rmspe
 #' @export
 coverage <- function(Y, lower, upper) {
-  values <- lapply(list(Y = Y, lower = lower, upper = upper), function(x) as_curves(x, NULL, "curves")$values)
-  do.call(call_python, c("coverage", values))$value
+  curves <- list(Y = as_curves(Y, NULL, "Y"), lower = as_curves(lower, NULL, "lower"), upper = as_curves(upper, NULL, "upper"))
+  do.call(call_python, c("coverage", lapply(curves, `[[`, "values"), list(labels = lapply(curves, `[[`, "rows"))))$value
 }

@@ -20,6 +20,7 @@
 #' }
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL) {
+  no_na(n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
   plan <- call_python("plan", n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
   for (curve in c("by_n", "by_epsilon")) plan[[curve]] <- as.data.frame(lapply(plan[[curve]], unlist))
   structure(plan, class = "fdadp_plan")

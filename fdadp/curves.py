@@ -130,7 +130,12 @@ def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray
 
 
 def as_curves(
-    data: CurveData, grid: ArrayLike | None = None, *, name: str = "X", default: FloatArray | None = None
+    data: CurveData,
+    grid: ArrayLike | None = None,
+    *,
+    name: str = "X",
+    default: FloatArray | None = None,
+    any_layout: bool = False,
 ) -> Curves:
     """Read what the user gave as curves; values may still be missing (see :func:`check_finite`).
 
@@ -148,6 +153,8 @@ def as_curves(
         The argument's name in error messages.
     default : ndarray, optional
         A known grid for data without one, of the same length.
+    any_layout : bool
+        Do not look for long and transposed tables: where curves are sure to be rows, as predictions are.
 
     Raises
     ------
@@ -171,7 +178,8 @@ def as_curves(
         axis = _axis_of_frame(data, grid, name)
     values = _values(data, name)
     if grid is None and axis is None:
-        _refuse_layout(values, index, columns, name)
+        if not any_layout:
+            _refuse_layout(values, index, columns, name)
         if default is not None and default.size != values.shape[1]:
             raise InputError(
                 f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "

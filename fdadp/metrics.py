@@ -128,7 +128,7 @@ def functional_r2(Y: CurveData, Y_hat: CurveData, t: ArrayLike | None = None) ->
 
 
 def _curves(data: CurveData, name: str, grid: ArrayLike | None = None, *, infinite: bool = False) -> Curves:
-    curves = as_curves(data, grid, name=name)
+    curves = as_curves(data, grid, name=name, any_layout=True)
     bad = np.argwhere(np.isnan(curves.values) if infinite else ~np.isfinite(curves.values))
     if len(bad):
         i, j = (int(b) for b in bad[0])

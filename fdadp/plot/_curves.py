@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._typing import CurveData, FloatArray
-from fdadp.curves import Curves, as_curves
+from fdadp.curves import Curves, as_curves, same_rows
 from fdadp.errors import InputError
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
@@ -66,11 +66,13 @@ def predictions(
     y = None if Y is None else as_curves(Y, name="Y", default=model.t_)
     if y is not None and len(y) != len(x):
         raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+    if y is not None:
+        same_rows(X=x, Y=y)
     if names is not None and len(names) != len(x):
         raise InputError(f"names must have {len(x)} entries, one per curve, got {len(names)}")
     grid = model.t_ if y is None else y.grid
     fitted, lower, upper = (
-        as_curves(c, default=grid).values
+        as_curves(c, default=grid, any_layout=True).values
         for c in (model.predict(X, t=grid), *model.predict_interval(X, level=level, t=grid))
     )
     errors = None if y is None else np.sqrt(np.nanmean((y.values - fitted) ** 2, axis=1))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fdadp._typing import CurveData, FloatArray, IntArray
-from fdadp.curves import as_curves
+from fdadp.curves import as_curves, same_rows
 from fdadp.design import FeatureMap
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.privacy import Privacy
@@ -83,6 +83,7 @@ def published_draws(
     if model.privacy is not None:
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
+    same_rows(X=x, Y=y)
     sensitivities = leave_one_out(model, Chunks.of(x, y, progress=False))
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy in settings:

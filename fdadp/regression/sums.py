@@ -106,7 +106,7 @@ class Chunks:
             try:
                 x_data, y_data = item
             except (TypeError, ValueError) as exc:
-                raise InputError(f"chunks must be pairs (X, Y), got {type(item).__name__}") from exc
+                raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(item).__name__}") from exc
             x = as_curves(x_data, self._grids[0], name="X")
             y = as_curves(y_data, self._grids[1], name="Y")
             if len(x) != len(y):

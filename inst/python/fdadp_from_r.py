@@ -12,10 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy
-from fdadp.errors import FdadpError, FdadpWarning
+from fdadp.axis import axis_of
+from fdadp.curves import same_rows
+from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
 
@@ -43,9 +46,17 @@ def condition(exc: Any, base: type) -> dict[str, Any]:
     """Text and classes of an error or a warning, the classes as R spells them: ``InputError`` is ``input_error``."""
     names = [c.__name__ for c in type(exc).__mro__ if issubclass(c, base) and c is not base]
     if isinstance(exc, base):
-        return {"text": str(exc), "classes": [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names]}
+        return {
+            "text": counted_from_one(str(exc)),
+            "classes": [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in names],
+        }
     kind = "error" if base is FdadpError else "warning"
     return {"text": f"{type(exc).__name__}: {exc}", "classes": [f"python_{kind}"]}
+
+
+def counted_from_one(text: str) -> str:
+    """Numbers of curves, rows and positions as R counts them."""
+    return re.sub(r"\b(curve|row|position) (\d+)\b", lambda m: f"{m[1]} {int(m[2]) + 1}", text)
 
 
 def about(probe: Any) -> dict[str, Any]:
@@ -65,8 +76,10 @@ def fit(
     settings: Mapping[str, Any],
     privacy: Mapping[str, Any] | None = None,
     groups: Any = None,
+    labels: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Fit, save to `path`, and describe the fit."""
+    """Fit, save to `path`, and describe the fit. `labels` are names of rows, compared where they are given."""
+    compare_rows(labels)
     declared = None
     if privacy is not None:
         bounds = privacy["bounds"]
@@ -77,6 +90,35 @@ def fit(
     model.fit(rows(X), rows(Y), s=s, t=t, groups=persons(groups))
     model.save(path)
     return describe(model)
+
+
+def axis(labels: Any, name: str) -> dict[str, Any]:
+    """Grid that column labels give, or none."""
+    found = axis_of(pd.Index([str(label) for label in np.asarray(labels)], dtype=object), name)
+    return {"points": None} if found is None else {"points": found.points, "backwards": found.backwards}
+
+
+def compare_rows(labels: Mapping[str, Any] | None) -> None:
+    """Refuse tables whose rows have other names; numbers that R counted say nothing against text."""
+    given = {name: own for name, own in (labels or {}).items() if own}
+    indices = {name: row_names(own["names"]) for name, own in given.items()}
+    text = any(index.inferred_type == "string" for index in indices.values())
+    shown = {name: index for name, index in indices.items() if not (given[name]["counted"] and text)}
+    try:
+        same_rows(**{name: pd.Series(0.0, index=index) for name, index in shown.items()})
+    except InputError as exc:
+        told = str(exc).split(" Align them")[0]
+        pair = told.split(" must ")[0].split(" and ")
+        raise InputError(
+            f"{told} Align them, as by {pair[1]}[rownames({pair[0]}), ]; or, if rows belong together as they stand, "
+            f"drop the names: rownames({pair[1]}) <- NULL"
+        ) from None
+
+
+def row_names(names: Any) -> Any:
+    """Names as an index, whole numbers as such."""
+    texts = [str(name) for name in np.atleast_1d(np.asarray(names)).tolist()]
+    return pd.Index([int(t) for t in texts]) if all(t.isdigit() for t in texts) else pd.Index(texts, dtype=object)
 
 
 def rows(values: Any) -> Any:
@@ -209,13 +251,15 @@ def plan(
     return result | {"text": str(forecast)}
 
 
-def rmspe(Y: Any, Y_hat: Any) -> dict[str, Any]:
+def rmspe(Y: Any, Y_hat: Any, labels: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Root mean squared prediction error."""
+    compare_rows(labels)
     return {"value": fdadp.rmspe(rows(Y), rows(Y_hat))}
 
 
-def coverage(Y: Any, lower: Any, upper: Any) -> dict[str, Any]:
+def coverage(Y: Any, lower: Any, upper: Any, labels: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Share of values between limits."""
+    compare_rows(labels)
     return {"value": fdadp.coverage(rows(Y), rows(lower), rows(upper))}
 
 

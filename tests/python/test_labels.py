@@ -349,3 +349,13 @@ def test_grids_in_labels_are_read_by_private_fits() -> None:
         with pytest.raises(InputError, match="columns of X must"):
             private(budget=budget).fit(X.set_axis(labels, axis=1), Y)
         assert budget.left == budget.total
+
+
+def test_predictions_are_rows_whatever_they_look_like() -> None:
+    """Frames of predictions with words as columns, whose rows are labelled by growing numbers and change slowly."""
+    words = Y.set_axis([chr(65 + j // 26) + chr(97 + j % 26) for j in range(Y.shape[1])], axis=1)
+    ordered = labelled(X.sort_values(X.columns[20]), np.linspace(0, 1, 60))
+    fitted = model().fit(X, words)
+    predicted = fitted.predict(ordered)
+    assert rmspe(predicted, predicted) == 0
+    assert fitted.score(ordered, predicted.reset_index(drop=True)) > 0.99

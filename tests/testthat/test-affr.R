@@ -124,7 +124,7 @@ test_that("gaps are treated as asked", {
   whole <- round(simulate_affr(n = 60, n_points = 21)$X * 10)
   storage.mode(whole) <- "integer"
   whole[2, 2] <- NA # R's missing integer is a number in other languages
-  expect_error(affr(sim$Y, whole), "nan in curve 1 at position 1", class = "fdadp_input_error")
+  expect_error(affr(sim$Y, whole), "nan in curve 2 at position 2", class = "fdadp_input_error")
 })
 
 test_that("plots draw and return what they show", {
