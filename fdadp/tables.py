@@ -28,7 +28,7 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 from fdadp.long_tables import check_names, curves_of_long
 
-__all__ = ["SUFFIXES", "check_suffix", "read_curves", "write_curves"]
+__all__ = ["SUFFIXES", "check_suffix", "read_curves", "read_npz", "write_curves"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 MISSING = {"", "na", "nan", "n/a", "null"}
@@ -257,18 +257,31 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
     return _one_curve_a_row(path, frame.astype(np.float64))
 
 
-def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
+def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Arrays of a NumPy ``.npz`` file by name, in the order of the file; anything else in it is left out.
+
+    Raises
+    ------
+    FileFormatError
+        Not such a file, broken, or with arrays of objects.
+    FileNotFoundError
+        No such file.
+    """
     try:
         stored: Any = np.load(path, allow_pickle=False)
         if isinstance(stored, np.ndarray):
             raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)")
         with stored:
-            arrays = {name: array for name in stored.files if isinstance(array := stored[name], np.ndarray)}
-    except FileFormatError:
+            return {name: array for name in stored.files if isinstance(array := stored[name], np.ndarray)}
+    except (FileFormatError, FileNotFoundError):
         raise
     except Exception as exc:  # of zip files, of zlib, of NumPy, and of Python's parser, which NumPy uses
         what = "objects" if "allow_pickle" in str(exc) else f"{type(exc).__name__}: {exc}"
         raise FileFormatError(f"{path} must be a NumPy .npz file of plain arrays, got {what}") from None
+
+
+def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
+    arrays = read_npz(path)
     if long is not None:
         return curves_of_long({k: a.tolist() for k, a in arrays.items() if a.ndim == 1}, long, path)
     flat = [name for name, array in arrays.items() if array.ndim == 2]

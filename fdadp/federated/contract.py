@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from fdadp._json import reading
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
@@ -165,12 +166,10 @@ class Contract:
         InputError
             No contract, or that of another version of fdadp.
         """
-        try:
+        with reading("a contract", text):
             fields = dict(json.loads(text))
             version = fields.pop("fdadp")
             contract = cls(**fields)
-        except (KeyError, TypeError, json.JSONDecodeError) as exc:
-            raise InputError(f"text must be a contract in JSON, got {text[:60]!r}") from exc
         if version != __version__:
             raise InputError(f"the contract must be of this version of fdadp, {__version__}, got {version}")
         return contract

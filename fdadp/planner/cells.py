@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fdadp._atomic import replacing
 from fdadp._version import __version__
 from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
 from fdadp.regression.private.prior import PublicPrior
@@ -49,7 +50,7 @@ class Cells:
             from fdadp.datasets._download import cache_dir
 
             self._path = cache_dir() / "planner" / f"{_digest(prior)}-{kind}-{__version__}.json"
-            self._known = json.loads(self._path.read_text(encoding="utf-8")) if self._path.exists() else {}
+            self._known = _cached(self._path)
 
     def at(self, n: float, eta: float) -> Outcome:
         """Outcome at n persons with noise `eta` per person.
@@ -74,8 +75,8 @@ class Cells:
             for j, outcome in zip(columns, outcomes(self.prior, SIZES[i], etas, SEEDS, pure=self.pure), strict=True):
                 self._known[_key(i, j)] = list(outcome)
         if missing and self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(self._known), encoding="utf-8")
+            with replacing(self._path) as stream:
+                stream.write(json.dumps(self._known).encode())
 
 
 def _key(i: int, j: int) -> str:
@@ -89,6 +90,19 @@ def _position(at: float, knots: np.ndarray[tuple[int], np.dtype[np.float64]]) ->
     at = float(np.clip(at, knots[0], knots[-1]))
     i = int(np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2))
     return i, (at - knots[i]) / (knots[i + 1] - knots[i])
+
+
+def _cached(path: Path) -> dict[str, list[float]]:
+    """Cells computed before; none where there is no file, or one that is damaged: they are computed again."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            str(key): [float(number) for number in cell]
+            for key, cell in cells.items()
+            if len(cell) == len(Outcome._fields)
+        }
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
 
 
 @functools.cache

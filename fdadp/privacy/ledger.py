@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fdadp._json import reading
+
 __all__ = ["Ledger", "Release"]
 
 
@@ -132,11 +134,18 @@ class Ledger:
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """Read what :meth:`to_json` wrote."""
-        data = json.loads(text)
-        data.pop("headline", None)
-        data["releases"] = [Release(**r) for r in data["releases"]]
-        return cls(**data)
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        InputError
+            No ledger.
+        """
+        with reading("a ledger", text):
+            data = json.loads(text)
+            data.pop("headline", None)
+            data["releases"] = [Release(**r) for r in data["releases"]]
+            return cls(**data)
 
     def __repr__(self) -> str:
         return str(self)

@@ -11,7 +11,6 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
@@ -86,10 +85,13 @@ def rows(source: str) -> tuple[Any, ...]:
     ------
     InputError
         It is neither.
+    FileFormatError
+        A file that holds no plain arrays.
     """
     if source.endswith(".npz"):
-        with np.load(source, allow_pickle=False) as file:
-            return tuple(file[name] for name in file.files)
+        from fdadp.tables import read_npz
+
+        return tuple(read_npz(source).values())
     module, colon, function = source.partition(":")
     if not colon:
         raise InputError(f"data must be an .npz file or module:function, got {source!r}")

@@ -94,7 +94,7 @@ def _read(path: Path) -> dict[str, str]:
         return {}
     try:
         return dict(json.loads(path.read_text()))
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, RecursionError) as exc:
         raise FileFormatError(f"{path} must be as this party wrote it, and is not") from exc
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._json import reading
 from fdadp._typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.randomizers import Randomizer, randomizer
@@ -136,6 +137,13 @@ class LocalParameters:
 
     @classmethod
     def from_json(cls, text: str) -> LocalParameters:
-        """Read what :meth:`to_json` wrote."""
-        data: dict[str, Any] = json.loads(text)
-        return cls(**data)
+        """Read what :meth:`to_json` wrote.
+
+        Raises
+        ------
+        InputError
+            No parameters, or such as cannot be.
+        """
+        with reading("parameters of a local logistic regression", text):
+            data: dict[str, Any] = json.loads(text)
+            return cls(**data)
