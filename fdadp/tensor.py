@@ -30,7 +30,7 @@ class Margin:
     basis : BSplines
     points : ndarray of shape (k,)
         Where the coefficients are function values.
-    to_raw : ndarray of shape (k, k)
+    to_raw : ndarray of shape (k, k), or (k + degree, k) where the margin is cyclic
         B-spline coefficients = ``to_raw @ values`` (mgcv's XP).
     penalty : ndarray of shape (k, k)
         Difference penalty of the values, largest eigenvalue 1.
@@ -72,11 +72,40 @@ class Margin:
         to_raw = np.asarray(np.linalg.inv(basis.design(points)), dtype=np.float64)
         penalty = to_raw.T @ basis.difference_penalty(order) @ to_raw
         penalty /= np.linalg.eigvalsh(penalty)[-1]
-        # The null space holds the polynomials below `order`; QR keeps the constant first.
-        centred = np.linspace(-1, 1, n_basis)
+        return cls._diagonal(basis, points, to_raw, penalty, order)
+
+    @classmethod
+    def cyclic(cls, lower: float, period: float, n_basis: int, *, degree: int = 3, name: str = "n_basis") -> Margin:
+        """Periodic splines on even knots, with the integrated squared second derivative as penalty.
+
+        Functions on ``[lower, lower + period]`` whose ends meet with all derivatives that the degree allows. For
+        cubic ones this is mgcv's ``bs = "cc"`` with ``n_basis + 1`` even knots, of which the last is the first again.
+        In terms of B-splines the last `degree` coefficients are the first ones.
+
+        Raises
+        ------
+        InputError
+            A period that is not above 0, or a basis too small for the degree.
+        """
+        basis = BSplines.uniform(lower, lower + period, n_basis + degree, degree=degree, margin=0.0, name=name)
+        wrap = np.eye(n_basis)[np.arange(n_basis + degree) % n_basis]
+        points = lower + period * np.arange(n_basis) / n_basis
+        to_raw = wrap @ np.linalg.inv(basis.design(points) @ wrap)
+        penalty = to_raw.T @ basis.derivative_penalty(min(2, degree)) @ to_raw
+        penalty = (penalty + penalty.T) / 2
+        penalty /= np.linalg.eigvalsh(penalty)[-1]
+        return cls._diagonal(basis, points, to_raw, penalty, 1)
+
+    @classmethod
+    def _diagonal(
+        cls, basis: BSplines, points: FloatArray, to_raw: FloatArray, penalty: FloatArray, order: int
+    ) -> Margin:
+        """Margin in the eigenbasis of a penalty whose null space holds the polynomials below `order`."""
+        # QR keeps the constant first.
+        centred = np.linspace(-1, 1, points.size)
         complete = np.linalg.qr(np.vander(centred, order, increasing=True), mode="complete")[0]
         null, rest = complete[:, :order], complete[:, order:]
-        null[:, 0] = 1 / np.sqrt(n_basis)
+        null[:, 0] = 1 / np.sqrt(points.size)
         eigenvalues, vectors = np.linalg.eigh(rest.T @ penalty @ rest)
         return cls(
             basis,
@@ -89,8 +118,8 @@ class Margin:
 
     @property
     def size(self) -> int:
-        """Number of basis functions."""
-        return self.basis.n_basis
+        """Number of coefficients."""
+        return int(self.points.size)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ def crosscheck(
     settings = AdditiveFunctionOnFunction() if model is None else model
     if settings.privacy is not None or settings.degree != 3 or settings.penalty_order != 2:
         raise InputError("model must be without privacy, with degree=3 and penalty_order=2, to be compared with mgcv")
+    if settings.x_transform is not None or settings.period_s is not None:
+        raise InputError("model must have x_transform=None and period_s=None to be compared with mgcv")
     if not isinstance(settings.smoothing, str):
         raise InputError("smoothing must be 'reml' or 'gcv' to be compared with mgcv")
     x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")

@@ -97,6 +97,7 @@ def gam_linear_functional(
     method: str = "REML",
     smoothing_parameters: ArrayLike | None = None,
     quadrature: str = "trapezoid",
+    period: float | None = None,
 ) -> GamFit:
     """Fit ``y_i = a + ∫ F{X_i(s), s} ds`` by ``mgcv::gam``.
 
@@ -118,6 +119,9 @@ def gam_linear_functional(
         Fixed instead of chosen.
     quadrature : str
         See :func:`fdadp.quadrature.quadrature_weights`.
+    period : float, optional
+        Makes the margin over s cyclic: ``bs = c("ps", "cc")`` with even knots, k over s counted without the last one,
+        which is the first again.
 
     Raises
     ------
@@ -155,6 +159,7 @@ def gam_linear_functional(
         degree=int(degree),
         method=method,
         sp=None if smoothing_parameters is None else np.asarray(smoothing_parameters, dtype=np.float64),
+        period=None if period is None else float(period),
     )
     arrays = ("fitted", "coefficients", "values", "points_x", "points_s", "smoothing_parameters", "edf", "covariance")
     found: dict[str, Any] = {name: answer[name] for name in (*arrays, "penalty_scales")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,11 @@ from fdadp.moments import Moments
 from fdadp.penalized import PenalizedLeastSquares, Solution
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
-from fdadp.quadrature import RULES, quadrature_weights
-from fdadp.regression.identification import refuse_same_curves, warn_unidentified
+from fdadp.quadrature import RULES
+from fdadp.regression.identification import notes_on_x, refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
+from fdadp.regression.quantiles import QuantileTransform
 from fdadp.regression.residuals import Residuals, residuals_of
 from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
 from fdadp.splines import BSplines
@@ -83,14 +85,24 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         before anything is read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X
         are then filled within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public
         settings), and of Y a row counts where it was observed; a row without any observation contributes zero.
+    x_transform : {None, "quantile"}
+        ``"quantile"`` takes X(s) by its rank among the training curves at s (McLean et al. 2014; refund's
+        ``Qtransform``): for skewed X, where evenly spread knots leave most cells empty. Not in private fits, nor from
+        chunks.
+    period_s : float, optional
+        Makes F periodic in s, as mgcv's ``bs = "cc"``: s and s + period_s are the same point. 365 where the grid is
+        1, ..., 365, so that day 365 meets day 1; 24 where it is 0, ..., 24 hours. The penalty over s is then the
+        integrated squared second derivative. Not in private fits. (t has no such setting: eigenfunctions of periodic
+        responses are nearly periodic by themselves.)
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, n_basis_x, n_basis_s)
-        ``F_k(x_l, s_l')`` at evenly spread points of the range of X and of the grid, centred so that F_k has mean
-        zero over the training curves at each s (functions of s alone are not identified).
+        ``F_k(x_l, s_l')`` at evenly spread points of the range of X (with ``x_transform``: of its levels from 0 to 1)
+        and of the grid (of the period), centred so that F_k has mean zero over the training curves at each s
+        (functions of s alone are not identified).
     smoothing_parameters_ : ndarray of shape (K, 2)
         (λ_x, λ_s) on mgcv's scale; NaN in a private fit, which shrinks by empirical Bayes instead.
     edf_ : ndarray of shape (K,)
@@ -113,7 +125,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     r2_ : float
         Share of the training curves' variance (integrated over t) that the fit explains.
     x_range_ : (float, float)
-        Range of the training predictors.
+        Range of the training predictors, in units of X.
     s_, t_ : ndarray
         Grids of X and Y.
     n_curves_, n_features_in_ : int
@@ -160,6 +172,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         quadrature: str = "trapezoid",
         fpca: str = "face",
         missing: str = "auto",
+        x_transform: str | None = None,
+        period_s: float | None = None,
         progress: bool | str = "auto",
     ) -> None:
         self.n_basis_x = n_basis_x
@@ -172,6 +186,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.quadrature = quadrature
         self.fpca = fpca
         self.missing = missing
+        self.x_transform = x_transform
+        self.period_s = period_s
         self.progress = progress
 
     # --- fitting, from curves down to coefficients ---
@@ -211,6 +227,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
+        self._transform = None
         if self.privacy is not None:
             self.privacy.check_unit(groups)
         if self._is_private:
@@ -224,12 +241,18 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         persons = _as_groups(groups, len(x))
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
+        own_range, levels = None, complete_x
+        if self.x_transform == "quantile":
+            self._transform = QuantileTransform.of(complete_x)
+            own_range, levels = (0.0, 1.0), replace(complete_x, values=self._transform(complete_x))
         complete_y, uncertain = self._missing.complete_y(y)
-        self._fit(Chunks.of(complete_x, complete_y, self.progress), uncertain=uncertain)
+        self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
             fitted = self.mean_ + self._scores(self._centred_features(complete_x)) @ self.eigenfunctions_
             complete_y, uncertain = self._missing.complete_y(y, about=fitted)
-            self._fit(Chunks.of(complete_x, complete_y, self.progress), uncertain=uncertain)
+            self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
+        if self._transform is not None:
+            self.x_range_ = float(complete_x.values.min()), float(complete_x.values.max())
         self._publish(Chunks.of(complete_x, complete_y, self.progress), persons)
         self._remember_kind(x, y)
         return self
@@ -277,6 +300,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
         """
         self._check_settings()
+        self._transform = None
         if self._is_private:
             if x_range is not None:
                 raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see Bounds(x=)")
@@ -290,6 +314,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             if bounds.shape != (2,) or not np.isfinite(bounds).all() or not bounds[0] < bounds[1]:
                 raise InputError(f"x_range must be a pair (low, high) of numbers, got {x_range!r}")
             x_range = (float(bounds[0]), float(bounds[1]))
+        if self.x_transform is not None:
+            raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._fit(source, x_range=x_range)
@@ -317,7 +343,15 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             BSplines.uniform(0.0, 1.0, getattr(self, name), degree=self.degree, name=name)
             if not 1 <= whole(self.penalty_order, "penalty_order") < getattr(self, name):
                 raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
+        if self.x_transform not in (None, "quantile"):
+            raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
+        period = self.period_s
+        if period is not None and not (isinstance(period, (int, float, np.number)) and 0 < period < np.inf):
+            raise InputError(f"period_s must be a number above 0 or None, got {period!r}")
         if self.privacy is not None:
+            for name in ("x_transform", "period_s"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
             if not isinstance(self.privacy, Privacy):
                 raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
             self.privacy.check()
@@ -410,10 +444,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         x_margin = Margin.pspline(
             low, high, self.n_basis_x, degree=self.degree, order=self.penalty_order, name="n_basis_x"
         )
-        s_margin = Margin.pspline(
-            grid[0], grid[-1], self.n_basis_s, degree=self.degree, order=self.penalty_order, name="n_basis_s"
-        )
-        sums = add_up(chunks, x_margin, s_margin, quadrature_weights(grid, self.quadrature))
+        s_margin = self._margin_over_s(grid)
+        sums = add_up(chunks, x_margin, s_margin, self._weights_over_s(grid))
         if uncertain is not None:
             sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
         with one_blas_thread():
@@ -426,7 +458,19 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
         self.moments_: NoisyMoments | None = None
-        self.notes_: tuple[str, ...] = ()
+        self.notes_: tuple[str, ...] = notes_on_x(sums.x_basis_sums)
+
+    def _margin_over_s(self, grid: FloatArray) -> Margin:
+        if self.period_s is None:
+            return Margin.pspline(
+                grid[0], grid[-1], self.n_basis_s, degree=self.degree, order=self.penalty_order, name="n_basis_s"
+            )
+        length = float(grid[-1] - grid[0])
+        if not self.period_s >= length * (1 - 1e-9):
+            raise InputError(
+                f"period_s must be at least the length of the grid of X, {length:g}, got {self.period_s:g}"
+            )
+        return Margin.cyclic(grid[0], float(self.period_s), self.n_basis_s, degree=self.degree, name="n_basis_s")
 
     def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
         """Add the literature's noise, if asked to."""

@@ -1,7 +1,8 @@
 """Saved models: a file of :mod:`fdadp.storage` of kind ``"additive-function-on-function"``.
 
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``, ``edf``, ``criterion``,
-``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``.
+``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``;
+``x_quantiles`` (S, Q), pointwise, with ``x_transform="quantile"``, else empty.
 The eigenbasis of Y is stored as ``basis_<field>``, the margins as ``x_<field>`` and ``s_<field>`` (knots among them);
 with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, with
 the privacy that was spent, the scalars and the ledger.
@@ -14,6 +15,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fdadp._labels import labels_from_json, labels_to_json
 from fdadp._typing import FloatArray
 from fdadp.fpca import Eigenbasis
@@ -21,6 +24,7 @@ from fdadp.privacy import Ledger
 from fdadp.privacy._stored import settings_from_json, settings_to_json
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
+from fdadp.regression.quantiles import QuantileTransform
 from fdadp.splines import BSplines
 from fdadp.storage import Layout, complete, plain
 from fdadp.tensor import Margin
@@ -59,7 +63,7 @@ _SCALARS = (
 )
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
 _BASIS |= {"explained_ratio": "{K}"}
-_MARGIN = {"points": "{k}", "to_raw": "{k} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
+_MARGIN = {"points": "{k}", "to_raw": "{r} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
 
 
 def _named(name: str, fields: dict[str, str], **letters: str) -> dict[str, str]:
@@ -85,8 +89,9 @@ LAYOUT = Layout(
         "x_knots": "mx",
         "s_knots": "ms",
         **_named("basis", _BASIS, K="K", T="T"),
-        **_named("x", _MARGIN, k="kx"),
-        **_named("s", _MARGIN, k="ks"),
+        "x_quantiles": "S Q",
+        **_named("x", _MARGIN, k="kx", r="rx"),
+        **_named("s", _MARGIN, k="ks", r="rs"),
     },
     optional=_named("missing", _BASIS, K="M", T="S"),
 )
@@ -126,6 +131,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     }
     arrays = {name: getattr(model, attribute) for name, attribute in _ARRAYS.items()}
     arrays["x_range"] = model.x_range_
+    arrays["x_quantiles"] = np.zeros((model.s_.size, 0)) if model._transform is None else model._transform.table
     arrays |= {f"basis_{f}": getattr(model._basis, f) for f in _BASIS}
     for name, margin in (("x", model._x_margin), ("s", model._s_margin)):
         arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": margin.basis.knots}
@@ -158,6 +164,8 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
         setattr(model, name, content["scalars"][name])
     model.notes_ = tuple(model.notes_)
     model.x_range_ = (float(arrays["x_range"][0]), float(arrays["x_range"][1]))
+    if arrays["x_quantiles"].size:
+        model._transform = QuantileTransform(model.s_, arrays["x_quantiles"])
     model._basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
     model._set_basis()
     model._x_margin, model._s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
@@ -174,8 +182,8 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
 
 def _margin(name: str, arrays: dict[str, FloatArray], degree: int) -> Margin:
     knots, fields = arrays[f"{name}_knots"], {f: arrays[f"{name}_{f}"] for f in _MARGIN}
-    if knots.size != fields["points"].size + degree + 1:
-        raise ValueError(f"{name}_knots must be {fields['points'].size + degree + 1} numbers, got {knots.size}")
+    if knots.size != len(fields["to_raw"]) + degree + 1:
+        raise ValueError(f"{name}_knots must be {len(fields['to_raw']) + degree + 1} numbers, got {knots.size}")
     return Margin(BSplines(knots, degree), **fields)
 
 

@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 
-from fdadp._typing import BoolArray
+from fdadp._typing import BoolArray, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.moments import Moments
 from fdadp.tensor import TensorProduct
 
-__all__ = ["refuse_same_curves", "warn_unidentified"]
+__all__ = ["notes_on_x", "refuse_same_curves", "warn_unidentified"]
 
 
 def refuse_same_curves(name: str, moments: Moments) -> None:
@@ -24,6 +24,21 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
     """
     if moments.scatter.diagonal().max() <= 1e-24 * moments.n * (moments.mean @ moments.mean):
         raise InputError(f"{name} must vary between curves, got the same curve every time")
+
+
+def notes_on_x(x_basis_sums: FloatArray) -> tuple[str, ...]:
+    """A note where 99 % of X lie on three of five basis functions over x, or fewer.
+
+    Parameters
+    ----------
+    x_basis_sums : ndarray of shape (S, n_basis_x)
+        Sums of the basis functions over curves.
+    """
+    shares = np.sort(np.abs(x_basis_sums.sum(axis=0)))[::-1]
+    used = int(np.searchsorted(np.cumsum(shares), 0.99 * shares.sum())) + 1
+    if used > 0.6 * shares.size:
+        return ()
+    return (f"99 % of X lie on {used} of {shares.size} basis functions over x: x_transform='quantile' may fit better",)
 
 
 def warn_unidentified(identified: BoolArray, smooth: TensorProduct) -> None:

@@ -18,6 +18,7 @@ from fdadp.fpca import Eigenbasis
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.quadrature import quadrature_weights
 from fdadp.regression.missing import MissingValues
+from fdadp.regression.quantiles import QuantileTransform
 from fdadp.tensor import Margin
 
 __all__ = ["Predictions"]
@@ -29,6 +30,7 @@ FARTHEST = 2.5
 class Predictions:
     """Of :class:`~fdadp.AdditiveFunctionOnFunction`, from what its fit left."""
 
+    period_s: float | None
     quadrature: str
     coef_: FloatArray
     eigenfunctions_: FloatArray
@@ -49,6 +51,7 @@ class Predictions:
     _quantile: tuple[float, float]
     _rotation: FloatArray
     _s_margin: Margin
+    _transform: QuantileTransform | None = None
     _x_margin: Margin
     _y_columns: pd.Index[Any] | None
     _y_kind: Kind
@@ -62,18 +65,28 @@ class Predictions:
                 f"got [{x.grid[0]:g}, {x.grid[-1]:g}]"
             )
         low, high = self.x_range_
-        outside = int(((x.values < low) | (x.values > high)).sum())
+        transform = self._transform
+        outside = int(((x.values < low) | (x.values > high)).sum()) if transform is None else transform.count_outside(x)
         if outside:
+            where = f"the training range [{low:g}, {high:g}]" if transform is None else "the training range at their s"
             warnings.warn(
-                f"{outside} of {x.values.size} points of X lie outside the training range [{low:g}, {high:g}]; "
-                f"the surface is continued {'as a constant' if self._clip_x else 'linearly'} there",
+                f"{outside} of {x.values.size} points of X lie outside {where}; the surface is continued "
+                f"{'linearly' if transform is None and not self._clip_x else 'as a constant'} there",
                 ExtrapolationWarning,
                 stacklevel=3,
             )
-        weights = quadrature_weights(x.grid, self.quadrature)
+        weights = self._weights_over_s(x.grid)
         features = FeatureMap(self._x_margin.basis, self._s_margin.basis, x.grid, weights)
-        rows = features.rows(np.clip(x.values, low, high) if self._clip_x else x.values)
+        values = np.clip(x.values, low, high) if self._clip_x else x.values
+        rows = features.rows(values if transform is None else transform(x))
         return np.asarray(rows - self._feature_mean)
+
+    def _weights_over_s(self, grid: FloatArray) -> FloatArray:
+        """Quadrature weights on a grid of X; of a periodic s the way from the last point to the first counts too."""
+        weights = quadrature_weights(grid, self.quadrature)
+        if self.period_s is not None and self.quadrature == "trapezoid":
+            weights[[0, -1]] += (self.period_s - (grid[-1] - grid[0])) / 2
+        return weights
 
     def _read(self, X: CurveData, s: ArrayLike | None) -> Curves:
         check_is_fitted(self, "coef_")
@@ -258,8 +271,14 @@ class Predictions:
                 f"s must lie within [{self.s_[0]:g}, {self.s_[-1]:g}], got {at_s.min():g} to {at_s.max():g}"
             )
         functions = self._basis.evaluate(at_t)[1]
-        bx = self._x_margin.basis.design(at_x) @ self._x_margin.to_raw
         bs = self._s_margin.basis.design(at_s) @ self._s_margin.to_raw
+        if self._transform is not None:  # another level of x at each s
+            order = np.argsort(at_s)
+            levels = np.empty((at_x.size, at_s.size))
+            levels[:, order] = self._transform(Curves(np.repeat(at_x[:, None], at_s.size, 1), at_s[order]))
+            bx = (self._x_margin.basis.design(levels.ravel()) @ self._x_margin.to_raw).reshape(*levels.shape, -1)
+            return np.asarray(np.einsum("abl,bm,klm,kt->abt", bx, bs, self.coef_, functions, optimize=True))
+        bx = self._x_margin.basis.design(at_x) @ self._x_margin.to_raw
         return np.asarray(np.einsum("al,bm,klm,kt->abt", bx, bs, self.coef_, functions, optimize=True))
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:

@@ -49,17 +49,18 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     result = Summary()
     result.tables.append(SimpleTable(facts, title="Additive function-on-function regression"))
     result.tables.append(SimpleTable([row[: len(headers)] for row in rows], headers=headers))
+    lines = []
     if model.ledger_ is None:
-        result.add_extra_txt(["Fitted without privacy: do not release."])
+        lines.append("Fitted without privacy: do not release.")
     else:
-        lines = [model.ledger_.headline]
+        lines.append(model.ledger_.headline)
         if model.privacy_ is not None:
             budget = model.privacy_
             delta = "" if budget.delta is None else f", delta = {budget.delta:g}"
             lines.append(f"epsilon = {budget.epsilon:g}{delta}, adjacency {budget.stated_adjacency}; details: ledger_")
         if private:
             lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
-        result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
+    result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
     return result
 
 

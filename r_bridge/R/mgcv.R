@@ -5,15 +5,21 @@ core_data <- function(X, s, weights) {
   list(X = X, S = matrix(s, n, length(s), byrow = TRUE), L = matrix(weights, n, length(s), byrow = TRUE))
 }
 
-gam_core <- function(y, X, s, weights, k, m, degree, method, sp = NULL) {
+gam_core <- function(y, X, s, weights, k, m, degree, method, sp = NULL, period = NULL) {
   data <- c(list(y = y), core_data(X, s, weights))
   margin <- c(degree - 1, m)
+  points <- list(x = seq(min(X), max(X), length.out = k[1]), s = seq(min(s), max(s), length.out = k[2]))
+  knots <- NULL
   formula <- y ~ te(X, S, by = L, bs = "ps", k = k, m = list(margin, margin))
-  fit <- if (is.null(sp)) mgcv::gam(formula, data = data, method = method) else
-    mgcv::gam(formula, data = data, method = method, sp = sp)
+  if (!is.null(period)) {                                  # the last of mgcv's knots is the first again
+    knots <- list(S = seq(min(s), min(s) + period, length.out = k[2] + 1))
+    points$s <- knots$S[1:k[2]]
+    formula <- y ~ te(X, S, by = L, bs = c("ps", "cc"), k = c(k[1], k[2] + 1), m = list(margin, NA))
+  }
+  fit <- if (is.null(sp)) mgcv::gam(formula, data = data, method = method, knots = knots) else
+    mgcv::gam(formula, data = data, method = method, sp = sp, knots = knots)
   smooth <- fit$smooth[[1]]
   own <- smooth$first.para:smooth$last.para
-  points <- list(x = seq(min(X), max(X), length.out = k[1]), s = seq(min(s), max(s), length.out = k[2]))
   grid <- expand.grid(S = points$s, X = points$x)         # s fastest, as in the coefficients
   grid$L <- 1
   parts <- smooth_parts(smooth)
@@ -30,6 +36,12 @@ gam_core <- function(y, X, s, weights, k, m, degree, method, sp = NULL) {
        n_dropped = length(parts$del_index),
        packed = nrow(pairs) < 0.9 * length(data$X),
        version = as.character(packageVersion("mgcv")))
+}
+
+cyclic_margin <- function(x, knots) {
+  smooth <- mgcv::smoothCon(mgcv::s(x, bs = "cc", k = length(knots)), data = data.frame(x = x),
+                            knots = list(x = knots), scale.penalty = FALSE)[[1]]
+  list(X = unname(smooth$X), S = unname(smooth$S[[1]]))
 }
 
 gam_core_predict <- function(key, X) {
