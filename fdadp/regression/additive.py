@@ -135,6 +135,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         How a private fit shared out its budget.
     notes_ : tuple of str
         What the releases of a private fit say of its bounds, of n and of what it explains; from released values only.
+        Without privacy: that X lies on a few basis functions only.
     moments_ : NoisyMoments or None
         The private statistic of ``mechanism="moments"``, not kept in files.
     ledger_ : Ledger or None
