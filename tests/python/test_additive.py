@@ -209,7 +209,7 @@ def test_bad_chunks_are_refused(arrays):
         fit(pair for pair in [(x, y)])
     with pytest.raises(InputError, match="at least one pair"):
         fit([])
-    with pytest.raises(InputError, match="chunks must be pairs"):
+    with pytest.raises(InputError, match="must be a pair"):
         fit([3])
     with pytest.raises(InputError, match="got 200 and 10"):
         fit([(x, y[:10])])
