@@ -24,6 +24,7 @@ _EXPORTS = {
     "simulate_affr": "fdadp.datasets",
     "simulate_cosine": "fdadp.datasets",
     "rmspe": "fdadp.metrics",
+    "choose_privately": "fdadp.choice",
     "coverage": "fdadp.metrics",
     "plan": "fdadp.planner",
 }
