@@ -36,7 +36,8 @@ class CPUTime:
         return report
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        self.files[report.nodeid.split("::")[0]] += report.cpu_seconds
+        # Of a test whose worker died there is a report without.
+        self.files[report.nodeid.split("::")[0]] += getattr(report, "cpu_seconds", 0.0)
 
     def pytest_runtest_logstart(self) -> None:
         if not self.files:  # imports and collection are nobody's
