@@ -8,6 +8,7 @@ split leaves behind: whole numbers that do not repeat. Against text, dates or id
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     from fdadp.curves import Curves
 
-__all__ = ["row_labels", "same_grid", "same_rows"]
+__all__ = ["row_labels", "same_grid", "same_order", "same_rows"]
 
 
 def row_labels(data: Any) -> pd.Index[Any] | None:
@@ -61,9 +62,11 @@ def same_rows(**tables: Any) -> None:
     """
     found = [(name, labels) for name, data in tables.items() if (labels := row_labels(data)) is not None]
     for (a, first), (b, second) in combinations(found, 2):
-        if len(first) != len(second) or first.equals(second):
+        if len(first) != len(second):
             continue
         if (_is_count(first) and not _are_row_numbers(second)) or (_is_count(second) and not _are_row_numbers(first)):
+            continue
+        if first.equals(second):
             continue
         _refuse_difference(a, first, b, second)
 
@@ -85,13 +88,24 @@ def same_grid(**curves: Curves) -> None:
         if first.gridded and second.gridded:
             _refuse_other_grid(a, first, b, second)
         elif not first.gridded and not second.gridded and first.columns is not None and second.columns is not None:
-            left, right = list(map(str, first.columns)), list(map(str, second.columns))
-            if left != right and sorted(left) == sorted(right):
-                j = next(j for j, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1])
-                raise InputError(
-                    f"{a} and {b} must have the same columns in the same order, got {left[j]!r} and {right[j]!r} at "
-                    f"position {j}. Align them, as by {b}[{a}.columns]"
-                )
+            same_order(list(first.columns), list(second.columns), b, a)
+
+
+def same_order(wanted: Sequence[Any], given: Sequence[Any], name: str, other: str) -> None:
+    """Refuse column labels that are those of another table in another order; other ones may stand for the same points.
+
+    Raises
+    ------
+    InputError
+        Names the table called `name`, and the first labels that differ.
+    """
+    left, right = list(map(str, wanted)), list(map(str, given))
+    if left != right and sorted(left) == sorted(right):
+        j = next(j for j, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1])
+        raise InputError(
+            f"{name} must have the columns of {other} in the same order, got {right[j]!r} instead of {left[j]!r} at "
+            f"position {j}. Align them, as by {name}[labels]"
+        )
 
 
 def _refuse_other_grid(a: str, first: Curves, b: str, second: Curves) -> None:
@@ -113,7 +127,11 @@ def _is_count(labels: pd.Index[Any]) -> bool:
 
 def _are_row_numbers(labels: pd.Index[Any]) -> bool:
     """Whether labels may be the numbers of rows that were picked from a larger table."""
-    return labels.inferred_type == "integer" and bool(labels.is_unique) and labels.min() >= 0
+    plain = isinstance(labels.dtype, np.dtype) and labels.dtype.kind in "iu"
+    mixed = labels.dtype == object and len(labels) > 0 and isinstance(labels[0], int | np.integer)
+    if not plain and not (mixed and labels.inferred_type == "integer"):
+        return False
+    return bool(labels.is_unique) and labels.min() >= 0
 
 
 def _refuse_difference(a: str, first: pd.Index[Any], b: str, second: pd.Index[Any]) -> None:

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.alignment import row_labels, same_grid, same_rows
+from fdadp.alignment import row_labels, same_grid, same_order, same_rows
 from fdadp.axis import Axis, axis_of
 from fdadp.errors import InputError
 from fdadp.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 
-__all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_rows", "wrap"]
+__all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_order", "same_rows", "wrap"]
 
 Kind = Literal["array", "frame", "fdatagrid", "dataarray"]
 

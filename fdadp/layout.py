@@ -25,6 +25,8 @@ TRANSPOSED_HINT = "it looks like one curve a column: transpose it, as by .T"
 
 MOST_COLUMNS = 6
 LEAST_ROWS = 8
+SEEN = 2000
+"""Rows by which a table is judged to be transposed."""
 
 
 def is_long(columns: list[Any]) -> bool:
@@ -41,14 +43,15 @@ def is_long(columns: list[Any]) -> bool:
 
 
 def _runs(ids: Any, points: Any) -> bool:
-    points = np.asarray(points)
+    ids, points = np.asarray(ids), np.asarray(points)
+    changes = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+    if not 0 < changes.size < ids.size // 2:
+        return False
     if points.dtype.kind not in "iuf":  # the table is sorted by points, and ids come in one order in each
         points = pd.factorize(points)[0]
-    codes = pd.factorize(np.asarray(ids), use_na_sentinel=False)[0]
-    starts = np.flatnonzero(np.diff(codes)) + 1
-    n_ids = int(codes.max()) + 1
-    if starts.size + 1 != n_ids or n_ids < 2 or 2 * n_ids > codes.size:
+    if len(pd.unique(ids)) != changes.size + 1:  # an id comes back
         return False
+    starts = changes
     steps = np.diff(points.astype(np.float64))
     within = np.ones(steps.size, dtype=bool)
     within[starts - 1] = False
@@ -67,6 +70,7 @@ def is_transposed(values: FloatArray, index: pd.Index[Any] | None, columns: pd.I
     """
     if index is None or columns is None or len(values) < LEAST_ROWS or values.shape[1] < 2:
         return False
+    values = values[:SEEN]
     if _is_grid(index):
         return roughness(values.T) < 0.25 * roughness(values)
     if isinstance(columns, pd.RangeIndex) or len(set(map(_stem, columns))) == 1:

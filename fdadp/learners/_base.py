@@ -189,6 +189,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on some rows, which it tells without noise."""
         score_is_not_private(self)
+        same_rows(X=X, y=y)
         return float(super().score(X, y, sample_weight))
 
 
@@ -198,6 +199,7 @@ class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² on some rows, which it tells without noise."""
         score_is_not_private(self)
+        same_rows(X=X, y=y)
         return float(super().score(X, y, sample_weight))
 
 

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._typing import ArrayLike, FloatArray, IntArray
 from fdadp._version import __version__
+from fdadp.alignment import same_rows
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.privacy.ledger import Ledger, Release
 
@@ -85,6 +86,7 @@ class _AdaBoost(ClassifierMixin, _Published):  # type: ignore[misc]
 
     def _prepare(self, X: Any, y: Any) -> tuple[np.ndarray[Any, Any], IntArray, list[FloatArray], FloatArray]:
         """Indices (d, n) of the distinct values of each column, their number, the values; and y as ±1."""
+        same_rows(X=X, y=y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self._positive(epsilon=self.epsilon)
@@ -465,6 +467,7 @@ class PublishedGaussianNB(ClassifierMixin, _Published):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> PublishedGaussianNB:
         """Fit to plain arrays; warns that the result is not private."""
+        same_rows(X=X, y=y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self._positive(epsilon=self.epsilon)

@@ -431,6 +431,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         fit_private(self, source, source.persons, x_grid, y_grid, self.privacy, missing=self._gaps)
         self._y_kind, self._y_columns = source.kind, source.columns
         self._units: list[str | None] = [None, None]
+        self._x_names = None
         return self
 
     def _fit(
@@ -589,6 +590,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
         self._units = [x.unit, y.unit]
+        self._x_names = None if x.gridded or x.columns is None else [str(name) for name in x.columns]
 
     # --- before a private fit ---
 

@@ -59,6 +59,7 @@ _SCALARS = (
     "_clip_x",
     "_y_kind",
     "_units",
+    "_x_names",
     "notes_",
 )
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._checks import numbers
 from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_rows, wrap
+from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_order, same_rows, wrap
 from fdadp.design import FeatureMap
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.fpca import Eigenbasis
@@ -55,6 +55,7 @@ class Predictions:
     _x_margin: Margin
     _y_columns: pd.Index[Any] | None
     _y_kind: Kind
+    _x_names: list[str] | None
 
     def _centred_features(self, x: Curves) -> FloatArray:
         """Raw feature rows about their mean, shape (n, n_basis_x * n_basis_s)."""
@@ -90,7 +91,10 @@ class Predictions:
 
     def _read(self, X: CurveData, s: ArrayLike | None) -> Curves:
         check_is_fitted(self, "coef_")
-        x = self._missing.complete_x(as_curves(X, s, name="X", default=self.s_))
+        x = as_curves(X, s, name="X", default=self.s_)
+        if self._x_names is not None and not x.gridded and x.columns is not None:
+            same_order(self._x_names, list(x.columns), "X", "the training curves")
+        x = self._missing.complete_x(x)
         check_finite(x, "X")
         return x
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fdadp.axis import axis_of
 from fdadp.curves import as_curves
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import DPGaussianNB
+from fdadp.learners.published import PublishedDPAda
 from fdadp.metrics import functional_r2
 from fdadp.privacy.budget import Budget
 
@@ -200,7 +202,9 @@ def test_curves_on_other_grids_or_with_columns_in_another_order_are_not_compared
     with pytest.raises(InputError, match="Y_hat must be on the grid of Y, got 0 instead of 1 at position 0"):
         rmspe(Y.set_axis(1 + COHORT.t, axis=1), Y)
     week = pd.DataFrame(np.arange(9.0).reshape(3, 3), columns=["Mon", "Tue", "Wed"])
-    with pytest.raises(InputError, match="the same columns in the same order, got 'Mon' and 'Wed' at position 0"):
+    with pytest.raises(
+        InputError, match="Y_hat must have the columns of Y in the same order, got 'Wed' instead of 'Mon' at position 0"
+    ):
         rmspe(week, week[["Wed", "Tue", "Mon"]])
 
 
@@ -359,3 +363,25 @@ def test_predictions_are_rows_whatever_they_look_like() -> None:
     predicted = fitted.predict(ordered)
     assert rmspe(predicted, predicted) == 0
     assert fitted.score(ordered, predicted.reset_index(drop=True)) > 0.99
+
+
+def test_scores_of_learners_and_published_learners_compare_labels() -> None:
+    index = PLACES
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(-1, 1, size=(60, 2)), index=index)
+    signs = pd.Series((rows[0] > 0).astype(int), index=index)
+    settings: dict[str, Any] = {"epsilon": 9.0, "n": 60, "random_state": 0, "bounds": (-1, 1), "classes": [0, 1]}
+    fitted = DPGaussianNB(**settings).fit(rows, signs)
+    assert fitted.score(rows, signs) > 0.5
+    with pytest.raises(InputError, match="X and y must have the same row labels"):
+        fitted.score(rows, signs[::-1])
+    with pytest.raises(InputError, match="X and y must have the same row labels"):
+        PublishedDPAda(epsilon=1.0).fit(rows, signs[::-1])
+
+
+def test_named_columns_of_new_curves_are_in_the_order_of_the_training_curves(tmp_path: Path) -> None:
+    words = X.set_axis([chr(65 + j // 26) + chr(97 + j % 26) for j in range(X.shape[1])], axis=1)
+    for fitted in (model().fit(words, Y), private().fit(words, Y)):
+        for one in (fitted, AdditiveFunctionOnFunction.load(fitted.save(tmp_path / "model.npz"))):
+            np.testing.assert_array_equal(one.predict(words), fitted.predict(words.to_numpy()))
+            with pytest.raises(InputError, match="X must have the columns of the training curves in the same order"):
+                one.predict(words.iloc[:, ::-1])
