@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -118,6 +119,7 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
         `columns` these take the place of X: its labels as codes.
         """
         settings = self._settings()
+        self._check_saveable()
         if settings.labels == "public":
             same_rows(X=X, y=y, groups=groups)
         whole = as_table(X)
@@ -146,6 +148,17 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
             noise=noise,
             estimator=self,
         )
+
+    def _check_saveable(self) -> None:
+        """Refuse public parameters with which the fit could not be pickled: the budget would be spent for nothing."""
+        for name, value in self.get_params(deep=False).items():
+            try:
+                pickle.dumps(value)
+            except Exception as exc:
+                raise InputError(
+                    f"{name} must be something that can be pickled, or the fit could not be saved, got "
+                    f"{type(value).__name__}; nothing was read and nothing was spent"
+                ) from exc
 
     def _wants_whole_budget(self, groups: Any, instead: str) -> None:
         """Refuse groups and, with a δ, a shared budget, before anything is reserved; name the mechanisms that can."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -116,3 +117,34 @@ def test_a_saved_model_states_what_it_was_fitted_with(tmp_path):
         again = AdditiveFunctionOnFunction.load(model.set_params(privacy=later).save(tmp_path / "model.npz"))
         assert again.privacy_ == dataclasses.replace(spent, budget=None)
         assert again.ledger_ == model.ledger_
+
+
+def test_a_fit_on_a_shared_budget_can_be_saved_and_its_copy_cannot_spend():
+    """A live budget in an estimator made ``pickle.dumps`` raise, after all was spent."""
+    X, y = toy("classifier")
+    budget = Budget(2.0)
+    model = naive_bayes(budget=budget).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(PrivacyError, match="belongs to the process"):
+        again.fit(X, y)
+    curves = AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, budget=Budget(1.0, 1e-6)))
+    assert pickle.loads(pickle.dumps(curves)).privacy.budget.total == curves.privacy.budget.total
+
+
+@every
+def test_what_could_not_be_saved_is_refused_before_the_budget_is_spent(learner):
+    X, y = toy(learner.kind)
+    settings = learner.make()
+    budget = Budget(settings.epsilon, settings.delta)
+    model = learner.make(budget=budget, dataset=Name("rows"))
+    with pytest.raises(InputError, match="dataset must be something that can be pickled"):
+        model.fit(X, y)
+    assert budget.spent == budget.reserved == 0
+
+
+class Name(str):
+    """A text that cannot be pickled."""
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("not this one")
