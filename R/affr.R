@@ -21,7 +21,8 @@
 #' @param degree,m Degree of the splines, and order of the differences that are penalised.
 #' @param quadrature Rule of the integral over s: `"trapezoid"`, `"simpson"`, `"riemann"`.
 #' @param fpca Eigenfunctions of Y from the smoothed (`"face"`) or the plain covariance (`"dense"`).
-#' @param missing Treatment of `NA`: `"raise"` an error, `"smooth"` each curve, or fill in by an `"fpca"` of sparse curves.
+#' @param missing Treatment of `NA`: `"raise"` an error, fill gaps of each curve by straight lines (`"linear"`), `"smooth"` each curve, or fill
+#'   in by an `"fpca"` of sparse curves.
 #' @param ... Passed on to the default method.
 #'
 #' @return An object of class `affr`, plain R data, with among others `coefficients` (component, x, s), `sp`, `edf`,
@@ -62,7 +63,7 @@ affr.formula <- function(formula, data = NULL, ...) {
 #' @export
 affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, method = c("REML", "GCV.Cp", "GCV"), sp = NULL,
                          degree = 3, m = 2, quadrature = "trapezoid", fpca = c("face", "dense"),
-                         missing = c("raise", "smooth", "fpca"), ...) {
+                         missing = c("raise", "linear", "smooth", "fpca"), ...) {
   no_more(...)
   method <- one_of(method, c("REML", "GCV.Cp", "GCV"), "method")
   no_na(k = k, npc = npc, sp = sp, degree = degree, m = m, quadrature = quadrature)
@@ -76,7 +77,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
     smoothing = if (!is.null(sp)) as_array(sp, "sp") else if (method == "REML") "reml" else "gcv",
     degree = as_whole(degree), penalty_order = as_whole(m), quadrature = quadrature,
     fpca = one_of(fpca, c("face", "dense"), "fpca"),
-    missing = one_of(missing, c("raise", "smooth", "fpca"), "missing"),
+    missing = one_of(missing, c("raise", "linear", "smooth", "fpca"), "missing"),
     progress = if (interactive()) "auto" else FALSE
   )
   fit <- fit_with(x, y, settings, rows = list(X = x$rows, Y = y$rows))
@@ -116,6 +117,8 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, meth
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
+#' @param missing How gaps of `X` are filled, each within its row, so at no cost of privacy: `"linear"`, or `"smooth"` with public settings. Of `Y` a
+#'   row counts where it was observed; a row never observed contributes zero.
 #' @param k,npc Of `mechanism = "published"`, as in [affr()]; the others choose by a public plan.
 #' @param sensitivity Of `mechanism = "published"`: `"local"`, `"coefficient"` or `"scaled"`.
 #'
@@ -147,7 +150,7 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
                             mechanism = "dp-aff", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                            k = c(7, 7), npc = 0.95, sensitivity = "local", ...) {
+                            k = c(7, 7), npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   no_na(
@@ -163,6 +166,7 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   )
   settings <- list(
     n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
+    missing = if (mechanism == "published") "raise" else one_of(missing, c("linear", "smooth"), "missing"),
     progress = if (interactive()) "auto" else FALSE
   )
   x <- as_curves(X, s, "X", private = TRUE)

@@ -61,7 +61,7 @@ numbers <- function(x, name, private) {
     return(as.double(x)) # NA_integer_ becomes NA, not a number
   }
   if (private && is.character(x)) {
-    return(suppressWarnings(as.double(x))) # what is no number is missing, and a public constant in the fit
+    return(suppressWarnings(as.double(x))) # what is no number is missing: a gap
   }
   input_error(name, " must be numeric with one curve per row, got ", class(x)[1])
 }

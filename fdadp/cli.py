@@ -59,7 +59,7 @@ def fit(
     basis_x: Annotated[int, typer.Option(help="B-splines over the values of X.")] = 7,
     basis_s: Annotated[int, typer.Option(help="B-splines over the grid of X.")] = 7,
     smoothing: Annotated[str, typer.Option(help="reml, gcv, or two numbers with a comma between.")] = "reml",
-    missing: Annotated[str, typer.Option(help="Missing values: raise (refuse), smooth or fpca.")] = "raise",
+    missing: Annotated[str, typer.Option(help="Missing values: raise (refuse), linear, smooth or fpca.")] = "raise",
     header: Annotated[bool, typer.Option(help="Whether the CSV files start with a row of labels.")] = True,
     long: Annotated[str | None, typer.Option(help=LONG)] = None,
 ) -> None:
