@@ -12,7 +12,7 @@ import numpy as np
 
 from fdadp._typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.regression.private.plan import Y_RANGE, Plan
+from fdadp.regression.private.plan import Plan
 from fdadp.regression.private.prior import WhiteDesign
 from fdadp.regression.private.rows import REACH, Rows
 
@@ -60,26 +60,28 @@ def mean_response(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -
     if shares["y rms"]:
         rms, error = cohort.log_scale(
             rows.response_norm,
-            REACH * rows.y_half / Y_RANGE,
+            REACH * rows.y_half / plan.y_range,
             REACH * rows.y_half,
             share=shares["y rms"],
             name="root mean square of Y",
             n=plan.n,
         )
         scale *= (rms / scale) ** (1 / (1 + error**2))  # log-normal prior about the public guess, sd 1
-    spread = scale
+    clip = 1.5 * scale
+    spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
     if shares["y location"]:
         total, sd = cohort.sum(rows.y_level, clip=1.5 * scale, size=1, share=shares["y location"], name="location of Y")
         shift = _shrunk(float(total[0]) / plan.n, sd / plan.n, scale)
         rows.y_location += shift
-        spread = math.sqrt(max(scale**2 - shift**2, (0.3 * scale) ** 2))
+        spread = math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
     if shares["y scale"]:
         spread, _ = cohort.log_scale(
             rows.response_norm, scale / 16, 1.5 * scale, share=shares["y scale"], name="scale of Y", n=plan.n
         )
-    clip = 1.5 * spread * (1.6 if plan.pure else 1.0)
+        clip = 1.5 * spread
+    wider = clip * (1.6 if plan.pure else 1.0)
     m = design.response_shares.size
-    total, sd = cohort.sum(rows.response, clip=clip, size=m, share=shares["y mean"], name="mean of Y")
+    total, sd = cohort.sum(rows.response, clip=wider, size=m, share=shares["y mean"], name="mean of Y")
     mean, variance = total / plan.n, (sd / plan.n) ** 2
     signal = design.response_shares * max(mean @ mean - m * variance, 0.0)
     gain = signal / (signal + variance + 1e-300)

@@ -15,8 +15,8 @@ __all__ = ["SPREADS", "Plan", "make_plan", "time_blocks", "water_fill"]
 
 RESIDUAL_RANGE = 4.0
 """The size of residuals is looked for within this factor of the guess."""
-Y_RANGE = 1000.0
-"""The size of Y is looked for within this factor of the largest it may have."""
+Y_RANGES = (1000.0, 48.0)
+"""The size of Y is looked for within the first factor of the largest it may have, the second where that costs too much."""
 
 MOST_BLOCKS = 10
 """Blocks of the domain of Y in which the size of residuals is looked at."""
@@ -61,10 +61,10 @@ GAUSSIAN = Constants(
     x_location=(0.1, 0.02, 0.354),
     x_scale=(0.1, 0.01, 0.1001),
     x_centre=(0.1, 0.01, 0.354),
-    y_rms=(0.25, 0.01, 1.0),
-    y_location=(0.05, 0.01, 0.5),
+    y_rms=(0.2, 0.015, 0.5),
+    y_location=(0.05, 0.01, 0.3),
     y_scale=(0.1, 0.015, 0.354),
-    y_spread=(0.15, 0.0075, 0.3),
+    y_spread=(0.15, 0.0075, 0.2),
     residual=(0.11, 0.015, math.inf),
     profile=(0.1, 0.02, 0.45),
     outside=(0.02, 0.01),
@@ -76,10 +76,10 @@ PURE = Constants(
     x_location=(0.1, 0.01, 0.5),
     x_scale=(0.1, 0.01, 0.1001),
     x_centre=(0.15, 0.01, 0.5),
-    y_rms=(0.25, 0.01, 1.0),
-    y_location=(0.1, 0.01, 0.5),
+    y_rms=(0.2, 0.02, 0.5),
+    y_location=(0.1, 0.01, 0.3),
     y_scale=(0.1, 0.02, 0.5),
-    y_spread=(0.15, 0.01, 0.3),
+    y_spread=(0.15, 0.01, 0.2),
     residual=(0.08, 0.03, math.inf),
     profile=(0.1, 0.02, 0.45),
     outside=(0.02, 0.01),
@@ -112,6 +112,8 @@ class Plan:
         Norm beyond which a person's features are down-weighted, the constant left out.
     clarity : float
         From 0 (all noise) to 1 (little).
+    y_range : float
+        Factor within which the size of Y is looked for.
     ridge : float or None
         Ridge penalty over n, of ``mechanism="output"``.
     """
@@ -125,6 +127,7 @@ class Plan:
     clip_factor: float
     feature_clip: float
     clarity: float
+    y_range: float
     ridge: float | None = None
 
     def scaled(self, left: float) -> Plan:
@@ -217,9 +220,10 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     shares["x scale"] = share(0.5 * math.log(24), *constants.x_scale) if shares["x rms"] else 0.0
     shares["x centre"] = share(1.5, *constants.x_centre) if shares["x scale"] else 0.0
     shares["x size"] = shares["x scale"] if shares["x centre"] else 0.0
-    shares["y rms"] = share(0.5 * math.log(Y_RANGE), *constants.y_rms)
+    y_range = Y_RANGES[0] if share(0.5 * math.log(Y_RANGES[0]), *constants.y_rms) else Y_RANGES[1]
+    shares["y rms"] = share(0.5 * math.log(y_range), *constants.y_rms)
     shares["y location"] = share(1.5, *constants.y_location)
-    shares["y scale"] = share(0.5 * math.log(24), *constants.y_scale)
+    shares["y scale"] = share(0.5 * math.log(24), *constants.y_scale) if shares["y location"] else 0.0
     shares["y spread"] = share(0.5 * math.log(48), *constants.y_spread)
     shares["outside"] = share(1.0 if pure else math.sqrt(0.5), *constants.outside, math.inf)
     flat = design.feature_shares**constants.fall_off
@@ -265,4 +269,5 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
         clip_factor=1.2 + 1.5 * clear,
         feature_clip=3 * math.sqrt(d - 1),
         clarity=clarity,
+        y_range=y_range,
     )
