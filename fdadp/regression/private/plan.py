@@ -16,7 +16,7 @@ __all__ = ["SPREADS", "Plan", "make_plan", "time_blocks", "water_fill"]
 RESIDUAL_RANGE = 4.0
 """The size of residuals is looked for within this factor of the guess."""
 Y_RANGES = (1000.0, 48.0)
-"""The size of Y is looked for within the first factor of the largest it may have, the second where that costs too much."""
+"""The size of Y is looked for within the first factor of the largest it may have; the second where that is too dear."""
 
 MOST_BLOCKS = 10
 """Blocks of the domain of Y in which the size of residuals is looked at."""
