@@ -143,14 +143,15 @@ def experiment_command(
 ) -> None:
     """Run the published experiment: held-out error and coverage of the published scheme against epsilon.
 
-    Beside it: the fit without privacy, and the mean curve. Data sets that are not here are skipped and named.
+    Beside it: the fit without privacy, and the mean curve. Intervals are scored twice: the published ones, which do not
+    know of the noise, and honest ones, which widen with it. Data sets that are not here are skipped and named.
     """
     no_window()
     with plain_messages():
         import pandas as pd
 
         from fdadp import experiment
-        from fdadp._report import NOT_PRIVATE, rich_table, write_experiment
+        from fdadp._report import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
         from fdadp.privacy.settings import SENSITIVITIES
 
         screen = console()
@@ -173,6 +174,7 @@ def experiment_command(
                 )
             )
             screen.print(rich_table(experiment.summarise(results[-1]), one.unit))
+        screen.print(ABOUT_INTERVALS, style="dim")
         screen.print(NOT_PRIVATE, style="bold")
         settings = {
             "datasets": [one.name for one in data],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import experiment
-from fdadp._report import NOT_PRIVATE, rich_table, save_figure, write_experiment
+from fdadp._report import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, save_figure, write_experiment
 from fdadp.datasets import load_canadian_weather
 from fdadp.errors import ExtrapolationWarning
 from fdadp.plot._canvas import MissingPlotsError, pyplot
@@ -60,9 +60,9 @@ def run(
     console.print()
     console.print(rich_table(experiment.summarise(results), data.unit))
     console.print(
-        "ACP: average coverage probability of pointwise prediction intervals. 'local', 'coefficient' and 'scaled' are "
-        "three readings\nof the sensitivity Δ: largest change of a component's coefficients when one station is left "
-        "out (L1 norm), of a single\ncoefficient, and the latter divided by n.",
+        f"{ABOUT_INTERVALS} 'local', 'coefficient' and 'scaled' are three readings of the sensitivity Δ:\n"
+        "largest change of a component's coefficients when one station is left out (L1 norm), of a single\n"
+        "coefficient, and the latter divided by n.",
         style="dim",
     )
     console.print(NOT_PRIVATE + "\n", style="bold")

@@ -31,6 +31,9 @@ NEEDED = (
     "acp_85",
     "acp_95",
     "width_95",
+    "acp_85_published",
+    "acp_95_published",
+    "width_95_published",
 )
 MEASURES = (("rmspe", None), ("acp_85", 0.85), ("acp_95", 0.95), ("width_95", None))
 """Rows of the figure, and the nominal value of each."""
@@ -39,6 +42,7 @@ MEASURES = (("rmspe", None), ("acp_85", 0.85), ("acp_95", 0.95), ("width_95", No
 def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes: Any = None) -> Figure:
     """RMSPE, average coverage probability (ACP) and width of intervals against ε, one column a data set.
 
+    Solid lines are of honest intervals, dashed ones of the published intervals, which do not know of the noise.
     Coverage alone would mislead: intervals that know of the noise keep it by growing, so their width is shown too.
     Lines of the RMSPE are medians over splits and draws, the band runs from the 10 % to the 90 % quantile. Two
     horizontal lines belong to every panel: the fit without privacy, and the mean curve, which uses no predictor.
@@ -95,8 +99,11 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
         for row, level in ((1, 85), (2, 95)):
             grid[row, column].set_ylabel(f"coverage (ACP)\nof {level} % intervals" if column == 0 else "")
     handles, names = grid[0, 0].get_legend_handles_labels()
+    for style, text in (("-", "intervals: honest"), ("--", "intervals: published")):
+        handles.append(plt.Line2D([], [], color=GREY, linestyle=style))
+        names.append(text)
     if own:
-        rows = 2 if len(datasets) > 1 else 5
+        rows = 3 if len(datasets) > 1 else 7
         figure.legend(handles, names, loc="outside lower center", ncols=-(-len(names) // rows), frameon=False)
     else:
         grid[0, 0].legend(handles, names, fontsize="small")
@@ -115,6 +122,9 @@ def _panel(axis: Any, part: pd.DataFrame, measure: str, nominal: float | None) -
         if line.empty:
             continue
         axis.plot(line["epsilon"], line[value], color=colour, marker=marker, markersize=4.5, label=text)
+        if measure != "rmspe":
+            blind = line[f"{measure}_published"]
+            axis.plot(line["epsilon"], blind, color=colour, marker=marker, markersize=3.5, linestyle="--", mfc="white")
         if measure == "rmspe":
             axis.fill_between(line["epsilon"], line["rmspe_p10"], line["rmspe_p90"], color=colour, alpha=0.15, lw=0)
     axis.set_xticks(sorted(noisy["epsilon"].unique()))
@@ -122,5 +132,5 @@ def _panel(axis: Any, part: pd.DataFrame, measure: str, nominal: float | None) -
     axis.grid(axis="y", color="#dddddd", linewidth=0.6)
     if nominal is not None:
         axis.axhline(nominal, color=GREY, linestyle=":", linewidth=1.2)
-        low = min(float(part[measure].min()), nominal)
+        low = min(float(part[[measure, f"{measure}_published"]].min().min()), nominal)
         axis.set_ylim(min(nominal - 0.1, low - 0.02), 1.0)

@@ -25,7 +25,7 @@ from fdadp.regression.sums import Chunks
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
-__all__ = ["Sensitivities", "leave_one_out", "perturb", "published_draws"]
+__all__ = ["INTERVALS", "Sensitivities", "leave_one_out", "perturb", "published_draws", "with_intervals_of"]
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 
@@ -54,8 +54,16 @@ def perturb(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
 
 
+INTERVALS = ("honest", "published")
+
+
 def published_draws(
-    model: AdditiveFunctionOnFunction, X: CurveData, Y: CurveData, settings: Iterable[Privacy]
+    model: AdditiveFunctionOnFunction,
+    X: CurveData,
+    Y: CurveData,
+    settings: Iterable[Privacy],
+    *,
+    intervals: str = "honest",
 ) -> Iterator[AdditiveFunctionOnFunction]:
     """Draw the published scheme many times around one fit, which is what simulations of it need.
 
@@ -69,6 +77,10 @@ def published_draws(
         The training curves, complete; each is taken for a person.
     settings : iterable of Privacy
         One draw each, with ``mechanism="published"``.
+    intervals : {"honest", "published"}
+        What prediction intervals know: ``"honest"``, also of the noise, so that they widen with it and keep their
+        coverage; ``"published"``, only what they knew before it, as in the literature, where coverage therefore rises
+        with ε.
 
     Yields
     ------
@@ -78,8 +90,10 @@ def published_draws(
     Raises
     ------
     InputError
-        A model that holds noise already, or another mechanism.
+        A model that holds noise already, another mechanism, or other intervals.
     """
+    if intervals not in INTERVALS:
+        raise InputError(f"intervals must be one of {', '.join(INTERVALS)}, got {intervals!r}")
     if model.privacy is not None:
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
@@ -92,7 +106,16 @@ def published_draws(
         draw = copy.copy(model)
         draw.privacy = privacy
         _add_noise(draw, sensitivities, privacy)
-        yield draw
+        yield draw if intervals == "honest" else with_intervals_of(draw, model)
+
+
+def with_intervals_of(
+    draw: AdditiveFunctionOnFunction, model: AdditiveFunctionOnFunction
+) -> AdditiveFunctionOnFunction:
+    """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
+    blind = copy.copy(draw)
+    blind._covariance = model._covariance
+    return blind
 
 
 def _add_noise(model: AdditiveFunctionOnFunction, sensitivities: Sensitivities, privacy: Privacy) -> None:

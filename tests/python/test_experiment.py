@@ -13,7 +13,8 @@ from fdadp.regression.published import published_draws
 
 COLUMNS = [
     "dataset", "repeat", "scheme", "sensitivity", "epsilon", "draw",
-    "rmspe", "acp_85", "acp_95", "width_95", "beats_mean_curve", "outside",
+    "rmspe", "acp_85", "acp_95", "width_95", "acp_85_published", "acp_95_published", "width_95_published",
+    "beats_mean_curve", "outside",
 ]  # fmt: skip
 
 
@@ -73,6 +74,34 @@ def test_more_noise_is_worse_and_the_readings_are_ordered(results: pd.DataFrame)
         assert value(reading, 0.1, "width_95") > value(reading, 0.2, "width_95")
     medians = [value(reading, 0.1, "rmspe_median") for reading in ("local", "coefficient", "scaled")]
     assert medians == sorted(medians, reverse=True)
+
+
+def test_published_intervals_do_not_know_of_the_noise(data: experiment.Paired, results: pd.DataFrame) -> None:
+    """Their width is that of the fit without privacy, so that their coverage rises with ε, as in the literature."""
+    for _, split in results.groupby("repeat"):
+        plain = split[split.scheme == experiment.NO_PRIVACY].iloc[0]
+        np.testing.assert_allclose(split[split.scheme == "published"]["width_95_published"], plain["width_95"])
+        assert plain["acp_95_published"] == plain["acp_95"]
+    steps = experiment.run(data, epsilons=(0.05, 0.5, 5.0), sensitivities=("coefficient",), repeats=3, draws=3, seed=2)
+    table = experiment.summarise(steps[steps.scheme == "published"]).sort_values("epsilon")
+    assert (np.diff(table["acp_95_published"]) > 0.05).all() and table["acp_95_published"].iloc[0] < 0.5
+    assert (np.diff(table["width_95"]) < 0).all() and table["acp_95"].min() > 0.9
+
+
+def test_intervals_of_a_draw_are_chosen(data: experiment.Paired) -> None:
+    privacy = Privacy(0.3, mechanism="published", random_state=4)
+    plain = AdditiveFunctionOnFunction(progress=False).fit(data.X, data.Y)
+    widths = {}
+    for kind in ("honest", "published"):
+        with pytest.warns(NotPrivateWarning):
+            [draw] = published_draws(plain, data.X, data.Y, [privacy], intervals=kind)
+        lower, upper = draw.predict_interval(data.X)
+        widths[kind] = (upper - lower).mean()
+        np.testing.assert_allclose((lower + upper) / 2, draw.predict(data.X), atol=1e-9)
+    lower, upper = plain.predict_interval(data.X)
+    assert widths["published"] == pytest.approx((upper - lower).mean()) and widths["honest"] > 1.5 * widths["published"]
+    with pytest.raises(InputError, match="intervals must be one of honest, published, got 'paper'"):
+        next(published_draws(plain, data.X, data.Y, [privacy], intervals="paper"))
 
 
 def test_base_lines_by_hand(data: experiment.Paired) -> None:

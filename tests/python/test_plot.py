@@ -142,8 +142,14 @@ def table() -> pd.DataFrame:
         rows += [(name, "no privacy", "", np.nan, 0.2), (name, "mean curve", "", np.nan, 0.3)]
         rows += [(name, "published", r, e, 1 / e) for r in ("local", "scaled") for e in (0.2, 0.1)]
     frame = pd.DataFrame(rows, columns=["dataset", "scheme", "sensitivity", "epsilon", "rmspe_median"])
+    blind = {"acp_85_published": 0.5, "acp_95_published": 0.6, "width_95_published": 0.8}
     return frame.assign(
-        rmspe_p10=frame.rmspe_median / 2, rmspe_p90=frame.rmspe_median * 2, acp_85=0.86, acp_95=0.9, width_95=1.0
+        rmspe_p10=frame.rmspe_median / 2,
+        rmspe_p90=frame.rmspe_median * 2,
+        acp_85=0.86,
+        acp_95=0.9,
+        width_95=1.0,
+        **blind,
     )
 
 
@@ -152,7 +158,9 @@ def test_experiment_has_both_base_lines_and_a_log_axis() -> None:
     panels = drawn(figure)
     assert len(panels) == 8
     names = {text.get_text() for text in figure.legends[0].get_texts()}
-    assert {"no privacy", "mean curve"} < names and len(names) == 4
+    assert {"no privacy", "mean curve", "intervals: honest", "intervals: published"} < names and len(names) == 6
+    coverage = [line for line in panels[4].lines if line.get_linestyle() == "--" and line.get_marker() != "None"]
+    assert [list(line.get_ydata()) for line in coverage] == [[0.6, 0.6], [0.6, 0.6]]
     first = panels[0]
     assert first.get_yscale() == "log" and "mm" in first.get_ylabel() and first.get_title() == "a"
     lines = {line.get_label(): line for line in first.lines}
