@@ -159,8 +159,8 @@ def main(arguments: list[str] | None = None) -> None:
         "# Other curves than smooth ones",
         "",
         f"`python benchmarks/other_scenarios.py --n {args.n} --epsilon {args.epsilon:g} --repeats {args.repeats}`, "
-        f"fdadp {__version__}, δ = 1e-6. Share of the variance of the true mean response that is explained, mean (worst) of "
-        f"{args.repeats} cohorts; 2/3 of the variance of Y can be explained.",
+        f"fdadp {__version__}, δ = 1e-6. Share of the variance of the true mean response that is explained, mean "
+        f"(worst) of {args.repeats} cohorts; 2/3 of the variance of Y can be explained.",
         "",
         "| scenario | private | without privacy |",
         "|---|---|---|",

@@ -15,12 +15,12 @@ from fdadp._report import NOT_PRIVATE
 
 RESULTS = Path(__file__).parent / "results" / "published-experiment.md"
 NOTES = """\
-* Held-out RMSPE (median over splits and draws) comes down to about that of the mean curve only under the reading
-  `scaled`, the largest change of a coefficient divided by n, for which there is no justification. Read literally, Δ
-  gives errors many times as large at every ε here.
-* The *published* intervals do not know of the noise. Their coverage (ACP) rises with ε, as in the literature, because
-  less noise is added beside intervals of one width. The *honest* ones widen with the noise: they hold their coverage
-  at every ε, which falls a little as ε grows, towards that of the fit without privacy.
+* Held-out RMSPE (median over splits and draws) falls with ε under every reading of Δ, but comes near that of the mean
+  curve, and of the fit without privacy, only under `scaled`, the largest change of a coefficient divided by n, for
+  which there is no justification. Read literally, Δ leaves errors many times as large.
+* The *published* intervals do not know of the noise: they keep the width of the fit without privacy, and their coverage
+  (ACP) rises with ε, as in the literature. The *honest* ones widen with the noise and hold their coverage at every ε;
+  what falls with ε is their width.
 """
 
 

@@ -47,8 +47,8 @@ def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
         f", RMSPE in {unit}" if unit else ""
     )
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("scheme")
-    columns = ("ε", "RMSPE median", "RMSPE mean", "ACP 85 %", "ACP 95 %", "width 95 %", "published ACP 95 %", "width")
+    table.add_column("scheme", no_wrap=True, min_width=len("published, coefficient"))
+    columns = ("ε", "RMSPE median", "RMSPE mean", "ACP 85 %", "ACP 95 %", "width 95 %", "published ACP 95 %")
     for name in (*columns, "beats mean curve"):
         table.add_column(name, justify="right")
     previous = ""
@@ -65,7 +65,6 @@ def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
             *(f"{100 * row[column]:.1f} %" for column in ("acp_85", "acp_95")),
             f"{row['width_95']:.3g}",
             "" if base else f"{100 * row['acp_95_published']:.1f} %",
-            "" if base else f"{row['width_95_published']:.3g}",
             "" if row["scheme"] == MEAN_CURVE else f"{100 * row['beats_mean_curve']:.0f} %",
         )
     return table
