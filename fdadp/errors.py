@@ -69,7 +69,7 @@ class NotPrivateWarning(FdadpWarning):
 
 
 class ClippingWarning(FdadpWarning):
-    """Released values say that many of the data were clipped, so that results may be biased."""
+    """Released values say that much of what is estimated lies beyond a private clip, as with heavy tails."""
 
 
 class NoiseVarianceWarning(FdadpWarning):

@@ -219,10 +219,10 @@ table.drop(columns=["dataset", "splits", "draws"]).round(3)
 
 # %% [markdown]
 # Read literally (`local`), the scheme destroys the model. Only the reading with Δ divided by $n$, for which there is no
-# justification, comes down to the error of the mean curve as ε grows to 0.2. The coverage of our intervals (solid lines)
-# stays where it should be, because they know how much noise was added and become as wide as it takes: coverage alone says
-# little. The published intervals (dashed) do not know of the noise. They keep the width of the fit without privacy, so
-# that their coverage rises with ε, as in the literature, from a third of what they promise.
+# justification, comes down to the error of the mean curve as ε grows to 0.2. The coverage of our intervals (solid)
+# stays where it should be, because they know how much noise was added and become as wide as it takes: coverage alone
+# says little. The published intervals (dashed) do not know of the noise. They keep the width of the fit without
+# privacy, so that their coverage rises with ε, as in the literature, from a third of what they promise.
 #
 # With 35 stations no method can do much better at such ε: the information is not there. A guarantee that is true
 # end to end, and how many people it takes to be useful, is what the rest of fdadp is about.

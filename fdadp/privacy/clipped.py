@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fdadp._typing import FloatArray
-from fdadp.errors import ClippingWarning, PrivacyError
+from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy._local import RowFunction, Rows
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def warn_of_clipping(share: float, what: str, remedy: str, *, limit: float = 0.0
 
     Warns
     -----
-    ClippingWarning
+    PublicInputWarning
     """
     if share > limit:
         text = f"the releases say that at least {100 * share:.0f} % of {what} were clipped: {remedy}"
-        warnings.warn(text, ClippingWarning, stacklevel=3)
+        warnings.warn(text, PublicInputWarning, stacklevel=3)

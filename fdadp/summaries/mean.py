@@ -57,8 +57,8 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     -----
     The bands are for the mean of the curves within the public bounds, on the functions of the prior: what a mean has
     outside of these functions they cannot know. What is clipped at the bounds is released as a share, and a
-    :class:`~fdadp.errors.ClippingWarning` is made of it. What the smaller, private clip takes off is bounded from the
-    released shares of large curves, and is in the bands.
+    :class:`~fdadp.errors.PublicInputWarning` is made of it. What the smaller, private clip takes off is bounded from
+    the released shares of large curves, and is in the bands.
 
     References
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from privacy_tools import MODES, worst_ratio
 
-from fdadp.errors import ClippingWarning, PrivacyError
+from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.clipped import ReleasedShares, release_shares, warn_of_clipping
 
@@ -111,7 +111,7 @@ def test_one_entry_in_the_ledger_and_its_share_is_spent():
 def test_a_warning_comes_from_what_is_surely_there():
     shares = ReleasedShares(np.array([0.30, 0.06, -0.1]), 0.02)
     np.testing.assert_allclose(shares.surely, [0.25, 0.01, 0.0])
-    with pytest.warns(ClippingWarning, match="at least 25 % of the values of Y were clipped: widen"):
+    with pytest.warns(PublicInputWarning, match="at least 25 % of the values of Y were clipped: widen"):
         warn_of_clipping(shares.surely[0], "the values of Y", "widen the bounds")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import fdadp.summaries.release as release
 from fdadp import Bounds, Privacy, PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
-from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError
+from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError, PublicInputWarning
 from fdadp.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from
 from fdadp.privacy._fingerprint import difference, fingerprint
@@ -358,7 +358,7 @@ def test_people_with_several_rows_count_once():
 
 def test_values_beyond_the_bounds_are_clipped_there():
     Y = np.full((N, 31), 1e6)
-    with pytest.warns(ClippingWarning, match="at least 9[5-9] % of the values of the curves were clipped|100 %"):
+    with pytest.warns(PublicInputWarning, match="at least 9[5-9] % of the values of the curves were clipped|100 %"):
         model = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(-1, 1)))).fit(Y)
     assert np.abs(model.mean_ - 1.0).max() < 0.05
     missing = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(1, 3)))).fit(np.full((N, 31), np.nan))
@@ -475,7 +475,7 @@ def test_eigenvalues_of_heavy_tails_are_about_those_of_the_population(delta):
 @BOTH
 def test_bounds_that_are_too_narrow_are_said(estimator):
     narrow = privacy(n=5000, bounds=Bounds(y=(1.5, 2.5)))
-    with pytest.warns(ClippingWarning, match=r"at least \d\d % of the values of the curves were clipped: widen bounds"):
+    with pytest.warns(PublicInputWarning, match=r"at least \d\d % of the values of the curves were clipped: widen"):
         model = estimator(privacy=narrow).fit(sample(1, 5000), t=GRID)
     assert "share of values beyond the bounds" in str(model.ledger_) and model.mean_.shape == (31,)
 
