@@ -12,15 +12,15 @@ JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x; Craven & Wahba (1979), doi:1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from fdadp._typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.search import ROUNDING, identified, newton
+from fdadp.normal_equations import NormalEquations
+from fdadp.search import identified, newton
 
 __all__ = ["PenalizedLeastSquares", "Solution"]
 
@@ -69,20 +69,6 @@ class Solution:
     def covariance(self) -> FloatArray:
         """Bayesian covariance of the coefficients, shape (p, p)."""
         return self.noise_variance * self.inverse
-
-
-@dataclass(frozen=True)
-class _Factor:
-    """``A⁻¹ (p, p)``, the coefficients (p, K), log|A|, and ``A⁻¹G`` where it is known to more digits."""
-
-    inverse: FloatArray
-    beta: FloatArray
-    log_det: float
-    firm_hat: FloatArray | None
-
-    def hat(self, gram: FloatArray) -> FloatArray:
-        """``A⁻¹G``, shape (p, p)."""
-        return self.inverse @ gram if self.firm_hat is None else self.firm_hat
 
 
 class PenalizedLeastSquares:
@@ -141,48 +127,19 @@ class PenalizedLeastSquares:
                 f"n must be above the {self.n_unpenalized} unpenalised coefficients, got {self.n} observations"
             )
         # Everything below is of identified coordinates and of responses with y'y = 1: no result depends on units.
-        self._gram = self.gram[np.ix_(self.identified, self.identified)]
-        self._gram_diagonal = np.maximum(self._gram.diagonal(), 0.0)
         self._penalties = self.penalties[:, self.identified]
         self._size = np.where(self.total > 0, self.total, 1.0)
         self._cross = self.cross[self.identified] / np.sqrt(self._size)
         self._total = self.total / self._size
+        self._gram = self.gram[np.ix_(self.identified, self.identified)]
+        self._normal = NormalEquations(self._gram, self._cross)
+        own = self._normal.diagonal
         # Where the penalty weighs as much as the data: the middle of the search.
-        least = 1e-16 * float(self._gram_diagonal.max(initial=0.0)) or 1.0
-        own = [max(float(self._gram_diagonal[d > 0].sum()), least) / (float(d.sum()) or 1.0) for d in self._penalties]
-        self._centre = np.log(own)
+        least = 1e-16 * float(own.max(initial=0.0)) or 1.0
+        weights = [max(float(own[d > 0].sum()), least) / (float(d.sum()) or 1.0) for d in self._penalties]
+        self._centre = np.log(weights)
 
     # --- one value of the smoothing parameters ---
-
-    def _factor(self, diagonal: FloatArray) -> _Factor:
-        """Invert A for ``Σ λ_j d_j``, scaled to unit diagonal first so that extreme λ do no harm."""
-        own = self._gram_diagonal + diagonal
-        scale = 1 / np.sqrt(own)
-        a = self._gram * (scale * scale[:, None])
-        a.flat[:: len(a) + 1] = 1.0
-        factor, info = lapack.dpotrf(a, lower=1, clean=1)
-        # A squared pivot is what a coordinate adds to those before it; near the rounding it says nothing.
-        pivots = factor.diagonal()
-        if info == 0 and pivots.min() > 1e-5:
-            root = lapack.dtrtri(factor, lower=1)[0] * scale
-            inverse = root.T @ root
-            log_det = 2 * float(np.log(pivots / scale).sum())
-            return _Factor(inverse, inverse @ self._cross, log_det, None)
-        # [R; S^½] has twice the digits of A = R'R + S.
-        gram_root, rotated = self._root
-        q, r = np.linalg.qr(np.vstack((gram_root * scale, np.diag(np.sqrt(diagonal) * scale))))
-        root = lapack.dtrtri(r.T, lower=1)[0] * scale
-        towards = root.T @ q[: len(gram_root)].T
-        log_det = 2 * float(np.log(np.abs(r.diagonal()) / scale).sum())
-        return _Factor(root.T @ root, towards @ rotated, log_det, towards @ gram_root)
-
-    @cached_property
-    def _root(self) -> tuple[FloatArray, FloatArray]:
-        """R (r, p) and q (r, K) with ``R'R = G`` and ``R'q = c``: what of them is above the rounding of G."""
-        values, vectors = np.linalg.eigh(self._gram)
-        firm = values > ROUNDING * values[-1]
-        size, axes = np.sqrt(values[firm])[:, None], vectors.T[firm]
-        return size * axes, (axes @ self._cross) / size
 
     def solve(self, smoothing_parameters: ArrayLike, response: int = 0) -> Solution:
         """Fit a response at given smoothing parameters, one for each penalty.
@@ -198,7 +155,7 @@ class PenalizedLeastSquares:
         # Lighter penalties than any that the search looks at leave nothing but rounding.
         log_sp = np.maximum(np.log(sp), self._centre - LOG_RANGE)
         diagonal = np.exp(log_sp) @ self._penalties
-        factor = self._factor(diagonal)
+        factor = self._normal.factor(diagonal)
         cross, total, size = self._cross[:, response], float(self._total[response]), float(self._size[response])
         beta = factor.beta[:, response]
         fitted = float(beta @ cross)
@@ -242,7 +199,7 @@ class PenalizedLeastSquares:
         """REML of a response divided by its norm."""
         weighted = np.exp(log_sp)[:, None] * self._penalties  # λ_j d_j
         diagonal = weighted.sum(axis=0)
-        factor = self._factor(diagonal)
+        factor = self._normal.factor(diagonal)
         inverse, beta = factor.inverse, factor.beta[:, response]
         deviance = max(float(self._total[response] - beta @ self._cross[:, response]), 1e-14)
         share = weighted / np.where(diagonal > 0, diagonal, 1.0)
@@ -274,7 +231,7 @@ class PenalizedLeastSquares:
     def _unit_gcv(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
         """``n/2 log GCV`` of a response divided by its norm: curved as a log-likelihood is, in any units."""
         weighted = np.exp(log_sp)[:, None] * self._penalties
-        factor = self._factor(weighted.sum(axis=0))
+        factor = self._normal.factor(weighted.sum(axis=0))
         cross, inverse, beta = self._cross[:, response], factor.inverse, factor.beta[:, response]
         rss = max(float(self._total[response] - 2 * (beta @ cross) + beta @ self._gram @ beta), 1e-14)
         hat = factor.hat(self._gram)
@@ -328,7 +285,7 @@ class PenalizedLeastSquares:
         values = np.empty((len(points), self.total.size))
         for row, point in enumerate(points):
             diagonal = np.exp(point) @ self._penalties
-            factor = self._factor(diagonal)
+            factor = self._normal.factor(diagonal)
             deviance = np.maximum(self._total - np.einsum("pk,pk->k", self._cross, factor.beta), 1e-14)
             values[row] = self._reml_value(deviance, factor.log_det, diagonal)
         starts: list[list[FloatArray]] = []

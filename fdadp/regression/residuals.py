@@ -58,9 +58,7 @@ def residuals_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution
     variance = np.maximum(np.diag(covariance), 0.0)
     # The directions of Y that no component stands for, regressed with the lightest smoothing that one of them has.
     outside = np.eye(sums.t.size) - (basis.functions * basis.weights).T @ basis.functions
-    omitted = _explained_variance(
-        zz, zy @ outside, np.einsum("ut,uv,vt->t", outside, yy, outside, optimize=True), n, solutions[edf.argmax()]
-    )
+    omitted = _explained_variance(zz, zy @ outside, (outside * (yy @ outside)).sum(axis=0), n, solutions[edf.argmax()])
     omitted = np.minimum(omitted, variance)
     white = face_smooth(covariance, sums.t)[1] if sums.t.size >= 12 else float(variance.min())
     return Residuals(r2, variance - omitted, omitted, float(white), degrees)
@@ -72,8 +70,8 @@ def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, 
     ``|Hy|²/n`` less what noise adds to it, ``σ² tr(H²)/n``.
     """
     beta = like.inverse @ cross
-    fitted = np.einsum("pt,pq,qt->t", beta, gram, beta, optimize=True)
+    fitted = (beta * (gram @ beta)).sum(axis=0)
     left = max(n - like.edf_total, 1.0)
-    noise = np.maximum(total - 2 * np.einsum("pt,pt->t", beta, cross) + fitted, 0.0) / left
+    noise = np.maximum(total - 2 * (beta * cross).sum(axis=0) + fitted, 0.0) / left
     hat = like.inverse @ gram
-    return np.asarray(np.maximum(fitted - noise * float(np.einsum("ij,ji->", hat, hat)), 0.0) / n)
+    return np.asarray(np.maximum(fitted - noise * float((hat * hat.T).sum()), 0.0) / n)

@@ -37,7 +37,7 @@ CORE = {
     "penalized",
     "fpca",
 }
-CORE |= {"search", "smoothing", "storage"}
+CORE |= {"normal_equations", "search", "smoothing", "storage"}
 FORBIDDEN = {
     **dict.fromkeys(CORE, FRONT),
     "privacy": FRONT | {"curves", "design", "fpca", "learners", "terms", "datasets"},
