@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal
 
@@ -88,7 +89,7 @@ def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
         _check_words(labels, name)
         return None
     if kinds[0] == "number":
-        return _axis(columns, np.array([float(label) for label in labels]), None, name)
+        return _axis(columns, np.array([_float(label) for label in labels]), None, name)
     seconds, since = _seconds(labels, kinds[0], name)
     span = float(np.ptp(seconds))
     unit = next((unit for unit, size in _UNITS.items() if span >= 2 * size), "seconds")
@@ -153,7 +154,7 @@ def _kind(label: Any) -> Kind:
         return "date"
     if isinstance(label, dt.time | dt.timedelta | np.timedelta64):
         return "time"
-    return "number" if isinstance(label, Real) and not isinstance(label, bool) else "word"
+    return "number" if isinstance(label, Real | Decimal) and not isinstance(label, bool) else "word"
 
 
 def _check_words(labels: list[Any], name: str) -> None:
@@ -200,6 +201,13 @@ def _seconds(labels: list[Any], kind: Kind, name: str) -> tuple[FloatArray, str]
     return np.asarray((times - first).total_seconds(), dtype=np.float64), (
         f" since {first.strftime('%Y-%m-%d' if midnight else '%Y-%m-%d %H:%M:%S')}"
     )
+
+
+def _float(label: Any) -> float:
+    try:
+        return float(label)
+    except OverflowError:  # of an integer beyond all floats
+        return float("inf")
 
 
 def _clock(label: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,9 @@ def test_a_grid_that_decreases_is_turned_round_with_its_values() -> None:
         (["Mon", "Tue", "Tue", "Wed"], "labels that differ, got 'Tue' more than once"),
         ([0.1, 0.3, 0.2, 0.4], r"increase or decrease, got 0.3 followed by 0.2 at position 1; sort_index\(axis=1\)"),
         ([0.1, np.nan, 0.2, 0.4], "finite labels, got nan"),
+        ([1, 2, 3, 10**400], "finite labels, got 1000"),
+        (["1", "2", "3", "1e999"], "finite labels, got '1e999'"),
+        (["2020-01-01", "2020-13-45", "2020-01-02", "2020-01-03"], "columns of X must be dates or times"),
         (["id", "t0", "t1", "t2"], r"got 'id' beside 't0'. If it names the curves, .* set_index\('id'\)"),
         (["patient_id", "Mon", "Tue", "Wed"], "got 'patient_id' beside 'Mon'"),
         (["t0", "t1", "t10", "t2"], "numbered evenly, or have their numbers as labels, got 't1', 't10'"),
@@ -177,6 +181,8 @@ def test_labels_that_are_no_grid_are_refused(labels: Any, message: str) -> None:
         (pd.timedelta_range("0h", periods=4, freq="6h"), [0, 6, 12, 18], "hours"),
         (pd.MultiIndex.from_product([["load"], [0.0, 0.5, 1.0, 3.0]]), [0, 0.5, 1, 3], None),
         (pd.RangeIndex(4000, 3996, -1), [3997, 3998, 3999, 4000], None),
+        ([Decimal(1), Decimal("1.5"), 2, np.float32(4)], [1, 1.5, 2, 4], None),
+        (pd.CategoricalIndex([0.5, 0.7, 0.8, 0.9]), [0.5, 0.7, 0.8, 0.9], None),
     ],
 )
 def test_dates_times_and_levels_become_a_grid_with_its_unit(labels: Any, points: list[float], unit: str | None) -> None:
