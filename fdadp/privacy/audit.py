@@ -120,8 +120,8 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
 
     The tape comes from either data set in turn, with seeded noise. Compared are the sequence of releases (kind, size,
     sensitivity, scale, amount), and what :func:`fdadp.privacy._fingerprint.fingerprint` sees of the result, bit for
-    bit: arrays, numbers, texts; the ledger (names, clips, sd, shares) if it is part of it; warnings, log records, what
-    was printed, and the error if there was one.
+    bit: arrays, numbers, texts, what functions close over; the ledger (names, clips, sd, shares) if it is part of it;
+    warnings, log records, what was printed, and the error if there was one, with all that it hangs on and keeps alive.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def _observe(run: Callable[[Any, Noise], Any], data: Any, noise: Noise) -> dict[
             try:
                 result = run(data, noise)
             except Exception as exc:
-                error = f"{type(exc).__name__}: {exc}"
+                error = fingerprint(exc, given=data)
     finally:
         logging.getLogger().removeHandler(records)
     return {

@@ -82,15 +82,16 @@ class TapeNoise:
         at = self._prepared
         self._prepared += 1
         forced: TapeEntry | None = None
-        if self._tape is not None:
-            if at >= len(self._tape):
-                raise PrivacyError(f"replay: release {at + 1} is beyond the tape of {len(self._tape)}")
+        beyond = self._tape is not None and at >= len(self._tape)
+        if self._tape is not None and not beyond:
             forced = self._tape[at]
             asked = (kind, size, float(sensitivity), amount, sampler.scale)
             if forced.public[:5] != asked:
                 raise PrivacyError(f"replay: release {at + 1} differs, {asked} instead of {forced.public[:5]}")
 
         def draw(exact: IntArray) -> IntArray:
+            if beyond:  # said here and not before the rows are read, for the run on the tape may have failed to read
+                raise PrivacyError(f"replay: release {at + 1} is beyond the tape of {len(self._tape or [])}")
             out = sampler(exact) if forced is None else np.array(forced.released, dtype=np.int64)
             integers = tuple(int(v) for v in exact)
             released = tuple(int(v) for v in out)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
+import types
+from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import fdadp.privacy._kernel as kernel_module
 import fdadp.privacy._sums as kernel_sums
-from fdadp.errors import InputError
+from fdadp import PrivateMean
+from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Bounds, Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy._kernel import Kernel
 from fdadp.privacy.audit import Neighbours, black_box_audit, one_run_audit, replay_audit
 from fdadp.regression.audit import audit
-from fdadp.regression.audit.canaries import CANARIES, X_BOUNDS, Y_BOUNDS, canary, simulated
+from fdadp.regression.audit.canaries import CANARIES, HANDED, X_BOUNDS, Y_BOUNDS, canary, handed, simulated
 from fdadp.regression.audit.dp_aff import MODES, loss_scores, observe_fit, one_run, replay_pairs
 from fdadp.regression.audit.published import published_scores
 from fdadp.regression.private import dp_aff, fit
@@ -50,7 +57,8 @@ def test_a_thousand_tapes():
 def test_replays_cover_all_that_they_should():
     names = [pair.name for pair in replay_pairs(len(CANARIES) * len(MODES), seed=3)]
     assert len(set(names)) == len(names)
-    for word in (*CANARIES, "deleted", "blanked out", "replaced by", "add-remove", "zero-out", "several rows", "None"):
+    modes = ("deleted", "blanked out", "replaced by", "add-remove", "zero-out", "several rows", "None")
+    for word in (*CANARIES, *HANDED, *modes):
         assert sum(word in name for name in names) >= 5, word
 
 
@@ -274,6 +282,174 @@ def test_fingerprints_see_single_bits():
     for one, other in ((0.0, -0.0), (1, 1.0), (a, a.astype(np.float32)), ([1], [1, 2]), ({"a": 1}, {"b": 1})):
         assert difference(fingerprint(one), fingerprint(other)) != ""
     assert difference(fingerprint(math.nan), fingerprint(math.nan)) == ""
+
+
+def test_fingerprints_see_what_is_held_on_to():
+    class Reader:
+        def __init__(self, rows):
+            self.rows = rows
+
+        def read(self):
+            return 0
+
+    def closing(rows):
+        return lambda: rows
+
+    def partly(rows):
+        return functools.partial(print, rows)
+
+    def waiting(rows):
+        def generate():
+            held = rows
+            yield held
+
+        running = generate()
+        next(running)
+        return running
+
+    def after(rows):
+        try:
+            try:
+                raise ValueError(rows.shape)
+            except ValueError:
+                raise InputError("constant")  # noqa: B904
+        except InputError as error:
+            return error
+
+    def because(rows):
+        error = InputError("constant")
+        error.__cause__ = ValueError(rows.tobytes())
+        return error
+
+    def holding(rows):
+        def default(kept=rows):
+            return kept
+
+        return default
+
+    ways = [closing, partly, waiting, after, because, holding, lambda rows: Reader(rows).read]
+    ways += [pd.DataFrame, np.ma.MaskedArray, lambda rows: {rows.shape}]
+    for way in ways:
+        assert difference(fingerprint(way(ROWS)), fingerprint(way(ROWS.copy()))) == ""
+        assert difference(fingerprint(way(ROWS)), fingerprint(way(ROWS[1:]))) != "", way
+
+
+class Failing:
+    """A source that fails in its second chunk, with a text of its own."""
+
+    def __init__(self, rows, text):
+        self.rows, self.text = rows, text
+
+    def __iter__(self):
+        yield (self.rows,)
+        yield (self.rows * 2,)
+        raise ValueError(self.text)
+
+
+def failing_sum(data, noise):
+    cohort = Cohort(data, budget=Budget(1.0), n=4, noise=noise)
+    return cohort.sum(lambda r: r[0], clip=1.0, share=1.0, name="s").value
+
+
+def test_replay_sees_what_an_error_keeps_alive(monkeypatch):
+    """The frames that an error came through hold rows and sums, unless the kernel lets go of them."""
+    pair = Neighbours("p", failing_sum, Failing(ROWS, "the first"), Failing(ROWS[1:], "the second"), 1.0)
+    assert replay_audit([pair]).passed
+
+    def open_sum(*args, **kwargs):
+        try:
+            return kernel_sums.exact_sum.__wrapped__(*args, **kwargs)
+        except ValueError:
+            failed = True
+        if failed:
+            raise PrivacyError("the source failed")
+
+    monkeypatch.setattr(kernel_module, "exact_sum", open_sum)
+    assert replay_audit([pair]).passed  # let go of, by hand
+
+    def leaky_sum(vault, *args, **kwargs):
+        sums = [np.nansum(rows[0]) for rows, _, _ in itertools.islice(vault.blocks(), 2)]
+        raise PrivacyError("the source failed") if sums is not None else None
+
+    monkeypatch.setattr(kernel_module, "exact_sum", kernel_function(leaky_sum))
+    result = replay_audit([pair])
+    assert not result.passed and "frames" in result.problems[0], result.problems
+
+    def chained_sum(*args, **kwargs):
+        try:
+            return kernel_sums.exact_sum.__wrapped__(*args, **kwargs)
+        except ValueError:
+            raise PrivacyError("the source failed")  # noqa: B904
+
+    monkeypatch.setattr(kernel_module, "exact_sum", chained_sum)
+    result = replay_audit([pair])
+    assert not result.passed and "context" in result.problems[0], result.problems
+
+
+def kernel_function(function):
+    """The same function, as if it stood in the kernel: the audit looks into the frames of nobody else."""
+    names = {**globals(), "__name__": "fdadp.privacy._mutant"}
+    return types.FunctionType(function.__code__, names, closure=function.__closure__)
+
+
+@pytest.mark.parametrize("how", HANDED[1:])
+def test_a_fit_that_keeps_the_type_of_the_table_goes_red(monkeypatch, how):
+    """What pandas or NumPy made of a table tells whether somebody's entry is text, masked, or a long double."""
+    x, y, _ = simulated(1, 60, 0)
+    keep, rows, nobody = np.arange(60) != 7, np.array([7]), np.empty(0, dtype=int)
+    x[7, 0] = y[7, 0] = np.nan
+    sides = [(handed(a, r, how), handed(b, r, how), None) for a, b, r in ((x, y, rows), (x[keep], y[keep], nobody))]
+    setting = Privacy(epsilon=8.0, delta=1e-6, bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS), n=60)
+    pair = Neighbours(how, lambda data, noise: observe_fit(data, setting, noise), *sides, Budget(8.0, 1e-6).total)
+    result = replay_audit([pair])
+    assert result.passed and 0 < result.changes[0] <= 1, str(result)
+
+    right = fit._keep
+
+    def mutant(model, *args):
+        right(model, *args)
+        model._kind = str(np.asarray(RAW["x"]).dtype) + str(type(RAW["x"]))
+
+    monkeypatch.setattr(fit, "_keep", mutant)
+
+    def run(data, noise):
+        RAW["x"] = data[0]
+        return observe_fit(data, setting, noise)
+
+    result = replay_audit([Neighbours(how, run, *sides, Budget(8.0, 1e-6).total)])
+    assert not result.passed and "_kind" in str(result), str(result)
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_shuffled_and_failing_sources_show_nothing(failing):
+    """A source that gives its rows in another order on each pass, and one that fails in a later one."""
+    rng = np.random.default_rng(0)
+    ids = np.array([*range(60), *[7] * 9])
+    curves = np.where(ids[:, None] == 7, 7.5, rng.normal(size=(69, 1))) * np.ones(6)
+
+    def source(keep):
+        passes = []
+
+        def read():
+            passes.append(0)
+            order = np.random.default_rng(len(passes)).permutation(np.flatnonzero(keep))
+            for at in np.array_split(order, 5):
+                yield curves[at], ids[at]
+            if failing and len(passes) > 4:
+                raise ValueError(f"{int(keep.sum())} rows")
+
+        return read
+
+    def run(data, noise):
+        privacy = Privacy(epsilon=8.0, delta=1e-6, bounds=Bounds(y=Y_BOUNDS), n=60, random_state=0)
+        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+            return vars(PrivateMean(privacy=privacy).fit_chunks(data, t=np.linspace(0, 1, 6), groups=True))
+
+    with mock.patch("fdadp.privacy._vault.KEPT", 0):
+        everybody, others = source(np.full(69, True)), source(ids != 7)
+        result = replay_audit([Neighbours("p", run, everybody, others, Budget(8.0, 1e-6).total)])
+    assert result.passed, str(result)
+    assert result.finished == (not failing) and 0 < result.changes[0] <= 1
 
 
 def test_the_lower_bound_is_seldom_above_the_truth():

@@ -16,8 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
+from fdadp.learners._base import PrivateLearner
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.audit import Neighbours, replay_audit
+from fdadp.regression.audit.canaries import HANDED, handed
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
 on_tape = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.sums], ids=str)
@@ -123,7 +125,8 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         return vars(model), predictions(model, X_new), repr(model)
 
     total = Budget(2.0, None if pure else 1e-6).total
-    for i in (0, 1, 2, 3, 4, 7, 20, 33):
+    for number, i in enumerate((0, 1, 2, 3, 4, 7, 20, 33)):
+        how = HANDED[number % len(HANDED)]
         mine = np.arange(40) == i if groups is None else groups == i // 2
         changed, labels = X.copy(), None if y is None else y.copy()
         if adjacency == "replace":
@@ -137,7 +140,9 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         else:
             keep = ~mine
             other = tuple(None if a is None else a[keep] for a in (X, y, groups))
-        yield Neighbours(f"{learner} person {i}", run, (X, y, groups), other, total=total)
+        first = handed(X, np.flatnonzero(mine), how), y, groups
+        other = handed(other[0], np.empty(0, dtype=int), how), *other[1:]
+        yield Neighbours(f"{learner} person {i}, {how}", run, first, other, total=total)
 
 
 @pytest.mark.statistics
@@ -149,6 +154,20 @@ def test_exact_privacy_loss_by_replay(learner, pure, adjacency, monkeypatch):
         assert audit.passed, str(audit)
         assert audit.finished == len(audit.ratios)
         assert 0 < audit.changes.max() <= 1
+
+
+def test_a_learner_that_keeps_the_type_of_its_table_goes_red(monkeypatch):
+    """It told whether somebody's entry is text, masked or a long double, and no audit saw it."""
+    learner, right = LEARNERS[0], PrivateLearner._open
+
+    def mutant(self, X, *args, **kwargs):
+        self.kind_ = str(np.asarray(X).dtype)
+        return right(self, X, *args, **kwargs)
+
+    monkeypatch.setattr(PrivateLearner, "_open", mutant)
+    audit = replay_audit(neighbours(learner, True, "add-remove", monkeypatch, grouped=False))
+    assert not audit.passed and "kind_" in str(audit)
+    assert len(audit.problems) >= 4  # text, objects, long doubles and frames, each
 
 
 @on_tape

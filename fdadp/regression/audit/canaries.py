@@ -1,15 +1,56 @@
-"""People who stand out: legal but extreme curves, curves far outside the bounds, and what is no number."""
+"""People who stand out: legal but extreme curves, curves far outside the bounds, and what is no number.
+
+They also stand out by the types of their entries: one of them makes text, objects or long doubles of a whole table.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 
-from fdadp._typing import FloatArray
+from fdadp._typing import FloatArray, IntArray
 
-__all__ = ["CANARIES", "X_BOUNDS", "Y_BOUNDS", "canary", "simulated"]
+__all__ = ["CANARIES", "HANDED", "X_BOUNDS", "Y_BOUNDS", "canary", "handed", "named", "simulated"]
 
 X_BOUNDS, Y_BOUNDS = (-4.5, 4.5), (-8.0, 8.0)
 CANARIES = ("high", "low", "waves", "outside", "missing", "huge", "infinite", "gaps", "nothing", "ordinary")
+
+HANDED = ("arrays", "text", "masked", "objects", "long doubles", "frame")
+"""How a table comes from its owner: what one person's entry makes of it."""
+
+
+def handed(values: FloatArray, rows: IntArray, how: str) -> Any:
+    """A table (n, S) as its owner has it, the first entry of the canary's rows being no number.
+
+    Without such rows it has the type that it has without the canary.
+    """
+    if how == "arrays" or (not len(rows) and how != "frame"):
+        return values
+    if how == "masked":
+        mask = np.zeros(values.shape, dtype=bool)
+        mask[rows, 0] = True
+        return np.ma.MaskedArray(values, mask=mask)
+    if how == "long doubles":
+        wide = values.astype(np.longdouble)
+        wide[rows, 0] = np.ldexp(np.longdouble(1), 5000)
+        return wide
+    cells = values.astype(object)
+    cells[rows, 0] = "n/a" if how in ("text", "frame") else None
+    if how == "frame":
+        return pd.DataFrame(cells).infer_objects()
+    return np.array(cells.tolist()) if how == "text" else cells
+
+
+def named(persons: IntArray, rows: IntArray, how: int) -> Any:
+    """Ids of persons as their owner has them: objects, numbers, or all text because the canary has a name."""
+    if how == 0:
+        return persons.astype(object)
+    ids = persons.tolist()
+    for row in rows if how == 2 else ():
+        ids[row] = "H7"
+    return np.array(ids)
 
 
 def canary(kind: str, grid: FloatArray) -> tuple[FloatArray, FloatArray]:

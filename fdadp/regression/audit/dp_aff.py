@@ -19,12 +19,21 @@ from fdadp.privacy.audit import Neighbours
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.replay import losses
 from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.regression.audit.canaries import CANARIES, X_BOUNDS, Y_BOUNDS, canary, simulated
+from fdadp.regression.audit.canaries import (
+    CANARIES,
+    HANDED,
+    X_BOUNDS,
+    Y_BOUNDS,
+    canary,
+    handed,
+    named,
+    simulated,
+)
 from fdadp.regression.files import LAYOUT
 
 __all__ = ["fit_with", "loss_scores", "observe_fit", "one_run", "replay_pairs"]
 
-Data = tuple[FloatArray, FloatArray, Any]
+Data = tuple[Any, Any, Any]
 """X, Y and the person of each row, or None."""
 
 MODES = tuple(itertools.product((1e-6, None), ("zero-out", "add-remove", "replace"), (False, True)))
@@ -61,7 +70,8 @@ def observe_fit(data: Data, setting: Privacy, noise: Noise) -> dict[str, Any]:
 def replay_pairs(
     tapes: int, *, mechanism: str = "dp-aff", seed: int = 0, progress: bool = False
 ) -> Iterator[Neighbours]:
-    """Neighbouring data sets: canaries x adjacencies x modes x persons with several rows, sizes and bounds in turn.
+    """Neighbouring data sets: canaries x adjacencies x modes x persons with several rows; sizes, bounds and the types
+    that the canary's entries and id make of the tables in turn.
 
     The person is really deleted (its rows are gone), blanked out (its rows have no person; every other time where
     persons have several rows), or replaced.
@@ -93,22 +103,25 @@ def _pair(
     x[rows], y[rows] = canary(kind, grid)
     if len(rows) > 1 and rng.random() < 0.5:  # of one person: rows of several kinds
         x[rows[0]], y[rows[0]] = canary(CANARIES[int(rng.integers(len(CANARIES)))], grid)
-    ids: Any = persons.astype(object) if grouped else None
-    first: Data = (x, y, ids)
+    form, naming = HANDED[number % len(HANDED)], int(rng.integers(3))
+    ids: Any = named(persons, rows, naming) if grouped else None
+    first: Data = (handed(x, rows, form), handed(y, rows, form), ids)
+    nobody = np.empty(0, dtype=np.int64)
     how = "replaced"
     if adjacency == "replace":
         other_x, other_y = x.copy(), y.copy()
         other = CANARIES[(CANARIES.index(kind) + int(rng.integers(1, len(CANARIES)))) % len(CANARIES)]
         other_x[rows], other_y[rows] = canary(other, grid)
-        second: Data = (other_x, other_y, ids)
+        second: Data = (handed(other_x, nobody, form), handed(other_y, nobody, form), ids)
         how = f"replaced by {other}"
     elif grouped and number % 2:
-        blank = ids.copy()
+        blank = ids.astype(object)
         blank[rows] = None
-        second, how = (x, y, blank), "blanked out"
+        second, how = (*first[:2], blank), "blanked out"
     else:
         keep = persons != who
-        second, how = (x[keep], y[keep], None if ids is None else ids[keep]), "deleted"
+        left = named(persons[keep], nobody, naming) if grouped else None
+        second, how = (handed(x[keep], nobody, form), handed(y[keep], nobody, form), left), "deleted"
     setting = Privacy(
         epsilon=epsilon,
         delta=delta,
@@ -118,7 +131,7 @@ def _pair(
         mechanism=mechanism,
         allow_useless=adjacency != "add-remove" or number % 3 > 0,
     )
-    name = f"tape {number + 1}: {kind} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}" + (
+    name = f"tape {number + 1}: {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}" + (
         ", several rows" if grouped else ""
     )
     return Neighbours(

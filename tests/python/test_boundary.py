@@ -1,0 +1,189 @@
+"""What an entry means: the public rule, entry by entry, and that it holds for whatever a reader made of a column."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import io
+import math
+import uuid
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy.boundary import (
+    Persons,
+    check_ids,
+    codes_of,
+    columns,
+    index_of,
+    labels,
+    meaning,
+    numbers,
+    person_of,
+    table,
+)
+
+DAY = datetime.datetime(2020, 1, 2)
+ONE = [1, 1.0, True, "1", "1.0", " 1 ", "True", "TRUE", "+1", "1e0", np.int8(1), np.float32(1), np.longdouble(1)]
+ONE += [b"1", np.bool_(True), "1\0", decimal.Decimal(1), fractions.Fraction(2, 2), 1 + 0j, np.complex64(1), "(1+0j)"]
+NOTHING = [None, math.nan, "nan", "NaN", "", "  ", "NA", "None", "<NA>", "NaT", pd.NA, pd.NaT, np.datetime64("NaT")]
+NOTHING += [np.float32("nan"), object(), {}, {1}, datetime.timedelta(1), np.timedelta64(1, "s"), b"\xff"]
+DAYS = ["2020-01-02", "2020-01-02 00:00:00", "2020-01-02T00:00", DAY.date(), DAY, pd.Timestamp(DAY)]
+DAYS += [np.datetime64("2020-01-02"), np.datetime64("2020-01-02", "ns")]
+SAME = {
+    1.0: ONE,
+    0.0: [0, -0.0, False, "0", "-0", "False", "0j", 0j],
+    0.1: [0.1, "0.1", "1e-1", decimal.Decimal("0.1"), np.float64(0.1)],
+    2.0**53: [2**53, 2**53 + 1, "9007199254740993", float(2**53), np.uint64(2**53 + 1)],
+    math.inf: ["inf", "Infinity", 10**400, "1" + "0" * 400, np.inf],
+    None: NOTHING,
+    "a b": ["a b", " a b", "a b\0", b"a b", np.str_("a b "), np.bytes_(b"a b")],
+    "1_0": ["1_0"],
+    "2j": ["2j", 2j, np.complex128(2j)],
+    "2020-01-02": DAYS,
+    "2020-01-02T03:04:05.5": ["2020-01-02 03:04:05.500", pd.Timestamp("2020-01-02 03:04:05.5")],
+    ("H1", 7.0): [("H1", 7), ["H1 ", "7"], (b"H1", 7.0)],
+}
+
+
+@pytest.mark.parametrize("wanted", SAME, ids=str)
+def test_an_entry_means_one_thing_whatever_form_it_has(wanted):
+    for entry in SAME[wanted]:
+        found = meaning(entry)
+        assert (found, type(found)) == (wanted, type(wanted)), entry
+
+
+class Evil(str):
+    def __hash__(self):
+        raise RuntimeError("private")
+
+    def __eq__(self, other):
+        raise RuntimeError("private")
+
+    def __float__(self):
+        raise RuntimeError("private")
+
+    __str__ = __repr__ = strip = __hash__
+
+
+class Loud:
+    def __getattribute__(self, name):
+        raise RuntimeError("private")
+
+
+class Number(float):
+    def __float__(self):
+        raise RuntimeError("private")
+
+    __eq__ = __ne__ = __hash__ = __float__
+
+
+def test_no_code_of_an_entry_is_run():
+    assert meaning(Evil("a")) == "a" and meaning(Number(2.5)) == 2.5 and meaning(Loud()) is None
+    deep = []
+    deep.append(deep)
+    assert person_of(deep) is None
+    cells = np.empty(5, dtype=object)
+    for i, cell in enumerate([Evil("3"), Loud(), Number(2), [1, 2], {"a": 1}]):
+        cells[i] = cell
+    np.testing.assert_array_equal(numbers(cells), [3, np.nan, 2, np.nan, np.nan])
+
+
+ENTRY = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(-1e6, 1e6).map(lambda v: f"{v:.12g}"),
+    st.sampled_from(["True", "False", "", "NA", "?", "a", " a", "inf", "-0", "1.0", "007", "1e5", "2020-01-01", "x y"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ENTRY, min_size=1, max_size=6), ENTRY)
+def test_another_persons_entry_changes_no_meaning(entries, odd):
+    """Read alone and read together with somebody else's entry, whole and through every conversion."""
+
+    def forms(texts):
+        column = pd.read_csv(io.StringIO("a,b\n" + "".join(f"{t},0\n" for t in texts)))["a"]
+        listed = column.tolist()
+        yield from (column, column.to_numpy(), np.array(listed), listed, column.astype("category"))
+        yield np.ma.MaskedArray(column.to_numpy(), mask=pd.isna(column))
+
+    index = index_of(["a", 1, "x y", 7, -3, "2020-01-01", False])
+    seen = []
+    for texts in (entries, [*entries, odd]):
+        for form in forms(texts):
+            values = numbers(table(form).rows[:])[: len(entries)] + 0.0
+            codes = codes_of(form, index)[: len(entries)]
+            people = Persons()
+            people.add(form)
+            who = people.close().codes(form)[: len(entries)]
+            together = [[who[i] == who[j] >= 0 for j in range(len(entries))] for i in range(len(entries))]
+            seen.append((np.where(np.isnan(values), np.nan, values).tobytes(), codes.tobytes(), str(together)))
+    assert len(set(seen)) == 1
+
+
+def test_who_an_id_names():
+    for entry in (7, 7.0, "7", " 007 ", np.int32(7)):
+        assert person_of(entry) == 7
+    for entry in (None, math.nan, 7.5, "7.5", 2**53, -(2**53), str(2**53), 1e300, "", "NA", "inf", (), ("a", None)):
+        assert person_of(entry) is None
+    one = uuid.UUID("c0ffee00-0000-4000-8000-000000000001")
+    assert person_of(one) == person_of(str(one)) == str(one)
+    assert person_of(("a", 1.0)) == person_of(["a ", "1"]) == ("a", 1)
+    people = Persons()
+    people.add(np.array([3, 1, 3]))
+    people.add(["x", 1.0, ("x", 1), None, "3"])
+    assert people.close().row_counts.tolist() == [2, 3, 1, 1]
+    np.testing.assert_array_equal(people.codes(["3", 9, ("x", "1"), "x", 7.5, 2**60]), [1, -1, 3, 2, -1, -1])
+
+
+@pytest.mark.parametrize("ids", [np.zeros((3, 2)), pd.DataFrame({"a": [1]}), 7, "abc", None])
+def test_ids_of_another_shape_are_refused_by_their_shape(ids):
+    with pytest.raises(PrivacyError, match=r"one id for each row|one for each row"):
+        check_ids(ids)
+
+
+def test_labels_that_mean_the_same_or_nothing_are_refused():
+    for named in ([1, "1"], [True, 1], ["a", " a"], ["NA", "a"], [None, 1], [math.nan], [object()]):
+        with pytest.raises(PrivacyError, match="distinct values, none of them missing"):
+            labels([1], named)
+    with pytest.raises(PrivacyError, match="one-dimensional"):
+        labels(np.zeros((3, 2)), [0, 1])
+    np.testing.assert_array_equal(labels(pd.DataFrame({"y": ["1", "?"]}), [0, 1]).read(), [1, np.nan])
+
+
+def test_what_is_no_table_is_refused_by_what_is_public_of_it():
+    sparse = pytest.importorskip("scipy.sparse")
+    bad = {"dense": sparse.eye(3).tocsr(), "got float": 3.0, "rows along": np.float64(3), "got set": {1}}
+    for text, data in bad.items():
+        with pytest.raises(InputError, match=text):
+            table(data)
+
+
+def test_tables_of_every_kind_give_the_same_numbers():
+    wanted = np.array([[1.0, np.nan, 0.0], [2.5, 3.0, 1.0]])
+    frame = pd.DataFrame({"a": [1, 2.5], "b": ["?", "3"], "c": [False, True]})
+    mixed = [[1, "?", False], [2.5, "3", True]]
+    kinds = [
+        frame,
+        frame.convert_dtypes(),
+        frame.astype("category"),
+        mixed,
+        np.array(mixed, dtype=object),
+        np.array(mixed),
+    ]
+    kinds += [wanted, wanted.astype(np.longdouble), wanted.astype(">f8"), np.ma.masked_invalid(wanted), wanted + 0j]
+    kinds += [np.asmatrix(wanted), tuple(map(tuple, mixed)), [np.array(row) for row in wanted], frame.astype("string")]
+    for kind in kinds:
+        got = table(kind)
+        assert got.shape == (2, 3)
+        np.testing.assert_array_equal(got.read(), wanted)
+        assert got.read().dtype == np.float64 and type(got.read()) is np.ndarray
+    for kind in kinds[:6]:
+        got = columns(kind, [None, [3, 4], ["False", "True"]]).read()
+        np.testing.assert_array_equal(got, [[1, np.nan, 0], [2.5, 0, 1]])
