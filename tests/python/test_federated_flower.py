@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -571,3 +572,37 @@ def test_the_app_names_what_there_is() -> None:
     text = (APP / "pyproject.toml").read_text()
     assert 'serverapp = "fdadp.federated.flower.server_app:app"' in text
     assert 'clientapp = "fdadp.federated.flower.client_app:app"' in text
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Path) -> None:
+    """SIGKILL of the process of the proxy after its first release; ``flwr run`` again ends the run."""
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
+    draft = Contract("kmeans", {**settings, "n_features": D}, 3, n_max=1000, key_bits=2048)
+    killed: list[int] = []
+
+    class Killing(LocalFlower):
+        def run(self, config: Any, *, timeout: float | None = None) -> None:
+            threading.Thread(target=self._kill, daemon=True).start()
+            with suppress(FlowerError):
+                super().run(config, timeout=1800.0)
+            first.append(self.log("run"))
+            super().run(config, timeout=1800.0)
+
+        def _kill(self) -> None:
+            until(lambda: (self.logs / "run.log").exists() and "release 0:" in self.log("run"), 1800.0)
+            for pid in left(self.folder):
+                if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+    first: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "LocalFlower", Killing)
+        parts = [(part,) for part in np.array_split(DATA, 3)]
+        totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
+    assert killed and "release 1:" not in first[0]
+    assert [shares for _, shares in totals] == [3, 3]
+    assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
+    assert not left(tmp_path)

@@ -324,7 +324,7 @@ def test_a_killed_proxy_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
-def test_a_proxy_killed_twice_in_a_regression_of_25_rounds(tmp_path: Path) -> None:
+def test_a_proxy_killed_twice_in_a_regression_of_25_rounds_and_more(tmp_path: Path) -> None:
     """Before round 9's sum is answered, and as round 18 begins: the same model to the bit as without."""
     terms, data = regression()
     plain = Federation(terms, data, key=the_key(), random_state=1)
@@ -335,7 +335,7 @@ def test_a_proxy_killed_twice_in_a_regression_of_25_rounds(tmp_path: Path) -> No
     assert not (tmp_path / "b" / "totals").exists()
     assert serve(parts, tmp_path / "c", lambda requests, proxy: False)
     totals = Totals.from_bytes((tmp_path / "c" / "totals").read_bytes())
-    assert len(totals) == 25
+    assert len(totals) >= 25
     assert (tmp_path / "c" / "totals").read_bytes() == plain.user.state["totals"] == parts.user.state["totals"]
     assert all(len(given) == 1 for given in shares_given(parts).values())
     one, other = plain.user.result_, models.fit(terms, None, totals)
