@@ -74,7 +74,8 @@ class Bounds:
     Parameters
     ----------
     x, y : (float, float) or None
-        Lower and upper bound of the values of the predictor and response curves, in their units.
+        Lower and upper bound of the values of the predictor and response curves, in their units. The regression takes
+        them as hints of location and size, and clips at three half-widths (docs/bounds.md); summaries clip at them.
 
     Raises
     ------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +65,15 @@ def test_a_range_of_y_is_a_hint_and_no_wall():
     x, y, _ = (a[N:] for a in cohort())
     low, high = model.predict_interval(x)
     assert ((y >= low) & (y <= high)).mean() > 0.92  # 0.1: .79, and not a word
+
+
+def test_the_page_on_ranges_shows_what_was_recorded():
+    root = Path(__file__).resolve().parents[2]
+    recorded = (root / "benchmarks" / "results" / "bounds.md").read_text(encoding="utf-8")
+    assert recorded in (root / "docs" / "bounds.md").read_text(encoding="utf-8")
+    rows = json.loads((root / "benchmarks" / "results" / "bounds.json").read_text(encoding="utf-8"))["rows"]
+    assert len(rows) == 2 * recorded.count("\n| ") - 2
+    assert all(f"{r['share']:.2f}, {100 * r['coverage']:.0f}, {100 * r['warned']:.0f}" in recorded for r in rows)
 
 
 # --- what is said ---
