@@ -177,7 +177,7 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
         self.ledger_ = cohort.ledger
         whole = any(r.delta is not None for r in cohort.releases)
         self.privacy_spent_ = {
-            "epsilon": float(self.epsilon),
+            "epsilon": float(self.epsilon) if self.ledger_.private else None,
             "delta": self.delta,
             "adjacency": cohort.adjacency,
             "unit": cohort.unit,

@@ -232,4 +232,7 @@ def test_a_ledger_that_does_not_add_up_promises_nothing(monkeypatch, delta):
     assert ledger.epsilon is None
     assert ledger.statement.startswith("GUARANTEE BROKEN")
     assert "epsilon = 1" not in ledger.headline
+    model = DPGaussianNB(epsilon=1.0, delta=delta, classes=[0, 1], bounds=(-1, 1), n=50, random_state=0)
+    monkeypatch.setattr(Account, "check", lambda self, share: 1.5 * self.amount * share)
+    assert model.fit(ROWS, LABELS).privacy_spent_["epsilon"] is None
     assert "NOT differentially private" in ledger.headline

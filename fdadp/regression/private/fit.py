@@ -129,7 +129,7 @@ def fit_private(
     warned, notes = advise(fitted, plan, rows, design, model.r2_)
     model.notes_ = warned + notes
     model.ledger_ = cohort.ledger
-    model.privacy_ = privacy
+    model.privacy_ = privacy if model.ledger_.private else None
     model.plan_ = plan
     for text in warned:  # at the end: where warnings are errors the ledger is there
         warnings.warn(text, PublicInputWarning, stacklevel=4)
