@@ -22,6 +22,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.learners._base import as_target
 from fdadp.learners.encoding import Categorical
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy, epsilon_from
+from fdadp.privacy._statement import UNITS
 from fdadp.privacy.boundary import check_ids, labels, person_of, table
 from fdadp.privacy.boundary.tables import entries
 from fdadp.privacy.distributed import current_noise
@@ -161,7 +162,13 @@ def choose_privately(
         },
     )
     index = cohort.select(judge, share=1.0, name="choice")
-    return PrivateChoice(models[index], index, _together([m.ledger_ for m in models], cohort.ledger))
+    ledgers = [model.ledger_ for model in models] + [cohort.ledger]
+    if groups is None:  # places were ids, so that a part could be left out
+        ledgers = [_by_rows(ledger) for ledger in ledgers]
+        models[index].ledger_ = ledgers[index]
+        if hasattr(models[index], "privacy_spent_"):
+            models[index].privacy_spent_["unit"] = UNITS[False]
+    return PrivateChoice(models[index], index, _together(ledgers[:-1], ledgers[-1]))
 
 
 def _held(one: Any, holdout: float) -> bool:
@@ -270,6 +277,16 @@ def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n
         model.set_params(**settings)
     else:
         raise InputError(f"candidates must be private estimators of fdadp, got {type(model).__name__}")
+
+
+def _by_rows(ledger: Ledger) -> Ledger:
+    """Ledger of a fit whose persons were its rows."""
+    return dataclasses.replace(
+        ledger,
+        statement=ledger.statement.replace(UNITS[True], UNITS[False]),
+        releases=[dataclasses.replace(release, unit=UNITS[False]) for release in ledger.releases],
+        details=ledger.details | {"unit": UNITS[False]},
+    )
 
 
 def _together(fits: list[Ledger], selection: Ledger) -> Ledger:

@@ -50,6 +50,13 @@ def test_it_finds_the_better_one_within_one_budget(kind, delta):
     assert sum(costs) == pytest.approx(budget.cost)
     assert {r.name.split(":")[0] for r in ledger.releases} == {"candidate 1", "candidate 2", "choice"}
     assert found.estimator.ledger_.others == 0
+    for one in (ledger, found.estimator.ledger_):  # no groups: nobody said that rows are persons
+        assert one.details["unit"].startswith("row")
+        assert "Protected unit: row" in one.statement
+        assert all(r.unit.startswith("row") for r in one.releases)
+    part, ids = slice(900), np.arange(900) // 2
+    grouped = choose_privately(candidates, X[part], y[part], Privacy(2.0, delta, random_state=1), ids, clip=0.1)
+    assert grouped.ledger.details["unit"].startswith("person")
     assert all(not hasattr(candidate, "ledger_") for candidate in candidates)
 
 
