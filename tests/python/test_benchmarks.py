@@ -8,7 +8,10 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import kurtosis, skew
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -49,3 +52,42 @@ def test_the_same_work_as_mgcv_in_less_time(run, tmp_path):
     assert max(mgcv["difference"]["at mgcv's smoothing parameters"]) < 1e-8
     assert max(mgcv["difference"]["at own smoothing parameters"]) < 1e-3
     assert mgcv["ratio"] > 10
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+    def load(name):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_other_scenarios_are_what_they_are_called_and_one_is_scored(script):
+    other = script("other_scenarios")
+    rng = np.random.default_rng(0)
+    for scenario in other.SCENARIOS:
+        x = scenario.x(rng, 2000)
+        assert x.shape == scenario.mean(x).shape == scenario.errors(rng, 2000).shape == (2000, 41), scenario.name
+    assert skew(other.skewed(rng, 2000), axis=None) > 1.5 > 0.2 > abs(skew(other.process(rng, 2000), axis=None))
+    assert kurtosis(other.heavy(rng, 5000), axis=None) > 3
+    assert np.abs(np.diff(other.rough(rng, 100))).mean() > 3 * np.abs(np.diff(other.process(rng, 100))).mean()
+    private, plain = other.shares(other.SCENARIOS[0], 500, 4.0, seed=1)
+    assert 0.6 < private < plain + 0.02 and plain > 0.9
+    recorded = (BENCHMARKS / "results" / "other-scenarios.md").read_text(encoding="utf-8")
+    assert all(f"| {scenario.name} |" in recorded for scenario in other.SCENARIOS)
+
+
+def test_the_recorded_published_experiment_is_in_the_form_of_its_script(script):
+    published = script("published_experiment")
+    recorded = (BENCHMARKS / "results" / "published-experiment.md").read_text(encoding="utf-8")
+    assert published.NOTES in recorded
+    rows = [line.split(" | ") for line in recorded.splitlines() if line.startswith("| published | scaled")][:4]
+    coverage = [float(row[6].split("/")[1]) for row in rows]  # weather, published intervals of 95 %
+    assert coverage == sorted(coverage) and coverage[0] < 0.4 and 0.5 < coverage[-1] < 0.8
+    empty = dict.fromkeys(("rmspe_median", "acp_85", "acp_95", "width_95", "beats_mean_curve"), 0.5)
+    blind = {f"{name}_published": 0.25 for name in ("acp_85", "acp_95", "width_95")}
+    row = {"scheme": "published", "sensitivity": "scaled", "epsilon": 0.1, **empty, **blind}
+    assert published.table(pd.DataFrame([row]))[2].count("|") == published.table(pd.DataFrame([row]))[0].count("|")
