@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._checks import flag, numbers, one_of, whole
+from fdadp._checks import flag, is_one_of, numbers, one_of, whole
 from fdadp._threads import one_blas_thread
 from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.curves import Curves, Kind, as_curves, as_grid, same_rows
@@ -344,7 +344,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             BSplines.uniform(0.0, 1.0, getattr(self, name), degree=self.degree, name=name)
             if not 1 <= whole(self.penalty_order, "penalty_order") < getattr(self, name):
                 raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
-        if self.x_transform not in (None, "quantile"):
+        if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
         period = self.period_s
         if period is not None and not (isinstance(period, (int, float, np.number)) and 0 < period < np.inf):
