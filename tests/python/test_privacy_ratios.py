@@ -13,10 +13,13 @@ from mutants import mutate
 from scipy.integrate import trapezoid
 from scipy.special import expit, ive
 from scipy.stats import chi2, norm
+from sklearn.base import clone
 
 from fdadp.errors import PrivacyError
+from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.privacy import Budget, Cohort, TapeNoise, _kernel, _minimum_releases, _moment_releases
 from fdadp.privacy.audit import Neighbours, replay_audit
+from fdadp.privacy.distributed import noise_source
 
 RNG = np.random.default_rng(0)
 
@@ -309,3 +312,50 @@ def test_the_law_of_a_direction_in_two_dimensions(delta):
             for p, q in ((one, other), (other, one)):
                 log_sum = np.log(np.sum(np.exp(alpha * p + (1 - alpha) * q)) * step)
                 assert log_sum / (alpha - 1) <= Budget(epsilon, delta).total * alpha
+
+
+# ------------------------------------------------------------------ the learners that use them
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("learner", "delta"),
+    [
+        (DPLinearRegression(mechanism="wishart", bounds=(-1, 1), bounds_y=(-1, 1)), 1e-5),
+        (DPLogisticRegression(mechanism="output", classes=[0, 1, 2], data_norm=1.5), 1e-5),
+        (DPLogisticRegression(mechanism="output", classes=[0, 1, 2], data_norm=1.5), None),
+    ],
+    ids=["Wishart", "output", "output, pure"],
+)
+def test_learners_by_replay(learner, delta, adjacency):
+    """Through ``fit``: all that a user gets is the same on neighbours, at a cost (or a δ) within the promise."""
+    epsilon = 1.0
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (40, 2))
+    X[4] = [np.nan, 1e30]
+    wishart = delta is not None and learner.mechanism == "wishart"
+    y = X[:, 0] / 2 if wishart else rng.integers(0, 3, 40)
+    X_new = rng.uniform(-1, 1, (5, 2))
+    n = None if adjacency == "add-remove" else 40
+
+    def run(data, noise):
+        model = clone(learner).set_params(epsilon=epsilon, delta=delta, adjacency=adjacency, n=n)
+        with noise_source(noise):
+            model.fit(*data)
+        return vars(model), model.predict(X_new)
+
+    def pairs():
+        for i in (0, 4, 17, 39):
+            keep = np.arange(40) != i
+            other, labels = X.copy(), y.copy()
+            other[i] = np.nan if adjacency == "zero-out" else [9.0, -9.0]
+            labels[i] = -0.5 if wishart else (labels[i] + 1) % 3
+            second = (X[keep], y[keep]) if adjacency == "add-remove" else (other, labels)
+            promise = None if delta is None else (epsilon, delta)
+            yield Neighbours(f"person {i}", run, (X, y), second, Budget(epsilon, delta).total, promise=promise)
+
+    audit = replay_audit(pairs())
+    assert audit.passed, str(audit)
+    assert audit.finished == 4
+    assert 0.05 < audit.changes.max() <= 1
