@@ -78,7 +78,7 @@ print(f"{contract.honest} honest shares carry the noise; below {contract.least} 
 # %% [markdown]
 # ## The run
 #
-# `mechanism="moments"` takes eleven rounds of messages. The default, DP-AFF, takes twenty-five, explains more, and
+# `mechanism="moments"` takes eighteen rounds of messages. The default, DP-AFF, takes thirty-two, explains more, and
 # would take this notebook a minute longer.
 #
 # `Federation` keeps all parties in this process; they exchange bytes, and nothing else. (`python -m fdadp federated

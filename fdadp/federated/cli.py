@@ -134,7 +134,7 @@ def regression(
     n: Annotated[int, typer.Option(help="People in all.")] = 3000,
     epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy.")] = 1e-6,
-    mechanism: Annotated[str, typer.Option(help="dp-aff (25 rounds), or moments (11, less accurate).")] = "dp-aff",
+    mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
     lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
     key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
     repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ __all__ = ["compare", "plot_comparison", "summarise"]
 
 BOUNDS = {"bounds_x": (-4.5, 4.5), "bounds_y": (-8.0, 8.0)}
 """Public ranges of the simulated curves."""
+_NAMES = itertools.count(1)
 _ALONE = 3
 """So many owners are fitted alone; the others would cost time and tell the same."""
 
@@ -113,7 +115,8 @@ class _Study:
     def private(self, X: Any, Y: Any) -> Any:
         """One trusted cohort."""
         bounds = Bounds(x=BOUNDS["bounds_x"], y=BOUNDS["bounds_y"])
-        privacy = Privacy(**self.terms, bounds=bounds, n=len(X))
+        name = f"simulated people, {next(_NAMES)}"  # whose budgets have nothing to do with one another
+        privacy = Privacy(**self.terms, bounds=bounds, n=len(X), dataset=name)
         return AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, self.s, self.t)
 
     def in_one_place(self) -> list[dict[str, Any]]:
