@@ -252,7 +252,7 @@ def test_results_are_plain_and_fits_are_let_go():
     assert int(call("fits_kept")[0]) == before + 1
     with pytest.raises(TypeError, match="lives in R's memory and cannot be pickled"):
         pickle.dumps(fit)
-    with pytest.raises(InputError, match="X must have 12 points.*got 11"):
+    with pytest.raises(InputError, match=r"X must have 12 points.*got 11"):
         fit.predict(x[:, 1:])
     del fit
     gc.collect()
