@@ -154,10 +154,11 @@ def test_own_stale_temporary_files_are_swept_and_no_others(tmp_path):
     left = []
     for name in ("file", "other"):
         for age in (0, 2 * STALE):
+            before = set(tmp_path.iterdir())
             stream = replacing(tmp_path / name)
             stream.__enter__()
-            left.append((name, age, stream))
-            newest = max(tmp_path.glob(".fdadp-*"), key=lambda p: p.stat().st_ctime_ns)
+            left.append(stream)  # as if the process had died here
+            (newest,) = set(tmp_path.iterdir()) - before
             os.utime(newest, (time.time() - age,) * 2)
     (tmp_path / ".fdadp-mine.tmp").write_bytes(b"")
     os.utime(tmp_path / ".fdadp-mine.tmp", (0, 0))
