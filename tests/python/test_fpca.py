@@ -411,7 +411,7 @@ def test_values_that_are_not_finite(method: str, value: float) -> None:
         ({"max_components": 0}, "max_components must be an integer of at least 1 or None, got 0"),
         ({"n_knots": 27}, "n_knots must be an integer from 1 to 26 here, got 27"),
         ({"n_knots": 2.5}, "n_knots must be an integer from 1 to 26 here, got 2.5"),
-        ({"quadrature": "gauss"}, "rule must be one of .* got 'gauss'"),
+        ({"quadrature": "gauss"}, "quadrature must be one of .* got 'gauss'"),
         ({"method": "dense", "shrink": True}, "shrink must be False with method='dense'"),
     ],
 )
