@@ -135,7 +135,7 @@ def test_the_recorded_gaps(reference: Any) -> None:
         ({"new_grid": [0.5, 1.5]}, r"new_grid must be points within \[0, 1\]"),
         ({"new_grid": [np.nan]}, r"new_grid must be points within \[0, 1\]"),
         ({"new_grid": []}, r"new_grid must be points within \[0, 1\]"),
-        ({"criterion": "aic"}, "criterion must be 'reml' or 'gcv', got 'aic'"),
+        ({"criterion": "aic"}, "criterion must be one of 'reml', 'gcv', got 'aic'"),
         ({"n_basis": 2}, "n_basis must be an integer of at least"),
     ],
 )
