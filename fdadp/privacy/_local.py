@@ -118,7 +118,7 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _kind(value: Any, depth: int = 4) -> Any:
+def _kind(value: Any, depth: int = 3) -> Any:
     """What a function's work may hang on, but for numbers: code, types, shapes, and those of what is held."""
     if isinstance(value, np.ndarray):
         return (type(value), value.shape, value.dtype.str, value.strides)

@@ -165,6 +165,7 @@ def test_what_is_no_table_is_refused_by_what_is_public_of_it():
             table(data)
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_tables_of_every_kind_give_the_same_numbers():
     wanted = np.array([[1.0, np.nan, 0.0], [2.5, 3.0, 1.0]])
     frame = pd.DataFrame({"a": [1, 2.5], "b": ["?", "3"], "c": [False, True]})
