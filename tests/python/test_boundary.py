@@ -127,6 +127,16 @@ def test_another_persons_entry_changes_no_meaning(entries, odd):
     assert len(set(seen)) == 1
 
 
+def test_masked_entries_are_no_rows():
+    """Going through a masked array gives arrays without dimensions where it is masked."""
+    column = np.ma.MaskedArray(np.array([True, None, None], dtype=object), mask=[False, True, True])
+    assert table(column).shape == (3,)
+    np.testing.assert_array_equal(table(column).read(), [1, np.nan, np.nan])
+    rows = np.empty(3, dtype=object)
+    rows[:] = [[1, 2], [3, 4], [5]]
+    np.testing.assert_array_equal(table(rows).read(), [[1, 2], [3, 4], [np.nan, np.nan]])
+
+
 def test_who_an_id_names():
     for entry in (7, 7.0, "7", " 007 ", np.int32(7)):
         assert person_of(entry) == 7

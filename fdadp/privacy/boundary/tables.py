@@ -162,8 +162,8 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         if len(kinds) > 1 or not all(isinstance(kind, np.dtype) for kind in kinds):
             return Table(data.iloc, tuple(data.shape), numbers, True, data)
         data = data.to_numpy()  # no copy, so that a budget knows it again
-    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and (width or _are_rows(data)):
-        data = list(data)
+    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and _are_rows(entries(data)):
+        data = entries(data)
     if isinstance(data, list | tuple):
         return _of_list(data, width)
     if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
@@ -183,16 +183,20 @@ def _is_frame(data: Any) -> bool:
     return hasattr(data, "iloc") and hasattr(data, "columns")
 
 
+def _is_row(entry: Any) -> bool:
+    return isinstance(entry, list | tuple) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
+
+
 def _are_rows(data: Any) -> bool:
     """Whether most entries are rows themselves."""
-    return 2 * sum(isinstance(row, list | tuple | np.ndarray) for row in data) > len(data)
+    return 2 * sum(map(_is_row, data)) > len(data)
 
 
 def _of_list(data: Sequence[Any], width: int | None) -> Table:
     if width is None and not _are_rows(data):
         held = _as_objects(data)
         return Table(held, held.shape, numbers, True, data)
-    lengths = [len(row) if isinstance(row, list | tuple) or getattr(row, "ndim", 0) == 1 else -1 for row in data]
+    lengths = [len(row) if _is_row(row) else -1 for row in data]
     if width is None:
         width = Counter(lengths).most_common(1)[0][0]
     held = np.full((len(data), max(width, 0)), None, dtype=object)
