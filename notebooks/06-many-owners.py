@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, plot, simulate_affr
-from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotPrivateWarning
+from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning, NotPrivateWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
 from fdadp.federated.published import PublishedDPDPCA
 from fdadp.federated.wire import Kind, Message
@@ -229,9 +229,11 @@ print(published.ledger_.statement)
 #
 # A proxy and a key holder who do not collude may be too much to ask. In the local model every *person* randomises
 # before anything leaves the device, and trusts nobody. The price is high: it takes far more people. Logistic
-# regression, 30,000 people, each of whom answers once:
+# regression, 30,000 people, each of whom answers once. (fdadp warns of scores that are computed without noise, and of
+# several fits of the same people. These are simulated, so the warning is switched off.)
 
 # %%
+warnings.simplefilter("ignore", NotAccountedWarning)
 rng = np.random.default_rng(4)
 Z = rng.uniform(-1, 1, size=(30_000, 5))
 label = np.where(Z @ [2.0, -1.5, 1.0, 0.0, 0.0] + rng.logistic(scale=0.3, size=len(Z)) > 0, "yes", "no")

@@ -8,12 +8,15 @@ messages and printed output go to the logger ``r_bridge``. Nothing of rpy2 leave
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
 import threading
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +105,23 @@ def _texts(value: Any) -> list[str]:
     return [] if value is None else [str(v) for v in np.ravel(value)]
 
 
+@contextlib.contextmanager
+def _same_library_path() -> Iterator[None]:
+    """Keep LD_LIBRARY_PATH, which rpy2 sets to R's as R starts.
+
+    Too late for this process, but child processes would load what they link to from R's folders: a worker of joblib
+    came up with the libpython of another Python.
+    """
+    name = "LD_LIBRARY_PATH"
+    before = os.environ.get(name)
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if before is not None:
+            os.environ[name] = before
+
+
 class _Engine:
     """R, started once in a process."""
 
@@ -112,9 +132,10 @@ class _Engine:
         state.require()
         assert state.r is not None
         try:
-            import rpy2.rinterface as ri
+            with _same_library_path():
+                import rpy2.rinterface as ri
 
-            ri.initr()
+                ri.initr()
         except Exception as exc:  # no libR: ValueError; wrong R_HOME: OSError; R too old: ffi.error
             pip = " ".join(repr(part) for part in rpy2_requirements(state.r))
             raise RBridgeUnavailable(

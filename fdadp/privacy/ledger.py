@@ -121,7 +121,8 @@ class Ledger:
         if self.epsilon is not None:
             verdict += f", epsilon = {self.epsilon:g}" + ("" if self.delta is None else f", delta = {self.delta:g}")
         if self.others:
-            verdict += f", for this fit alone; {self.others} fits before it are not accounted for"
+            before = "1 fit before it is" if self.others == 1 else f"{self.others} fits before it are"
+            verdict += f", for this fit alone; {before} not accounted for"
         return f"{self.mechanism}: {verdict}" + ("" if self.for_release else "; not for release")
 
     def to_dict(self) -> dict[str, Any]:

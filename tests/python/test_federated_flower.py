@@ -539,7 +539,7 @@ def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monk
     assert stopped.is_set()
     good(totals, 2)
     assert "left out: owner-3: no answer in time" in (tmp_path / "logs" / "run.log").read_text()
-    assert not left(tmp_path)
+    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
@@ -605,4 +605,4 @@ def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Pat
     assert killed and "release 1:" not in first[0]
     assert [shares for _, shares in totals] == [3, 3]
     assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
-    assert not left(tmp_path)
+    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time

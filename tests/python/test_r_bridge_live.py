@@ -7,6 +7,7 @@ import gc
 import json
 import logging
 import pickle
+import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -99,6 +100,14 @@ def test_predictions_at_given_smoothing_parameters(seed, log_sp):
         np.testing.assert_allclose(got_se, want_se, rtol=1e-6)
     np.testing.assert_allclose(ours.edf_total, fit.edf_total, rtol=1e-7)
     np.testing.assert_allclose(core.smooth.penalty_scales, fit.penalty_scales, rtol=1e-10)
+
+
+@pytest.mark.mgcv
+def test_child_processes_are_of_this_python():
+    """rpy2 leaves R's LD_LIBRARY_PATH behind, by which a child may load the libpython of another Python."""
+    require("mgcv")
+    child = subprocess.run([sys.executable, "-c", "import sys; print(sys.version)"], capture_output=True, text=True)
+    assert child.stdout.strip() == sys.version
 
 
 @pytest.mark.mgcv
