@@ -42,6 +42,7 @@ from fdadp.federated.wire import Kind, Message
 from fdadp.learners import DPLogisticRegression
 
 warnings.simplefilter("ignore", ExtrapolationWarning)
+warnings.simplefilter("ignore", NotAccountedWarning)  # of several fits and exact scores: these people are simulated
 
 people = simulate_affr(scenario=2, n=3000, seed=1)
 others = simulate_affr(scenario=2, n=500, seed=2)
@@ -229,11 +230,9 @@ print(published.ledger_.statement)
 #
 # A proxy and a key holder who do not collude may be too much to ask. In the local model every *person* randomises
 # before anything leaves the device, and trusts nobody. The price is high: it takes far more people. Logistic
-# regression, 30,000 people, each of whom answers once. (fdadp warns of scores that are computed without noise, and of
-# several fits of the same people. These are simulated, so the warning is switched off.)
+# regression, 30,000 people, each of whom answers once:
 
 # %%
-warnings.simplefilter("ignore", NotAccountedWarning)
 rng = np.random.default_rng(4)
 Z = rng.uniform(-1, 1, size=(30_000, 5))
 label = np.where(Z @ [2.0, -1.5, 1.0, 0.0, 0.0] + rng.logistic(scale=0.3, size=len(Z)) > 0, "yes", "no")

@@ -274,7 +274,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
             Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit keeps up to 256 MiB
-            of curves (as float64), and as many of features: it reads once what fits, else some 25 times, with the same
+            of curves (as float64), and as many of features: it reads once what fits, else some 30 times, with the same
             result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
             :func:`fdadp.regression.sums.Chunks` says what is accepted.
         s, t : array_like, optional
