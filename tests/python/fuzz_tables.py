@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,7 +104,9 @@ def table(columns, form, rng):
     """(X, y, ids) as a user has them after reading the file."""
     frame = pd.read_csv(io.StringIO(csv(columns)))
     if form in ("nullable", "arrow"):
-        with contextlib.suppress(Exception):  # Arrow takes no whole numbers beyond 64 bits
+        # The user's own conversion: Arrow takes no whole numbers beyond 64 bits, and pandas 2 warns of large ones.
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             frame = frame.convert_dtypes(dtype_backend="pyarrow" if form == "arrow" else "numpy_nullable")
     if form == "categories":
         frame = frame.astype("category")

@@ -152,7 +152,7 @@ def test_a_grid_that_decreases_is_turned_round_with_its_values() -> None:
         (["Mon", "Tue", "Tue", "Wed"], "labels that differ, got 'Tue' more than once"),
         ([0.1, 0.3, 0.2, 0.4], r"increase or decrease, got 0.3 followed by 0.2 at position 1; sort_index\(axis=1\)"),
         ([0.1, np.nan, 0.2, 0.4], "finite labels, got nan"),
-        ([1, 2, 3, 10**400], "finite labels, got 1000"),
+        (pd.Index([1, 2, 3, 10**400], dtype=object), "finite labels, got 1000"),
         (["1", "2", "3", "1e999"], "finite labels, got '1e999'"),
         (["2020-01-01", "2020-13-45", "2020-01-02", "2020-01-03"], "columns of X must be dates or times"),
         (["id", "t0", "t1", "t2"], r"got 'id' beside 't0'. If it names the curves, .* set_index\('id'\)"),
