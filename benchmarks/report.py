@@ -1,4 +1,4 @@
-"""From the results to the Markdown table of the README."""
+"""From the results to the Markdown tables of ``docs/benchmarks.md``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def markdown(result: dict[str, Any], recorded: dict[str, Any]) -> str:
         lines.append(row(["fit, per curve", *(f"{r['fitting'] / r['n'] * 1e6:.2g} µs" for r in result["chunks"])]))
         lines.append(row(["peak memory, the chunk included", *(megabytes(r["memory"]) for r in result["chunks"])]))
         parts.append("\n".join(lines))
-    parts.append("How this is measured, and how to repeat it: [benchmarks/README.md](benchmarks/README.md).")
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,10 +95,10 @@ def header(cells: list[str]) -> str:
     return row(cells) + "\n" + row(["---"] * len(cells))
 
 
-def into_readme(readme: Path, text: str) -> None:
+def into_page(page: Path, text: str) -> None:
     """Replace what stands between the markers."""
-    old = readme.read_text(encoding="utf-8")
+    old = page.read_text(encoding="utf-8")
     marked = re.compile(r"(<!-- benchmarks -->\n).*?(<!-- /benchmarks -->)", re.DOTALL)
     if not marked.search(old):
-        raise SystemExit(f"{readme} has no lines <!-- benchmarks --> and <!-- /benchmarks -->")
-    readme.write_text(marked.sub(lambda m: m[1] + text + m[2], old), encoding="utf-8")
+        raise SystemExit(f"{page} has no lines <!-- benchmarks --> and <!-- /benchmarks -->")
+    page.write_text(marked.sub(lambda m: m[1] + text + m[2], old), encoding="utf-8")

@@ -45,8 +45,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     (options.out / "latest.json").write_text(json.dumps(result, indent=1) + "\n")
     text = report.markdown(result, json.loads((HERE / "recorded.json").read_text()))
     (options.out / "latest.md").write_text(text)
-    if options.readme:
-        report.into_readme(HERE.parent / "README.md", text)
+    if options.page:
+        report.into_page(HERE.parent / "docs" / "benchmarks.md", text)
     print(text)
     return result
 
@@ -63,7 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--r-preload", default="", help="libraries of another BLAS: a second row of mgcv with them")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of latest.json and latest.md")
     parser.add_argument("--scratch", type=Path, help="folder for the curves (1.7 GB at a million)")
-    parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--page", action="store_true", help="put the tables into docs/benchmarks.md")
     return parser.parse_args(arguments)
 
 

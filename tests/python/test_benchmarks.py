@@ -36,10 +36,10 @@ def test_fits_from_memory_and_from_chunks(run, tmp_path, capsys):
     table = (tmp_path / "latest.md").read_text()
     assert "not run (no R)" in table and "n = 12,000" in table
     assert table in capsys.readouterr().out
-    readme = tmp_path / "README.md"
-    readme.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
-    sys.modules["report"].into_readme(readme, table)
-    assert readme.read_text() == f"before\n<!-- benchmarks -->\n{table}<!-- /benchmarks -->\nafter\n"
+    page = tmp_path / "benchmarks.md"
+    page.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
+    sys.modules["report"].into_page(page, table)
+    assert page.read_text() == f"before\n<!-- benchmarks -->\n{table}<!-- /benchmarks -->\nafter\n"
 
 
 @pytest.mark.long

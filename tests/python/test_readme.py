@@ -1,4 +1,4 @@
-"""The Python in README.md runs as it stands there, block after block."""
+"""The Python in README.md and on the pages of docs/ runs as it stands there, block after block, each page by itself."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ import re
 import warnings
 from pathlib import Path
 
+import pytest
+
 from fdadp.errors import FdadpWarning
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
+PAGES = {"README.md": 2, "docs/private.md": 3, "docs/learners.md": 1, "docs/owners.md": 2, "docs/r.md": 1}
+"""Pages with code, and how many blocks each has at least."""
 
 
-def test_python_blocks_run(capsys) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert len(blocks) >= 2
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_blocks_run(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    blocks = python_blocks(ROOT / name)
+    assert len(blocks) >= PAGES[name]
     names: dict[str, object] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
         for block in blocks:
-            exec(compile(block, str(README), "exec"), names)
+            exec(compile(block, name, "exec"), names)
     printed = capsys.readouterr().out
-    assert "published: NOT differentially private end to end" in printed
+    assert printed
+    if name == "docs/private.md":
+        assert "published: NOT differentially private end to end" in printed
+
+
+def test_no_page_with_code_is_left_out() -> None:
+    """Pages of how to extend fdadp are not run: their code has gaps for the reader to fill."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "theory").glob("*.md")]
+    assert {str(page.relative_to(ROOT)) for page in pages if python_blocks(page)} == set(PAGES)

@@ -1,8 +1,8 @@
-test_that("the R of README.md runs as it stands there", {
-  readme <- file.path("..", "..", "README.md")
-  skip_if_not(file.exists(readme), "README.md: this is not the repository")
+test_that("the R of docs/r.md runs as it stands there", {
+  page <- file.path("..", "..", "docs", "r.md")
+  skip_if_not(file.exists(page), "docs/r.md: this is not the repository")
   skip_without_python()
-  lines <- readLines(readme, encoding = "UTF-8")
+  lines <- readLines(page, encoding = "UTF-8")
   starts <- grep("^```r$", lines)
   expect_gt(length(starts), 0)
   for (start in starts) {
