@@ -81,7 +81,7 @@ inside sh -euc '
     REQUIRE_R=1 R_PYTHON=/venv/bin/python sh .ci/r-package.sh tests check
     if [ -d r_bridge ]; then
         /venv/bin/python -m r_bridge status
-        /venv/bin/python -m pytest -q tests/python/test_r_bridge*.py --junitxml=.ci/reports/debian13.xml
+        /venv/bin/python -m pytest -q tests/python/r_bridge/ --junitxml=.ci/reports/debian13.xml
         /venv/bin/python .ci/report.py tests .ci/reports/debian13.xml
     fi
 '

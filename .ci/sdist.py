@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = ("test_architecture.py", "test_metrics.py", "test_storage.py")
+TESTS = ("house/test_architecture.py", "functional/test_metrics.py", "common/test_storage.py")
 
 
 def build(folder: Path) -> Path:

@@ -17,10 +17,10 @@ import numpy as np
 
 from fdadp import Bounds, PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.regression.private.fit import noise_multiplier
-from fdadp.regression.private.moments_fit import plan_moments
-from fdadp.regression.private.prior import WhiteDesign
-from fdadp.regression.private.rows import Rows
+from fdadp.private.fit import noise_multiplier
+from fdadp.private.moments_fit import plan_moments
+from fdadp.private.prior import WhiteDesign
+from fdadp.private.rows import Rows
 
 Predict = Callable[[np.ndarray], np.ndarray]
 STEP, ROUNDS = 0.45, 8

@@ -13,7 +13,7 @@ import numpy as np
 
 from fdadp import Bounds, simulate_affr
 from fdadp.datasets._affr import ERROR_SD
-from fdadp.quadrature import quadrature_weights
+from fdadp.functional.quadrature import quadrature_weights
 
 SCENARIOS = ("S1", "S2", "S3", "A", "B")
 RANGES = {"ok": 1.0, "wide": 2.0, "narrow": 0.5}

@@ -56,6 +56,6 @@ def write_scores(folder: Path, n: int) -> None:
 
 def scores_of(model, y: np.ndarray) -> np.ndarray:
     """Scores of curves on a model's eigenfunctions, shape (n, 3)."""
-    from fdadp.quadrature import quadrature_weights
+    from fdadp.functional.quadrature import quadrature_weights
 
     return (y - model.mean_) @ (model.eigenfunctions_ * quadrature_weights(model.t_)).T

@@ -1,6 +1,6 @@
 """``python -m fdadp``."""
 
-from fdadp.cli import main
+from fdadp.cli.main import main
 
 if __name__ == "__main__":
     main()

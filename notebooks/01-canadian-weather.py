@@ -35,8 +35,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, experiment, load_canadian_weather, plot, rmspe
+from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_weather, plot, rmspe
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
+from fdadp.studies import regression as experiment
 
 # %% [markdown]
 # ## The curves

@@ -45,9 +45,9 @@ from fdadp import (
     rmspe,
     simulate_affr,
 )
+from fdadp.audit import audit
 from fdadp.errors import ExtrapolationWarning, FdadpError, NotAccountedWarning, NotPrivateWarning
 from fdadp.privacy import Budget
-from fdadp.regression.audit import audit
 
 warnings.simplefilter("ignore", ExtrapolationWarning)  # a few new curves lie a little outside the range of the fit
 

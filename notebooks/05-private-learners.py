@@ -174,7 +174,7 @@ for projection in (None, 6):
 
 # %%
 from fdadp.learners import DPBoostedStumps
-from fdadp.learners.experiment import load, run, summarise
+from fdadp.studies.learners import load, run, summarise
 
 tasks, absent = load(["adult"])
 if tasks:

@@ -37,9 +37,9 @@ import pandas as pd
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, plot, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning, NotPrivateWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
-from fdadp.federated.published import PublishedDPDPCA
 from fdadp.federated.wire import Kind, Message
 from fdadp.learners import DPLogisticRegression
+from fdadp.published.encrypted_pca import PublishedDPDPCA
 
 warnings.simplefilter("ignore", ExtrapolationWarning)
 warnings.simplefilter("ignore", NotAccountedWarning)  # of several fits and exact scores: these people are simulated

@@ -19,7 +19,7 @@ rpy2       3.6.4
 
 from __future__ import annotations
 
-from fdadp._lazy import lazy_exports
+from fdadp._common.lazy import lazy_exports
 
 _EXPORTS = {
     "RBridgeUnavailable": "r_bridge.errors",

@@ -28,11 +28,11 @@ import numpy as np
 from sklearn.base import clone
 
 from fdadp import AdditiveFunctionOnFunction
-from fdadp._typing import ArrayLike, CurveData
-from fdadp.curves import as_curves
+from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.penalized import Solution
-from fdadp.quadrature import quadrature_weights
+from fdadp.functional.curves import as_curves
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.solve.penalized import Solution
 from r_bridge._r import require
 from r_bridge.affr import AffrCore
 from r_bridge.mgcv import GamFit, gam_linear_functional

@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike, FloatArray
-from fdadp.design import FeatureMap
-from fdadp.moments import Moments
-from fdadp.penalized import PenalizedLeastSquares, Solution
-from fdadp.tensor import Margin, TensorProduct
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.functional.margins import Margin, TensorProduct
+from fdadp.solve.moments import Moments
+from fdadp.solve.penalized import PenalizedLeastSquares, Solution
+from fdadp.terms._rows import FeatureMap
 from r_bridge.report import Difference, absolute, of_range, relative
 
 __all__ = ["GCV_NOT_REPRODUCIBLE", "AffrCore", "compare_fit", "differences"]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fdadp.quadrature import quadrature_weights
-from fdadp.splines import BSplines
-from fdadp.tensor import Margin, TensorProduct
+from fdadp.functional.margins import Margin, TensorProduct
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.splines import BSplines
 from r_bridge.report import Difference, absolute, relative
 
 __all__ = ["CASES", "differences"]

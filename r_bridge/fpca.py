@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import FloatArray
-from fdadp.fpca import (
+from fdadp._common.typing import FloatArray
+from fdadp.functional.fpca import (
     FPCA,
     Eigenbasis,
     face_eigenbasis,
@@ -24,7 +24,7 @@ from fdadp.fpca import (
     sc_eigenbasis,
     ssvd_eigenbasis,
 )
-from fdadp.fpca.ssvd import sequential_scores
+from fdadp.functional.fpca.ssvd import sequential_scores
 from r_bridge.report import Difference, relative
 
 __all__ = ["basis_differences", "differences", "differences_of_scores", "sc_differences"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import as_curves, check_finite
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.quadrature import quadrature_weights
+from fdadp.functional.curves import as_curves, check_finite
+from fdadp.functional.quadrature import quadrature_weights
 from r_bridge._r import Handle, call
 
 __all__ = ["GamFit", "gam_linear_functional"]
@@ -118,7 +118,7 @@ def gam_linear_functional(
     smoothing_parameters : array_like of shape (2,), optional
         Fixed instead of chosen.
     quadrature : str
-        See :func:`fdadp.quadrature.quadrature_weights`.
+        See :func:`fdadp.functional.quadrature.quadrature_weights`.
     period : float, optional
         Makes the margin over s cyclic: ``bs = c("ps", "cc")`` with even knots, k over s counted without the last one,
         which is the first again.

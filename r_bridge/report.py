@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike
+from fdadp._common.typing import ArrayLike
 
 __all__ = ["Difference", "Report", "absolute", "relative"]
 

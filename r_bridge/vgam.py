@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from r_bridge._r import call
 

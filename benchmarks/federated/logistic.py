@@ -16,9 +16,9 @@ import platform
 from pathlib import Path
 
 from fdadp._version import __version__
-from fdadp.federated import logistic_experiment as study
 from fdadp.federated import randomizer, shuffled_epsilon
 from fdadp.privacy.accounting import epsilon_from
+from fdadp.studies import local_logistic as study
 
 HERE = Path(__file__).resolve().parent
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 6.0, 12.0)

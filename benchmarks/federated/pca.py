@@ -23,15 +23,15 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from fdadp._report import save_figure
 from fdadp._version import __version__
 from fdadp.federated import Contract, Federation
-from fdadp.federated import pca_experiment as study
-from fdadp.federated._pca_plot import lines
 from fdadp.federated.local_pca import PrivateLocalPCA
 from fdadp.federated.packing import ciphertexts, pack, slots, unpack
 from fdadp.federated.paillier import Randomness, SecretKey, add, keys
 from fdadp.privacy.distributed import NextRound
+from fdadp.studies import federated_pca as study
+from fdadp.studies.federated_pca_plot import lines
+from fdadp.studies.report import save_figure
 
 RESULTS = Path(__file__).resolve().parent / "results"
 WIDTH = 40
@@ -384,7 +384,7 @@ def report_variance(repeats: int) -> None:
     text = (
         "# Captured variance against ε\n\nVariance in five private components as a share of that in five exact ones, "
         f"10 owners, δ = 1e-5, {repeats} random splits over owners and draws of the noise, mean (sd). Public bounds as "
-        f"in `fdadp/federated/_pca_tasks.py`. {IN_CLEAR}\n\n"
+        f"in `fdadp/studies/federated_pca_tasks.py`. {IN_CLEAR}\n\n"
         + pivot(table, "captured", "epsilon", ["dataset", "scheme"])
     )
     write("variance", {"table": _records(table)}, text)

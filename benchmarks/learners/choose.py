@@ -30,8 +30,8 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 from fdadp import learners
 from fdadp.datasets._places import data_dir
 from fdadp.learners import Numeric, naive_bayes
-from fdadp.learners._tasks import ADULT, LEARNERS, TASKS, Task
-from fdadp.learners.experiment import _captured, _split
+from fdadp.studies.learner_tasks import ADULT, LEARNERS, TASKS, Task
+from fdadp.studies.learners import _captured, _split
 
 SPLITS = 2
 Score = Callable[[float, dict[str, Any]], tuple[float, ...]]

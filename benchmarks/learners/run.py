@@ -25,7 +25,7 @@ import pandas as pd
 
 from fdadp._version import __version__
 from fdadp.learners import Numeric, PublicEncoder
-from fdadp.learners.experiment import _split, load, run
+from fdadp.studies.learners import _split, load, run
 
 HERE = Path(__file__).resolve().parent
 PEERS = {"diffprivlib": "peer_diffprivlib.py", "interpret": "peer_interpret.py"}

@@ -7,7 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.datasets._container import WeatherDataset, make_curves
 
 __all__ = ["load_canadian_weather"]

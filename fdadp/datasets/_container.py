@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 
 __all__ = ["FunctionalDataset", "WeatherDataset", "make_curves"]
 

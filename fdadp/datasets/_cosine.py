@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy import cos, pi, sin
 
-from fdadp._checks import generator
-from fdadp._typing import FloatArray
+from fdadp._common.checks import generator
+from fdadp._common.typing import FloatArray
 from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
 
 __all__ = ["simulate_cosine"]

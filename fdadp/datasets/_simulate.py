@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.quadrature import quadrature_weights
+from fdadp.functional.quadrature import quadrature_weights
 
 __all__ = ["Part", "SimulatedCurves", "Truth", "check_number", "check_size", "simulate"]
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from fdadp._json import reading
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
+from fdadp.files.json import reading
 
 __all__ = ["KEY_BITS", "USER", "Contract"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.federated import models
 from fdadp.federated.contract import Contract

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
 from fdadp.learners.decomposition import CONST, centred, in_ball, signed

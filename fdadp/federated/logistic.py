@@ -18,7 +18,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.local.client import LocalUsers
 from fdadp.federated.local.coins import Coins

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 
 __all__ = ["ciphertexts", "pack", "slots", "unpack"]
 

@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError, PrivacyError
 from fdadp.federated import models
 from fdadp.federated.contract import USER, Contract

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpWarning
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.packing import ciphertexts

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
 
 __all__ = ["Kind", "Message", "Next", "ProtocolError", "Totals"]

@@ -6,7 +6,7 @@ besides (classes, bounds, bins, iterations) is public and must be given. Names a
 
 from __future__ import annotations
 
-from fdadp._lazy import lazy_exports
+from fdadp._common.lazy import lazy_exports
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",

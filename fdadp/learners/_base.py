@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fdadp._typing import ArrayLike, FloatArray
-from fdadp.alignment import same_rows
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.functional.alignment import same_rows
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Family, score_is_not_private
 from fdadp.privacy.boundary import Table, check_ids, labels, table

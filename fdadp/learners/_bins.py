@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.learners.encoding import Numeric, codes_encoder
 
 __all__ = ["Bins", "odds"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import ball, box, public
 from fdadp.privacy import rowwise_norm

@@ -1,6 +1,6 @@
 """Private boosting over public bins: stumps chosen one by one, and additive histograms fitted in turn.
 
-The published private variants of AdaBoost (see :mod:`fdadp.learners.published`) add noise to a few weights and release
+The published private variants of AdaBoost (see :mod:`fdadp.published.learners`) add noise to a few weights and release
 the rest as it is. Here each round is a private selection and a private sum, so that the rounds' costs add up to the
 budget and everything that is kept was released.
 
@@ -20,8 +20,8 @@ import numpy as np
 from numba import njit
 from scipy.special import expit, softmax
 
-from fdadp._checks import is_number
-from fdadp._typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.checks import is_number
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
 from fdadp.learners._bins import Bins, odds

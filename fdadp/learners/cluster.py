@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin, TransformerMixin
 
-from fdadp._checks import numbers
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
 from fdadp.learners.decomposition import CONST, clip_to_ball, in_ball, noisy_scatter

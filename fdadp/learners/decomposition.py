@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._checks import is_one_of
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.checks import is_one_of
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
 from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm

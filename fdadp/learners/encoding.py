@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import public
 from fdadp.privacy.boundary import Table, columns, index_of, table

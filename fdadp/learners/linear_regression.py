@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._checks import is_one_of
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.checks import is_one_of
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor, Rows, as_table, as_target, box, public
 from fdadp.learners._features import UnitRows

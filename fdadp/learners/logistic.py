@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from fdadp._checks import is_one_of
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.checks import is_one_of
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
 from fdadp.learners._features import UnitRows, positive

@@ -2,7 +2,7 @@
 
 Published private Gaussian naive Bayes (Vaidya et al. 2013, doi:10.1109/WI-IAT.2013.80, as repeated in textbooks) scales
 its noise by the private class sizes, and the variance's by a number of the wrong dimension; see
-:mod:`fdadp.learners.published`. Here the sums themselves are released, whose sensitivity is exact.
+:mod:`fdadp.published.learners`. Here the sums themselves are released, whose sensitivity is exact.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._checks import is_number, numbers
-from fdadp._typing import ArrayLike, FloatArray
+from fdadp._common.checks import is_number, numbers
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, Rows, as_table, box, class_labels, public
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fdadp._atomic import replacing
 from fdadp._version import __version__
+from fdadp.files.atomic import replacing
 from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
-from fdadp.regression.private.prior import PublicPrior
+from fdadp.private.prior import PublicPrior
 
 __all__ = ["ETAS", "SIZES", "TABLE", "Cells"]
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._checks import one_of
+from fdadp._common.checks import one_of
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
 from fdadp.privacy import Bounds, Privacy
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.settings import ADJACENCIES
-from fdadp.regression.private.fit import noise_multiplier
-from fdadp.regression.private.plan import Plan
-from fdadp.regression.private.preview import expected_left, preview
-from fdadp.regression.private.prior import PublicPrior
+from fdadp.private.fit import noise_multiplier
+from fdadp.private.plan import Plan
+from fdadp.private.preview import expected_left, preview
+from fdadp.private.prior import PublicPrior
 
 __all__ = ["Forecast", "plan"]
 

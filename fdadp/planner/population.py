@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._threads import one_blas_thread
-from fdadp._typing import FloatArray
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
-from fdadp.regression.private.dp_aff import fit_dp_aff
-from fdadp.regression.private.intervals import PrivateFit
-from fdadp.regression.private.plan import make_plan
-from fdadp.regression.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
-from fdadp.regression.private.residual_rows import ResidualRows
-from fdadp.regression.private.rows import Rows
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.intervals import PrivateFit
+from fdadp.private.plan import make_plan
+from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.private.residual_rows import ResidualRows
+from fdadp.private.rows import Rows
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 

@@ -12,8 +12,8 @@ from fdadp.plot._canvas import GREY, PALETTE, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fdadp.privacy.audit import BlackBoxAudit, ReplayAudit
-    from fdadp.regression.audit import MechanismAudit
+    from fdadp.audit import MechanismAudit
+    from fdadp.audit.engines import BlackBoxAudit, ReplayAudit
 
 __all__ = ["audit"]
 
@@ -26,7 +26,7 @@ def audit(result: MechanismAudit, *, axes: Any = None) -> Figure:
     Parameters
     ----------
     result : MechanismAudit
-        From :func:`fdadp.regression.audit.audit`.
+        From :func:`fdadp.audit.audit`.
     axes : array_like of Axes, optional
         One for each number of persons, and one for the replays.
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._typing import CurveData, FloatArray
-from fdadp.curves import Curves, as_curves, same_rows
+from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves, same_rows
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
 if TYPE_CHECKING:

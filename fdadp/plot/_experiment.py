@@ -1,4 +1,4 @@
-"""RMSPE and coverage against ε, from the table of :func:`fdadp.experiment.summarise`."""
+"""RMSPE and coverage against ε, from the table of :func:`fdadp.studies.regression.summarise`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
     Parameters
     ----------
     table : DataFrame
-        From :func:`fdadp.experiment.summarise`.
+        From :func:`fdadp.studies.regression.summarise`.
     units : dict, optional
         Unit of Y by data set.
     axes : array_like of Axes of shape (4, number of data sets), optional
@@ -67,7 +67,8 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
     plt = pyplot()
     lacking = [name for name in NEEDED if name not in table]
     if lacking or table.empty:
-        raise InputError(f"table must be one from fdadp.experiment.summarise, got one without {lacking or 'rows'}")
+        what = lacking or "rows"
+        raise InputError(f"table must be one from fdadp.studies.regression.summarise, got one without {what}")
     datasets = list(dict.fromkeys(table["dataset"]))
     own = axes is None
     if own:

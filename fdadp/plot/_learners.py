@@ -1,4 +1,4 @@
-"""Scores of private learners against ε, from the table of :func:`fdadp.learners.experiment.summarise`."""
+"""Scores of private learners against ε, from the table of :func:`fdadp.studies.learners.summarise`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
     Parameters
     ----------
     table : DataFrame
-        From :func:`fdadp.learners.experiment.summarise`.
+        From :func:`fdadp.studies.learners.summarise`.
     axes : array_like of Axes, optional
 
     Returns
@@ -42,7 +42,7 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
     lacking = [name for name in needed if name not in table]
     if lacking or table.empty:
         raise InputError(
-            f"table must be one from fdadp.learners.experiment.summarise, got one without {lacking or 'rows'}"
+            f"table must be one from fdadp.studies.learners.summarise, got one without {lacking or 'rows'}"
         )
     noisy = table[table["epsilon"].notna()]
     keys = list(dict.fromkeys(zip(noisy["dataset"], noisy["metric"], noisy["rounds"].fillna(0), strict=True)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fdadp.planner import Forecast
-    from fdadp.regression.private.prior import PublicPrior
+    from fdadp.private.prior import PublicPrior
 
 __all__ = ["forecast", "prior"]
 

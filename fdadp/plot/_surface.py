@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import as_curves
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.curves import as_curves
 from fdadp.plot._canvas import label, panels
 
 if TYPE_CHECKING:

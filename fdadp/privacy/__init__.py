@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fdadp._lazy import lazy_exports
+from fdadp._common.lazy import lazy_exports
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Bounds, Privacy
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtri
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 
 __all__ = ["UNIT", "bingham", "matrix_of", "order_of", "triangle"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import RowFunction, probe, silence
 from fdadp.privacy._rows import L1, L2, LINF

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
 
 __all__ = ["BLOCK", "Rows", "Spec", "call", "evaluate", "probe", "silence"]

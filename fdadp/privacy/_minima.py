@@ -42,7 +42,7 @@ from numba import njit
 from scipy.signal import fftconvolve
 from scipy.special import log_ndtr, ndtr
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import quantise_rows

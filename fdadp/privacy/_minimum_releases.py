@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, check_name
 from fdadp.privacy._local import RowFunction, silence

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy._kernel import Kernel, Noisy, check_clip, check_name

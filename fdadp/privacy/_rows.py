@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 
 __all__ = [
     "L1",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import Rows, Spec, zero_rows
 from fdadp.privacy.boundary import Table, numbers, table

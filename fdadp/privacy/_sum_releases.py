@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._threads import map_stream
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.threads import map_stream
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import add_cells, add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
 from fdadp.privacy._vault import Block, Vault

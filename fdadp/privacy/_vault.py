@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fdadp._threads import map_stream
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.threads import map_stream
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate
 from fdadp.privacy._rows import leave_out_surplus

@@ -26,7 +26,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import chi2
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, evaluate, silence
 from fdadp.privacy._rows import quantise_rows

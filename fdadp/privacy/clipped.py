@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy._local import RowFunction, Rows
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.accounting import opendp
 from fdadp.privacy.noise import Noise, Sampler, analytic_scale

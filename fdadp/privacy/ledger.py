@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fdadp._json import reading
+from fdadp.files.json import reading
 
 __all__ = ["Ledger", "Release"]
 

@@ -39,7 +39,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import bingham
 from fdadp.privacy._wishart import float_wishart, wishart

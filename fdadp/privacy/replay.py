@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import matrix_of
 from fdadp.privacy.noise import SELECTIONS, Noise, Sampler, SeededNoise

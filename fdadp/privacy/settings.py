@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from fdadp._checks import is_one_of
+from fdadp._common.checks import is_one_of
 from fdadp.errors import PrivacyError
 
 if TYPE_CHECKING:

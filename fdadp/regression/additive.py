@@ -12,33 +12,33 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._checks import flag, is_one_of, numbers, one_of, whole
-from fdadp._threads import one_blas_thread
-from fdadp._typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.curves import Curves, Kind, as_curves, as_grid, same_rows
+from fdadp._common.checks import flag, is_one_of, numbers, one_of, whole
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
-from fdadp.moments import Moments
-from fdadp.penalized import PenalizedLeastSquares, Solution
+from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
+from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
+from fdadp.functional.margins import Margin
+from fdadp.functional.quadrature import RULES
+from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
-from fdadp.quadrature import RULES
 from fdadp.regression.identification import notes_on_x, refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
 from fdadp.regression.quantiles import QuantileTransform
 from fdadp.regression.residuals import Residuals, residuals_of
-from fdadp.regression.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
-from fdadp.splines import BSplines
-from fdadp.tensor import Margin
+from fdadp.solve.moments import Moments
+from fdadp.solve.penalized import PenalizedLeastSquares, Solution
+from fdadp.solve.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.privacy.noise import Noise
+    from fdadp.private.moments_fit import NoisyMoments
+    from fdadp.private.plan import Plan
     from fdadp.regression.check import BasisCheck
-    from fdadp.regression.private.moments_fit import NoisyMoments
-    from fdadp.regression.private.plan import Plan
 
 __all__ = ["AdditiveFunctionOnFunction"]
 
@@ -71,7 +71,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     penalty_order : int
         Order of the differences that are penalised.
     quadrature : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
-        Rule for ∫ ds, see :func:`fdadp.quadrature.quadrature_weights`.
+        Rule for ∫ ds, see :func:`fdadp.functional.quadrature.quadrature_weights`.
     fpca : {"face", "dense"}
         Eigenfunctions of Y with or without smoothing of the covariance. With ``"face"``, grids of Y with fewer than
         12 points are treated as ``"dense"``.
@@ -276,7 +276,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit keeps up to 256 MiB
             of curves (as float64), and as many of features: it reads once what fits, else some 30 times, with the same
             result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :func:`fdadp.regression.sums.Chunks` says what is accepted.
+            :func:`fdadp.solve.sums.Chunks` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -386,9 +386,9 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         noise: Noise | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.private.curves import check_groups, private_curves
+        from fdadp.private.fit import fit_private
         from fdadp.regression.files import check_saveable
-        from fdadp.regression.private.curves import check_groups, private_curves
-        from fdadp.regression.private.fit import fit_private
 
         assert self.privacy is not None
         if self.privacy.labels == "public":
@@ -413,9 +413,9 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         kind: Kind | None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.private.chunks import PrivateChunks
+        from fdadp.private.fit import fit_private
         from fdadp.regression.files import check_saveable
-        from fdadp.regression.private.chunks import PrivateChunks
-        from fdadp.regression.private.fit import fit_private
 
         assert self.privacy is not None
         if s is None or t is None:
@@ -477,7 +477,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
         """Add the literature's noise, if asked to."""
         if self.privacy is not None:
-            from fdadp.regression.published import perturb
+            from fdadp.published.regression import perturb
 
             perturb(self, chunks, persons)
 
@@ -611,7 +611,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         PrivacyError, InputError
             As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
         """
-        from fdadp.regression.private.preview import preview
+        from fdadp.private.preview import preview
 
         self._check_settings()
         if self.privacy is None or not self._is_private:
@@ -689,7 +689,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
-        The layout is that of :mod:`fdadp.storage`, documented in :mod:`fdadp.regression.files`.
+        The layout is that of :mod:`fdadp.files.container`, documented in :mod:`fdadp.regression.files`.
         """
         from fdadp.regression.files import save
 

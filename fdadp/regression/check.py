@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 from statsmodels.iolib.table import SimpleTable
 
-from fdadp._typing import FloatArray
-from fdadp.curves import Curves
+from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpWarning, InputError
-from fdadp.quadrature import quadrature_weights
+from fdadp.functional.curves import Curves
+from fdadp.functional.quadrature import quadrature_weights
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction

@@ -1,4 +1,4 @@
-"""Saved models: a file of :mod:`fdadp.storage` of kind ``"additive-function-on-function"``.
+"""Saved models: a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``.
 
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``, ``edf``, ``criterion``,
 ``feature_mean``, ``rotation``, ``interval_functions``, ``mean_variance``, ``residual_variance``, ``s``, ``x_range``;
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._labels import labels_from_json, labels_to_json
-from fdadp._typing import FloatArray
-from fdadp.fpca import Eigenbasis
+from fdadp._common.typing import FloatArray
+from fdadp.files.container import Layout, complete, plain
+from fdadp.files.labels import labels_from_json, labels_to_json
+from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.margins import Margin
+from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger
 from fdadp.privacy._stored import settings_from_json, settings_to_json
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.quantiles import QuantileTransform
-from fdadp.splines import BSplines
-from fdadp.storage import Layout, complete, plain
-from fdadp.tensor import Margin
 
 if TYPE_CHECKING:
     from pandas import Index

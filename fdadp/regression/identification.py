@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 
-from fdadp._typing import BoolArray, FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.moments import Moments
-from fdadp.tensor import TensorProduct
+from fdadp.functional.margins import TensorProduct
+from fdadp.solve.moments import Moments
 
 __all__ = ["notes_on_x", "refuse_same_curves", "warn_unidentified"]
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fdadp._typing import FloatArray
-from fdadp.curves import Curves, check_finite
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.fpca import FPCA, Eigenbasis
-from fdadp.gaps import fill_linear, fill_smooth
-from fdadp.smoothing import smooth_curves
+from fdadp.functional.curves import Curves, check_finite
+from fdadp.functional.fpca import FPCA, Eigenbasis
+from fdadp.functional.gaps import fill_linear, fill_smooth
+from fdadp.functional.smoothing import smooth_curves
 
 __all__ = ["MISSING", "MissingValues", "information_lost"]
 
@@ -31,7 +31,8 @@ class MissingValues:
     x_basis : Eigenbasis, optional
         Of X, where it was fitted.
     within_rows : bool
-        ``"smooth"`` is the smoother with public settings (:func:`fdadp.gaps.fill_smooth`), as in a private fit.
+        ``"smooth"`` is the smoother with public settings (:func:`fdadp.functional.gaps.fill_smooth`), as in a private
+        fit.
     """
 
     def __init__(self, how: str, x_basis: Eigenbasis | None = None, *, within_rows: bool = False) -> None:

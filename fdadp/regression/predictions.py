@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._checks import numbers
-from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, Kind, as_curves, as_grid, check_finite, same_order, same_rows, wrap
-from fdadp.design import FeatureMap
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.fpca import Eigenbasis
+from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, check_finite, same_order, same_rows, wrap
+from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.margins import Margin
+from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy._seen import score_is_not_private
-from fdadp.quadrature import quadrature_weights
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.quantiles import QuantileTransform
-from fdadp.tensor import Margin
+from fdadp.terms._rows import FeatureMap
 
 __all__ = ["Predictions"]
 
@@ -287,7 +287,7 @@ class Predictions:
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""
-        from fdadp.metrics import functional_r2
+        from fdadp.functional.metrics import functional_r2
 
         score_is_not_private(self)
         y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)

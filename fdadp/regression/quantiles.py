@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import FloatArray
-from fdadp.curves import Curves
+from fdadp._common.typing import FloatArray
+from fdadp.functional.curves import Curves
 
 __all__ = ["QuantileTransform"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import FloatArray
-from fdadp.fpca import Eigenbasis, face_smooth
-from fdadp.penalized import Solution
-from fdadp.regression.sums import TrainingSums
+from fdadp._common.typing import FloatArray
+from fdadp.functional.fpca import Eigenbasis, face_smooth
+from fdadp.solve.penalized import Solution
+from fdadp.solve.sums import TrainingSums
 
 __all__ = ["Residuals", "residuals_of"]
 

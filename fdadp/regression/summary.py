@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
-from fdadp.gaps import GAPS
+from fdadp.functional.gaps import GAPS
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction

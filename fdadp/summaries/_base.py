@@ -5,15 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fdadp._typing import ArrayLike, CurveData
-from fdadp.curves import Curves, Kind
+from fdadp._common.typing import ArrayLike, CurveData
+from fdadp.functional.curves import Curves, Kind
 from fdadp.privacy import Privacy
 from fdadp.summaries.files import check_saveable
 from fdadp.summaries.release import public_chunks, public_input
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
-    from fdadp.regression.private.chunks import PrivateChunks
+    from fdadp.private.chunks import PrivateChunks
 
 __all__ = ["PrivateSummary"]
 

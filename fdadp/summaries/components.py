@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp.curves import Curves
 from fdadp.errors import ClippingWarning, InputError
-from fdadp.fpca import FPCA, Eigenbasis
-from fdadp.fpca.basis import count_components, oriented, significant
+from fdadp.files.container import complete
+from fdadp.functional.curves import Curves
+from fdadp.functional.fpca import FPCA, Eigenbasis
+from fdadp.functional.fpca.basis import count_components, oriented, significant
 from fdadp.privacy import Privacy
 from fdadp.privacy.clipped import warn_of_clipping
-from fdadp.storage import complete
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
 from fdadp.summaries.release import BEYOND, MOMENTS, OUTSIDE, WIDEN, Summary, prior_of, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
-    from fdadp.regression.private.chunks import PrivateChunks
+    from fdadp.private.chunks import PrivateChunks
 
 __all__ = ["PrivateFPCA"]
 

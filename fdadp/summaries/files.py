@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fdadp._labels import labels_from_json, labels_to_json
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
+from fdadp.files.container import Layout, complete, plain
+from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.privacy import Ledger
 from fdadp.privacy._stored import settings_from_json, settings_to_json
-from fdadp.storage import Layout, complete, plain
 
 if TYPE_CHECKING:
     from pandas import Index

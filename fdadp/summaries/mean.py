@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._typing import FloatArray
-from fdadp.curves import Curves, wrap
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.files.container import complete
+from fdadp.functional.curves import Curves, wrap
 from fdadp.privacy import Privacy
 from fdadp.privacy.clipped import warn_of_clipping
-from fdadp.storage import complete
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
 from fdadp.summaries.release import MEAN, OUTSIDE, WIDEN, summarise
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
-    from fdadp.regression.private.chunks import PrivateChunks
+    from fdadp.private.chunks import PrivateChunks
 
 __all__ = ["PrivateMean"]
 

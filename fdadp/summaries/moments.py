@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.clipped import release_shares
-from fdadp.regression.private.fit import noise_multiplier
+from fdadp.private.fit import noise_multiplier
 from fdadp.summaries.rows import L1_OVER_L2, LEVELS, Rows
 from fdadp.summaries.tails import EDGES, Tail
 

@@ -28,18 +28,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fdadp._typing import ArrayLike, CurveData, FloatArray
-from fdadp.curves import Curves, Kind, as_grid, same_rows
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.settings import check_delta
-from fdadp.quadrature import quadrature_weights
-from fdadp.regression.private.chunks import PrivateChunks
-from fdadp.regression.private.curves import LEAST_POINTS, check_groups, private_curves
-from fdadp.regression.private.fit import noise_multiplier, release_n
-from fdadp.regression.private.prior import PublicPrior
+from fdadp.private.chunks import PrivateChunks
+from fdadp.private.curves import LEAST_POINTS, check_groups, private_curves
+from fdadp.private.fit import noise_multiplier, release_n
+from fdadp.private.prior import PublicPrior
 from fdadp.summaries.moments import release_covariance, release_mean, shrunk
 from fdadp.summaries.rows import Rows
 

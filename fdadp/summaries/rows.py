@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul, rowwise_norm
 
 __all__ = ["L1_OVER_L2", "LEVELS", "Rows"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 
 __all__ = ["EDGES", "Tail"]
 

@@ -16,9 +16,9 @@ import pandas as pd
 
 import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy
-from fdadp.axis import axis_of
-from fdadp.curves import same_rows
 from fdadp.errors import FdadpError, FdadpWarning, InputError
+from fdadp.functional.axis import axis_of
+from fdadp.functional.curves import same_rows
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
 

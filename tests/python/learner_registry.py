@@ -1,4 +1,4 @@
-"""The private learners that tests/python/test_learners_common.py runs through what all of them must keep.
+"""The private learners that tests/python/learners/test_learners_common.py runs through what all of them must keep.
 
 A new learner adds one ``Learner`` to :data:`LEARNERS`.
 """

@@ -89,7 +89,7 @@ def rows(source: str) -> tuple[Any, ...]:
         A file that holds no plain arrays.
     """
     if source.endswith(".npz"):
-        from fdadp.tables import read_npz
+        from fdadp.functional.tables import read_npz
 
         return tuple(read_npz(source).values())
     module, colon, function = source.partition(":")

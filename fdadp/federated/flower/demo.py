@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from fdadp._terminal import plain_messages
-from fdadp._typing import FloatArray
+from fdadp._common.terminal import plain_messages
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.flower import require_flower
 
@@ -53,7 +53,7 @@ def demo(
 def _run(folder: Path, owners: int, lost: int, epsilon: float, timeout: float) -> None:
     from fdadp.federated import Contract, models
     from fdadp.federated.flower.local import run_local
-    from fdadp.learners.experiment import captured
+    from fdadp.studies.learners import captured
 
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out must be a new or empty folder, got {folder}")

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower import APP, require_flower

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fdadp._typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.local.coins import Coins
 from fdadp.federated.local.parameters import LocalParameters

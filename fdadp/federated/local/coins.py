@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 
 __all__ = ["FULL", "Coins", "normals", "threshold", "tossed", "uniforms"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._json import reading
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.randomizers import Randomizer, randomizer
+from fdadp.files.json import reading
 from fdadp.learners._base import box, class_labels
 from fdadp.learners._features import positive
 

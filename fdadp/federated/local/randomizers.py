@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.special import betainc, betaincinv, gammaln
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.coins import FULL, Coins, normals, threshold, tossed, uniforms
 from fdadp.learners._features import positive

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import Reports

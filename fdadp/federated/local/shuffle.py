@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from fdadp._typing import FloatArray, IntArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._features import positive
 

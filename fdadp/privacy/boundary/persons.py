@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary.entries import LARGEST_ID, person_of
 from fdadp.privacy.boundary.tables import entries

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._typing import FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy.boundary.entries import meaning, number_of
 

@@ -1,0 +1,1 @@
+"""What every room stands on: public settings checked, types, threads, the terminal, names loaded on first use."""

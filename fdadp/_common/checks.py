@@ -1,0 +1,66 @@
+"""Public settings, checked one by one: each names the argument, what it must be and what it was."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+
+__all__ = ["flag", "generator", "is_number", "is_one_of", "numbers", "one_of", "whole"]
+
+
+def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = None) -> int:
+    """Return a whole number, NumPy's too, as Python's; raises InputError for all else, 2.0 and True among it."""
+    number = None
+    if not isinstance(value, bool | np.bool_ | np.ndarray) and hasattr(value, "__index__"):
+        number = operator.index(value)
+    if number is None or (least is not None and number < least) or (most is not None and number > most):
+        within = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
+        raise InputError(f"{name} must be a whole number{within}, got {value!r}")
+    return number
+
+
+def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
+    """Return a text that is one of `allowed`; raises InputError for all else."""
+    if not is_one_of(value, allowed):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return str(value)
+
+
+def is_one_of(value: Any, allowed: Collection[str | None]) -> bool:
+    """Whether a value is such a text, or None where that is allowed; never raises, as ``in`` does for pd.NA."""
+    return (value is None or isinstance(value, str)) and value in allowed
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number, NumPy's too; True, arrays and text are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False, NumPy's too; raises InputError for all else."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def numbers(value: Any, name: str) -> FloatArray:
+    """Return numbers as an array of float64; raises InputError for text and other objects."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be numbers, got {value!r}") from exc
+
+
+def generator(seed: Any, name: str = "seed") -> np.random.Generator:
+    """Return the generator of a simulation; raises InputError for what is no seed."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be a whole number of at least 0, or None, got {seed!r}") from exc

@@ -1,0 +1,169 @@
+"""``python -m fdadp federated ...``: many owners of data; one command a protocol."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fdadp._common.terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
+from fdadp.cli.federated_pca import pca
+from fdadp.federated.flower.demo import demo
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
+
+
+@app.callback()
+def federated() -> None:
+    """Many owners of data, and nobody trusted with all of it."""
+
+
+app.command(cls=Variadic)(pca)
+app.command()(demo)
+
+
+@app.command()
+def key(
+    draft: Annotated[Path, typer.Argument(help="Contract that all parties want, without a key: a file.")],
+    contract: Annotated[Path, typer.Argument(help="File for the final contract, which names the key.")],
+    store: Annotated[Path, typer.Option(help="Folder of the data user's node, in which the secret key stays.")],
+) -> None:
+    """At the data user: make a new key, and the contract that names it and goes to all parties."""
+    with plain_messages():
+        from fdadp.errors import InputError
+        from fdadp.federated.contract import Contract
+        from fdadp.federated.flower.store import new_key
+
+        terms = Contract.from_json(draft.read_text())
+        if terms.key is not None:
+            raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
+        final = terms.with_key(new_key(store, terms.key_bits))
+        contract.write_text(final.to_json())
+        typer.echo(f"SHA-256 of the public key: {final.key}")
+        typer.echo(f"contract: {contract}")
+
+
+@app.command(cls=Variadic)
+def logistic(
+    dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006
+    owners: Annotated[int | None, typer.Option(help="Users with a record each. [default: all training rows]")] = None,
+    epsilon: Annotated[list[float], typer.Option(help="epsilon_LDP of a user who answers once.")] = [  # noqa: B006
+        0.5,
+        1.0,
+        2.0,
+        4.0,
+        6.0,
+        12.0,
+    ],
+    mechanism: Annotated[
+        list[str] | None, typer.Option(help="cldp, one_coordinate, l2_ball, privunit. [default: all]")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Steps of the server.")] = 20,
+    kappa: Annotated[
+        list[float], typer.Option(help="Of cldp with all users in all rounds; the others at the same total.")
+    ] = [0.05, 0.1, 0.5, 1.0],  # noqa: B006
+    repeats: Annotated[int, typer.Option(help="Draws of the users' coins.")] = 10,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-logistic"),
+    seed: Annotated[int, typer.Option(help="Seed of coins and splits.")] = 0,
+    download: Annotated[bool, typer.Option(help="Download data sets that are not here.")] = False,
+) -> None:
+    """Logistic regression in the local model: accuracy, and error of a round's gradient, against epsilon_LDP.
+
+    Every owner is one user with one record, who sends nothing but a randomised gradient. The coins are seeded, for
+    simulation.
+    """
+    no_window()
+    with plain_messages():
+        import pandas as pd
+
+        from fdadp.federated.local.randomizers import MECHANISMS
+        from fdadp.studies import local_logistic as study
+        from fdadp.studies.report import learners_table, write_learners
+
+        tasks, absent = study.load(dataset, download=download)
+        say_absent(tasks, absent, dataset)
+        names = mechanism or list(MECHANISMS)
+        results = pd.concat(
+            [
+                study.run(
+                    task,
+                    epsilons=epsilon,
+                    mechanisms=names,
+                    owners=owners,
+                    n_rounds=rounds,
+                    kappas=kappa,
+                    repeats=repeats,
+                    seed=seed,
+                    progress=sys.stderr.isatty(),
+                )
+                for task in tasks
+            ],
+            ignore_index=True,
+        )
+        table = study.summarise(results)
+        screen = console()
+        for _, part in table.groupby(["dataset", "metric"], sort=False):
+            screen.print(learners_table(part))
+        settings = {
+            "datasets": [task.name for task in tasks],
+            "skipped": list(absent),
+            "owners": owners,
+            "epsilon": epsilon,
+            "mechanism": names,
+            "rounds": rounds,
+            "kappa": kappa,
+            "repeats": repeats,
+            "seed": seed,
+            "note": "seeded coins, for simulation; epsilon is the total of one user, pure",
+        }
+        say_paths(write_learners(out, results, table, settings))
+
+
+@app.command(cls=Variadic)
+def regression(
+    owners: Annotated[list[int], typer.Option(help="Numbers of hospitals that share the people.")] = [2, 5, 10],  # noqa: B006
+    n: Annotated[int, typer.Option(help="People in all.")] = 3000,
+    epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy.")] = 1e-6,
+    mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
+    lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
+    key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
+    repeats: Annotated[int, typer.Option(help="Simulated cohorts.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figure.")] = Path("fdadp-federated-regression"),
+    seed: Annotated[int, typer.Option(help="Seed of the simulated curves; the noise is the real one.")] = 0,
+) -> None:
+    """Hospitals fit one function-on-function regression: together, each alone, and with all curves in one place."""
+    no_window()
+    with plain_messages():
+        from fdadp.federated import regression_experiment as study
+        from fdadp.studies.report import write_results
+
+        settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
+        common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
+        results = study.compare(owners, **common)
+        table = study.summarise(results)
+        console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))
+        figure = partial(study.plot_comparison, results)
+        say_paths(write_results(out, results, None, settings, figure, "explained.png"))
+
+
+def _plain_table(frame: pd.DataFrame, title: str) -> Table:
+    """Numbers with three digits, gaps where there is nothing to say."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in frame:
+        table.add_column(str(column), justify="left" if frame[column].dtype == object else "right")
+    for row in frame.itertuples(index=False):
+        table.add_row(*("" if v != v else v if isinstance(v, str) else f"{v:.3g}" for v in row))
+    return table

@@ -1,0 +1,1 @@
+"""Saved models without pickles: the container, atomic writing, JSON, and labels of classes."""

@@ -1,0 +1,241 @@
+"""What the column labels of a table say about the grid of its curves: numbers, dates, times, or nothing.
+
+Labels are public; no value is looked at here, so a private fit may use all of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+
+__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of"]
+
+Kind = Literal["number", "date", "time", "word"]
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?)?")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
+_NUMBERED = re.compile(r"(\D*?)(-?\d+(?:\.\d+)?)")
+_IDENTIFIER = re.compile(r"(.*[ _.-])?id", re.IGNORECASE)
+_UNITS = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0}
+_KINDS = {"number": "numbers", "date": "dates", "time": "times", "word": "words"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The grid that column labels give.
+
+    Attributes
+    ----------
+    points : ndarray of shape (S,)
+        Strictly increasing.
+    unit : str or None
+        Of dates and times, as ``"days since 2020-01-01"``; None for numbers.
+    backwards : bool
+        Whether the labels decrease, so that points and values have to be turned round.
+    """
+
+    points: FloatArray
+    unit: str | None = None
+    backwards: bool = False
+
+
+def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
+    """Read column labels as a grid; None where they are words, or pandas' count of the columns.
+
+    Numbers may be text, as CSV readers give them. Dates (also in ISO form) become days, hours, minutes or seconds since
+    the first, times of day and time spans the same unit since 0: the largest of which the axis holds two.
+
+    Parameters
+    ----------
+    columns : pandas.Index
+    name : str
+        The argument's name in error messages.
+
+    Raises
+    ------
+    InputError
+        Labels that are partly numbers and partly not, repeat, are not in order, or look like those of a column of
+        ids among curves. The text names the label.
+    """
+    if isinstance(columns, pd.RangeIndex) and columns.start == 0 and columns.step == 1:
+        return None
+    columns = _one_level(columns, name)
+    if columns.dtype.kind in "iuf":
+        return _axis(columns, np.asarray(columns, dtype=np.float64), None, name)
+    labels = list(columns)
+    kinds = [_kind(label) for label in labels]
+    found = Counter(kinds)
+    if len(found) > 1:
+        rare = min(found, key=lambda kind: (found[kind], kind != "word"))
+        others = _KINDS[next(kind for kind in found if kind != rare)]
+        odd = labels[kinds.index(rare)]
+        raise InputError(
+            f"columns of {name} must all be points of one grid, got {odd!r} among {others}. {_without(odd)}"
+        )
+    if kinds[0] == "word":
+        _check_words(labels, name)
+        return None
+    if kinds[0] == "number":
+        return _axis(columns, np.array([_float(label) for label in labels]), None, name)
+    seconds, since = _seconds(labels, kinds[0], name)
+    span = float(np.ptp(seconds))
+    unit = next((unit for unit, size in _UNITS.items() if span >= 2 * size), "seconds")
+    return _axis(columns, seconds / _UNITS[unit], unit + since, name)
+
+
+def numbers_of(labels: list[Any], name: str) -> FloatArray:
+    """Numbers by which labels in any order can be sorted: themselves, or seconds of dates and times.
+
+    Raises
+    ------
+    InputError
+        Words, or labels of several kinds.
+    """
+    kinds = {_kind(label) for label in labels}
+    if len(kinds) != 1 or "word" in kinds:
+        raise InputError(f"{name} must be numbers, dates or times, got {labels[0]!r}")
+    kind = kinds.pop()
+    return np.array([float(v) for v in labels]) if kind == "number" else _seconds(labels, kind, name)[0]
+
+
+def is_identifier(label: Any) -> bool:
+    """Whether a column of this name holds ids of curves: "id", "patient_id"."""
+    return isinstance(label, str) and _IDENTIFIER.fullmatch(label.strip()) is not None
+
+
+def is_odd_one(label: Any, others: Sequence[Any]) -> bool:
+    """Whether a label is of another kind than all others, which are of one: no number, no date, not of a series."""
+    kinds = {_kind(other) for other in others}
+    if kinds == {"word"}:
+        return odd_among_numbered([label, *others]) == [label]
+    return len(kinds) == 1 and _kind(label) not in kinds
+
+
+def odd_among_numbered(labels: Sequence[Any]) -> list[Any]:
+    """Labels that do not belong to a numbered series "t0", "t1", ... which most others form."""
+    prefixes = [m[1] if (m := _NUMBERED.fullmatch(str(label).strip())) else None for label in labels]
+    prefix, count = Counter(p for p in prefixes if p).most_common(1)[0] if any(prefixes) else ("", 0)
+    if count < 2 or 2 * count <= len(labels):
+        return []
+    return [label for label, p in zip(labels, prefixes, strict=True) if p != prefix]
+
+
+def _one_level(columns: pd.Index[Any], name: str) -> pd.Index[Any]:
+    if columns.nlevels == 1:
+        return columns
+    levels = [columns.get_level_values(k) for k in range(columns.nlevels)]
+    varying = [level for level in levels if level.nunique(dropna=False) > 1]
+    if len(varying) > 1:
+        raise InputError(f"columns of {name} must have one level of labels, got {columns[0]!r}, {columns[-1]!r}")
+    return varying[0] if varying else levels[-1]
+
+
+def _kind(label: Any) -> Kind:
+    if isinstance(label, str):
+        text = label.strip()
+        for kind, pattern in (("number", _NUMBER), ("date", _DATE), ("time", _TIME)):
+            if pattern.fullmatch(text):
+                return kind  # type: ignore[return-value]
+        return "word"
+    if isinstance(label, dt.datetime | dt.date | np.datetime64 | pd.Period):
+        return "date"
+    if isinstance(label, dt.time | dt.timedelta | np.timedelta64):
+        return "time"
+    return "number" if isinstance(label, Real | Decimal) and not isinstance(label, bool) else "word"
+
+
+def _check_words(labels: list[Any], name: str) -> None:
+    repeated = next((label for label, count in Counter(labels).items() if count > 1), None)
+    if repeated is not None:
+        raise InputError(f"columns of {name} must have labels that differ, got {repeated!r} more than once")
+    odd = odd_among_numbered(labels) or [label for label in labels if is_identifier(label)]
+    if odd:
+        raise InputError(
+            f"columns of {name} must all be points of the curves, got {odd[0]!r} beside "
+            f"{next(label for label in labels if label not in odd)!r}. {_without(odd[0])}"
+        )
+    numbers = [float(m[2]) for label in labels if (m := _NUMBERED.fullmatch(str(label).strip()))]
+    steps = np.diff(numbers)
+    if len(numbers) == len(labels) > 2 and len({_NUMBERED.fullmatch(str(v).strip())[1] for v in labels}) == 1:  # type: ignore[index]
+        uneven = np.flatnonzero(~np.isclose(steps, steps[0], rtol=1e-6))
+        if uneven.size or steps[0] == 0:
+            j = int(uneven[0]) if uneven.size else 0
+            raise InputError(
+                f"columns of {name} must be numbered evenly, or have their numbers as labels, got {labels[j]!r}, "
+                f"{labels[j + 1]!r}: without a grid they would be taken for evenly spaced"
+            )
+
+
+def _without(label: Any) -> str:
+    return (
+        f"If it names the curves, make it their labels, set_index({label!r}); if it is no part of them, leave it out, "
+        f"drop(columns={label!r})"
+    )
+
+
+def _seconds(labels: list[Any], kind: Kind, name: str) -> tuple[FloatArray, str]:
+    """Seconds since the first date, or since 0, and the rest of the unit's name."""
+    try:
+        if kind == "time":
+            spans = pd.to_timedelta([_clock(label) for label in labels])
+            return np.asarray(spans.total_seconds(), dtype=np.float64), ""
+        plain = [label.to_timestamp() if isinstance(label, pd.Period) else label for label in labels]
+        times = pd.DatetimeIndex(pd.to_datetime(plain, format="ISO8601", utc=True))
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise InputError(f"columns of {name} must be dates or times, got {labels[0]!r} to {labels[-1]!r}") from exc
+    first = times.min()
+    midnight = first == first.normalize()
+    return np.asarray((times - first).total_seconds(), dtype=np.float64), (
+        f" since {first.strftime('%Y-%m-%d' if midnight else '%Y-%m-%d %H:%M:%S')}"
+    )
+
+
+def _float(label: Any) -> float:
+    try:
+        return float(label)
+    except OverflowError:  # of an integer beyond all floats
+        return float("inf")
+
+
+def _clock(label: Any) -> Any:
+    text = str(label).strip() if isinstance(label, str | dt.time) else label
+    return text + ":00" if isinstance(text, str) and text.count(":") == 1 else text
+
+
+def _axis(columns: pd.Index[Any], points: FloatArray, unit: str | None, name: str) -> Axis:
+    if not np.isfinite(points).all():
+        raise InputError(
+            f"columns of {name} must have finite labels, got {_plain(columns[int(np.argmin(np.isfinite(points)))])}"
+        )
+    steps = np.diff(points)
+    if (steps > 0).all():
+        return Axis(points, unit)
+    if (steps < 0).all():
+        return Axis(points[::-1].copy(), unit, backwards=True)
+    values, counts = np.unique(points, return_counts=True)
+    if (counts > 1).any():
+        label = columns[int(np.argmax(points == values[counts > 1][0]))]
+        raise InputError(f"columns of {name} must have labels that differ, got {_plain(label)} more than once")
+    down = (steps > 0).sum() < (steps < 0).sum()
+    j = int(np.flatnonzero(steps > 0 if down else steps < 0)[0])
+    raise InputError(
+        f"columns of {name} must have labels that increase or decrease, got {_plain(columns[j])} followed by "
+        f"{_plain(columns[j + 1])} at position {j}; sort_index(axis=1) sorts them"
+    )
+
+
+def _plain(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) and label.dtype.kind not in "mM" else label)

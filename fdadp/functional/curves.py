@@ -1,0 +1,334 @@
+"""What a sample of curves is: values ``(n, S)`` on one grid ``(S,)``, and the kind of object it came as.
+
+Users pass an ``FDataGrid`` (or another scikit-fda object), a ``DataFrame`` (one curve a row), a two-dimensional
+``xarray.DataArray`` or an array ``(n, S)``; they get back the kind they gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.alignment import row_labels, same_grid, same_order, same_rows
+from fdadp.functional.axis import Axis, axis_of
+from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+
+__all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_order", "same_rows", "wrap"]
+
+Kind = Literal["array", "frame", "fdatagrid", "dataarray"]
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A sample of curves on a common grid.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, S)
+    grid : ndarray of shape (S,)
+        Strictly increasing.
+    kind : {"array", "frame", "fdatagrid", "dataarray"}
+        The kind of object the user gave.
+    index, columns : pandas.Index or None
+        Labels of rows, and of columns as the user has them: where these decrease, `values` and `grid` are turned round.
+    gridded : bool
+        Whether the grid was given, by the object or beside it; else it is one that was assumed.
+    unit : str or None
+        Of the grid, where column labels are dates or times, as ``"days since 2020-01-01"``.
+    """
+
+    values: FloatArray
+    grid: FloatArray
+    kind: Kind = "array"
+    index: pd.Index[Any] | None = None
+    columns: pd.Index[Any] | None = None
+    gridded: bool = False
+    unit: str | None = None
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def wrap(self, values: FloatArray, grid: FloatArray, index: pd.Index[Any] | None = None) -> Any:
+        """Return `values` on `grid` as the kind of object that this sample came as."""
+        return wrap(values, grid, kind=self.kind, columns=self.columns, index=index, own_grid=self.grid)
+
+
+def wrap(
+    values: FloatArray,
+    grid: FloatArray,
+    *,
+    kind: Kind,
+    columns: pd.Index[Any] | None = None,
+    index: pd.Index[Any] | None = None,
+    own_grid: FloatArray | None = None,
+) -> Any:
+    """Return curve values as the kind of object they came as; on their own grid also with its column labels.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, S)
+    grid : ndarray of shape (S,)
+        Increasing.
+    kind : {"array", "frame", "fdatagrid", "dataarray"}
+    columns : pandas.Index, optional
+        Labels of the points of `own_grid`, as the user had them: perhaps decreasing.
+    index : pandas.Index, optional
+        Labels of the rows.
+    own_grid : ndarray, optional
+        The grid to which `columns` belong.
+    """
+    if kind == "fdatagrid":
+        from skfda import FDataGrid
+
+        return FDataGrid(values, grid_points=grid)
+    if kind == "array":
+        return values
+    keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)
+    if keep and columns is not None and (axis := axis_of(columns, "Y")) is not None and axis.backwards:
+        values = values[:, ::-1]
+    frame = pd.DataFrame(values, index=index, columns=columns if keep else pd.Index(grid))
+    if kind == "frame":
+        return frame
+    from xarray import DataArray
+
+    dims = (frame.index.name or "curve", (None if columns is None else columns.name) or "point")
+    return DataArray(values, dims=dims, coords=dict(zip(dims, (frame.index, frame.columns), strict=True)))
+
+
+def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray:
+    """Check a grid of `size` points; ``None`` means an even grid on [0, 1].
+
+    Raises
+    ------
+    InputError
+        Wrong length, not finite or not strictly increasing.
+    """
+    if grid is None:
+        return np.linspace(0.0, 1.0, size)
+    try:
+        points = np.asarray(grid, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be a sequence of numbers, got {grid!r}") from exc
+    if points.ndim != 1 or points.size != size:
+        raise InputError(f"{name} must have {size} points, one per column of the curves, got shape {points.shape}")
+    if size == 0:
+        raise InputError(f"{name} must have at least one point, got none")
+    if not np.isfinite(points).all():
+        raise InputError(f"{name} must be finite, got {points[~np.isfinite(points)][0]} among its points")
+    if size > 1 and not (np.diff(points) > 0).all():
+        j = int(np.flatnonzero(np.diff(points) <= 0)[0])
+        raise InputError(
+            f"{name} must be strictly increasing, got {points[j]:g} followed by {points[j + 1]:g} at position {j}"
+            + ("; turn it round, and the columns with it: [::-1] and [:, ::-1]" if (np.diff(points) < 0).all() else "")
+        )
+    return points
+
+
+def as_curves(
+    data: CurveData,
+    grid: ArrayLike | None = None,
+    *,
+    name: str = "X",
+    default: FloatArray | None = None,
+    any_layout: bool = False,
+) -> Curves:
+    """Read what the user gave as curves; values may still be missing (see :func:`check_finite`).
+
+    Parameters
+    ----------
+    data : FDataGrid, FDataBasis, FDataIrregular, DataFrame, xarray.DataArray, or array_like of shape (n, S)
+        One curve a row; masked values and pandas' missing values become NaN. Irregular curves come out on
+        `grid`, which must hold all their points (default: the union of their points), with NaN between.
+        An ``FDataBasis`` is evaluated on `grid` (default: 101 points, as scikit-fda does not store one).
+    grid : array_like of shape (S,), optional
+        Evaluation points. Default: those of the scikit-fda object; column labels of a data frame, or the coordinate
+        of a DataArray, that are numbers, dates or times (:mod:`fdadp.functional.axis`), turned round with the values
+        where they decrease; else an even grid on [0, 1].
+    name : str
+        The argument's name in error messages.
+    default : ndarray, optional
+        A known grid for data without one, of the same length.
+    any_layout : bool
+        Do not look for long and transposed tables: where curves are sure to be rows, as predictions are.
+
+    Raises
+    ------
+    InputError
+        Not numeric or not real, not two-dimensional, empty, vector-valued curves, an irregular curve with two
+        values at one point, a grid that does not fit, column labels that are no grid, a long or a transposed table.
+    """
+    if isinstance(data, Curves):
+        return data
+    module = type(data).__module__.split(".")[0]
+    if module == "skfda":
+        return _from_skfda(data, grid, name)
+    kind: Kind = "array"
+    if module == "xarray":
+        kind, data = "dataarray", _frame_of_dataarray(data, name)
+    elif isinstance(data, pd.DataFrame):
+        kind = "frame"
+    index = columns = axis = None
+    if isinstance(data, pd.DataFrame):
+        index, columns = data.index, data.columns
+        axis = _axis_of_frame(data, grid, name)
+    values = _values(data, name)
+    if grid is None and axis is None:
+        if not any_layout:
+            _refuse_layout(values, index, columns, name)
+        if default is not None and default.size != values.shape[1]:
+            raise InputError(
+                f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "
+                f"(an FDataGrid, a data frame whose column labels are the points, or s= of predict), got "
+                f"{values.shape[1]} points"
+            )
+        points = as_grid(default, values.shape[1], f"grid of {name}")
+        return Curves(values, points, kind, index, columns)
+    if axis is not None and grid is None:
+        values = values[:, ::-1] if axis.backwards else values
+        return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit)
+    return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns, gridded=True)
+
+
+def _axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:
+    """Return what column labels say; where a grid is given they need not say anything, but not the opposite."""
+    if not data.shape[1]:
+        return None
+    if grid is None:
+        try:
+            return axis_of(data.columns, name)
+        except InputError as exc:
+            if len(data.columns) <= MOST_COLUMNS and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
+                raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
+            raise
+    try:
+        axis = axis_of(data.columns, name)
+    except InputError:
+        return None
+    if axis is not None and axis.backwards:
+        raise InputError(
+            f"grid of {name} must be left out where column labels decrease, from {data.columns[0]} to "
+            f"{data.columns[-1]}: they are the grid, and are turned round with the values"
+        )
+    return axis
+
+
+def _values(data: Any, name: str) -> FloatArray:
+    try:
+        values = _real_array(data)
+    except (TypeError, ValueError) as exc:
+        if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
+            raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
+        raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
+    if values.ndim != 2:
+        raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
+    if 0 in values.shape:
+        raise InputError(f"{name} must not be empty, got shape {values.shape}")
+    return values
+
+
+def _refuse_layout(values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str) -> None:
+    if is_long(list(values.T)):
+        raise InputError(f"{name} must have one curve a row; {LONG_HINT}")
+    if is_transposed(values, index, columns):
+        raise InputError(f"{name} must have one curve a row; {TRANSPOSED_HINT}")
+
+
+def _frame_of_dataarray(data: Any, name: str) -> Any:
+    """Values of an xarray.DataArray with its coordinates as labels."""
+    if getattr(data, "ndim", None) != 2:
+        raise InputError(
+            f"{name} must be a two-dimensional DataArray (curves, points), got {type(data).__name__} "
+            f"with dimensions {tuple(getattr(data, 'dims', ()))}"
+        )
+    labels = [data.indexes.get(d, pd.RangeIndex(n)).rename(d) for d, n in zip(data.dims, data.shape, strict=True)]
+    return pd.DataFrame(data.to_numpy(), index=labels[0], columns=labels[1])
+
+
+def _real_array(data: Any) -> FloatArray:
+    if isinstance(data, pd.DataFrame):
+        return data.to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.iscomplexobj(data):
+        raise TypeError("complex values")
+    if isinstance(data, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
+    return np.asarray(data, dtype=np.float64)
+
+
+def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    from skfda import FDataBasis, FDataGrid, FDataIrregular
+
+    if data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(
+            f"{name} must hold real functions of one variable, got dim_domain={data.dim_domain}, "
+            f"dim_codomain={data.dim_codomain}"
+        )
+    if isinstance(data, FDataIrregular):
+        return _from_irregular(data, grid, name)
+    if isinstance(data, FDataBasis):
+        low, high = data.domain_range[0]
+        wanted = np.linspace(low, high, 101) if grid is None else grid
+        points = as_grid(wanted, np.size(wanted), f"grid of {name}")
+        if points[0] < low or points[-1] > high:
+            raise InputError(
+                f"grid of {name} must lie in the curves' domain [{low:g}, {high:g}], "
+                f"got [{points[0]:g}, {points[-1]:g}]"
+            )
+        return Curves(np.asarray(data(points)[..., 0]), points, "fdatagrid", row_labels(data), gridded=True)
+    if isinstance(data, FDataGrid):
+        if data.data_matrix.dtype.kind not in "biuf":
+            raise InputError(f"{name} must hold real numbers, got an FDataGrid of {data.data_matrix.dtype}")
+        values = np.asarray(data.data_matrix[..., 0], dtype=np.float64)
+        own = np.asarray(data.grid_points[0], dtype=np.float64)
+        if grid is not None and not np.array_equal(as_grid(grid, np.size(grid), f"grid of {name}"), own):
+            raise InputError(f"grid of {name} must be left out or equal the FDataGrid's own grid_points")
+        if 0 in values.shape:
+            raise InputError(f"{name} must not be empty, got shape {values.shape}")
+        return Curves(values, as_grid(own, own.size, f"grid of {name}"), "fdatagrid", row_labels(data), gridded=True)
+    raise InputError(f"{name} must be an FDataGrid, FDataBasis or FDataIrregular, got {type(data).__name__}")
+
+
+def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    at = np.asarray(data.points[:, 0], dtype=np.float64)
+    wanted = np.unique(at) if grid is None else grid
+    points = as_grid(wanted, np.size(wanted), f"grid of {name}")
+    row = np.repeat(np.arange(data.n_samples), np.diff(np.append(data.start_indices, at.size)))
+    position = np.searchsorted(points, at).clip(max=points.size - 1)
+    off = np.flatnonzero(points[position] != at)
+    if off.size:
+        raise InputError(
+            f"grid of {name} must hold every point of the irregular curves, got curve {row[off[0]]} at {at[off[0]]:g}"
+        )
+    cells = row * points.size + position
+    _, first = np.unique(cells, return_index=True)
+    if first.size < cells.size:
+        k = int(np.setdiff1d(np.arange(cells.size), first)[0])
+        raise InputError(f"{name} must have one value a point, got two for curve {row[k]} at {at[k]:g}")
+    values = np.full((data.n_samples, points.size), np.nan)
+    values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
+    return Curves(values, points, "fdatagrid", row_labels(data), gridded=True)
+
+
+def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
+    """Refuse NaN and infinite values, naming the curve (counted from `first`) and the position.
+
+    Raises
+    ------
+    InputError
+        At the first value that is not finite.
+    """
+    if not np.isfinite(curves.values.sum()):  # cheap; a sum that overflows is looked at too
+        bad = np.argwhere(~np.isfinite(curves.values))
+        if not len(bad):
+            return
+        i, j = (int(b) for b in bad[0])
+        label = f" (label {curves.index.tolist()[i]!r})" if curves.index is not None else ""
+        raise InputError(
+            f"{name} must be finite, got {curves.values[i, j]} in curve {first + i}{label} at position {j} "
+            f"(grid point {curves.grid[j]:g}); {len(bad)} such value(s) in all. "
+            "Choose a treatment with missing='smooth' or missing='fpca', or mend the data"
+        )

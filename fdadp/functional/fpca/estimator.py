@@ -1,0 +1,276 @@
+"""``FPCA``: functional principal components as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import flag, one_of
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows, wrap
+from fdadp.functional.fpca.basis import Eigenbasis
+from fdadp.functional.fpca.dense import dense_eigenbasis
+from fdadp.functional.fpca.face import FaceSmoother
+from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
+from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
+from fdadp.functional.quadrature import RULES
+
+__all__ = ["FPCA"]
+
+METHODS = ("face", "dense", "sc", "ssvd")
+
+
+class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Functional principal component analysis.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        Number of components, or in (0, 1] the share of variance to explain (the first number whose share
+        exceeds it). ``None`` (``method="ssvd"`` only): the threshold of Gavish & Donoho.
+    method : {"face", "dense", "sc", "ssvd"}
+        * ``"face"``: covariance smoothed by FACE (Xiao et al. 2016), for complete curves with noise;
+        * ``"dense"``: the plain covariance (divisor n − 1), as in scikit-fda;
+        * ``"sc"``: smoothed covariance and conditional expectation (Yao, Müller & Wang 2005), for missing
+          values (NaN) and sparse curves;
+        * ``"ssvd"``: smoothed singular value decomposition (Huang, Shen & Buja 2008).
+    max_components : int, optional
+        Cap on the number found by share of variance.
+    n_knots : int, optional
+        Of ``"face"``; default ``min(35, T // 3)`` (refund: 35).
+    n_basis : int
+        Spline functions of ``"sc"``.
+    shrink : bool
+        With ``"face"``: scores are best linear predictions, shrunk by λ/(λ + σ²w) as ``fpca.face`` gives them.
+        Default: projections ``∫ (Y − μ) φ_k``, which the regressions use. ``"sc"`` always predicts.
+    refine : bool
+        With ``"face"``: look for the least GCV between the 100 points of refund's grid.
+    quadrature : {"trapezoid", "equal", "simpson", "riemann"}
+        Rule of the inner products; ``"equal"`` is the Euclidean norm of refund's FACE and SVD.
+
+    Attributes
+    ----------
+    grid_, weights_, mean_ : ndarray of shape (T,)
+        The mean is that of the curves at each point; only ``"sc"`` smooths it (refund's ``fpca.face`` does, too, which
+        shows where the noise is white). The weights are those of the trapezoidal rule, on uneven grids too, where
+        refund's are equal.
+    eigenfunctions_ : ndarray of shape (K, T)
+        Unit L2 norm; the entry of largest absolute value is positive.
+    eigenvalues_ : ndarray of shape (K,)
+        In L2 units, divisor n for ``"face"`` and ``"sc"`` (as in refund), n − 1 for the others.
+    explained_variance_ratio_ : ndarray of shape (K,)
+    noise_variance_ : float
+        Of white noise and, with ``"sc"``, of what the kept components leave out (maximum likelihood, see
+        :func:`sc_eigenbasis`). 0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
+    n_components_ : int
+    basis_ : Eigenbasis
+        All of the above in one.
+
+    References
+    ----------
+    See :func:`face_eigenbasis`, :func:`dense_eigenbasis`, :func:`sc_eigenbasis`, :func:`ssvd_eigenbasis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(0, 1, 50)
+    >>> scores = np.random.default_rng(0).normal(size=(200, 2)) * [2, 1]
+    >>> Y = scores @ (np.sqrt(2) * np.sin(np.outer([1, 2], np.pi * t)))
+    >>> fpca = FPCA(n_components=0.99).fit(Y, t=t)
+    >>> fpca.n_components_, fpca.transform(Y).shape
+    (2, (200, 2))
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: float | None = 0.95,
+        method: str = "face",
+        max_components: int | None = None,
+        n_knots: int | None = None,
+        n_basis: int = 10,
+        shrink: bool = False,
+        refine: bool = False,
+        quadrature: str = "trapezoid",
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_components = max_components
+        self.n_knots = n_knots
+        self.n_basis = n_basis
+        self.shrink = shrink
+        self.refine = refine
+        self.quadrature = quadrature
+
+    def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None) -> FPCA:
+        """Find the eigenbasis.
+
+        Parameters
+        ----------
+        Y : FDataGrid, FDataBasis, FDataIrregular, DataFrame or array_like of shape (n, T)
+            At least 2 curves. NaN only with ``method="sc"``.
+        y : ignored
+            Here for pipelines.
+        t : array_like of shape (T,), optional
+            Grid; default: that of `Y`, else even on [0, 1].
+
+        Raises
+        ------
+        InputError
+            Bad parameters or curves; the text names the argument or the curve and position.
+        """
+        self._check_parameters()
+        curves = as_curves(Y, t, name="Y")
+        if y is not None and np.ndim(y) > 0 and len(y) != len(curves):
+            raise InputError(
+                f"y is ignored and must have one entry per curve, {len(curves)}, got {len(y)}; a grid is t="
+            )
+        same_rows(Y=curves, y=y)
+        if len(curves) < 2:
+            raise InputError(f"Y must have at least 2 curves, got {len(curves)}")
+        if self.method == "sc":
+            check_observed(curves.values, "Y")
+        else:
+            check_finite(curves, "Y")
+            # Equal curves have a mean that differs from them by rounding; that is no variation.
+            if np.ptp(curves.values, axis=0).max() <= 1e-14 * np.abs(curves.values).max():
+                raise InputError(f"Y must vary from curve to curve, got {len(curves)} equal ones")
+        self._set(self._eigenbasis(curves.values, curves.grid))
+        self._kind, self._columns = curves.kind, curves.columns
+        return self
+
+    def transform(self, Y: CurveData, t: ArrayLike | None = None) -> FloatArray:
+        """Scores of curves.
+
+        Parameters
+        ----------
+        Y : as in :meth:`fit`
+            May be on another grid within the domain; the eigenfunctions are then interpolated.
+        t : array_like of shape (T',), optional
+            Grid; default: that of `Y`, else the one of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+
+        Raises
+        ------
+        InputError
+            Points outside the domain; missing values unless ``method="sc"``, curves without any value.
+        """
+        check_is_fitted(self, "basis_")
+        curves = self._read(Y, t)
+        basis = self._on(curves.grid)
+        if self.method == "sc":
+            check_observed(curves.values, "Y")
+            return basis.conditional_scores(curves.values)
+        check_finite(curves, "Y")
+        if self.method == "ssvd":
+            return sequential_scores(basis, curves.values)
+        return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)
+
+    def inverse_transform(self, scores: ArrayLike) -> Any:
+        """Curves ``μ + Σ_k ξ_k φ_k`` on the grid of the fit, of the kind that was fitted.
+
+        Raises
+        ------
+        InputError
+            Not K columns.
+        """
+        check_is_fitted(self, "basis_")
+        index = scores.index if isinstance(scores, pd.DataFrame) else None
+        values = self.basis_.reconstruct(scores)
+        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
+
+    def band(self, Y: CurveData, level: float = 0.95, t: ArrayLike | None = None) -> tuple[Any, Any]:
+        """Pointwise limits for the curves behind noisy or sparse ones, about ``inverse_transform(transform(Y))``.
+
+        Gaussian, from the conditional variance of the scores (Yao, Müller & Wang 2005, section 2.4) and the average
+        variance that the kept components leave out. Mean, eigenfunctions and eigenvalues are taken as known, so bands
+        of some hundreds of sparse curves cover a few per cent less than `level`.
+
+        Parameters
+        ----------
+        Y, t
+            As in :meth:`transform`.
+        level : float
+            In (0, 1): share of points of a curve, without noise, that lie within the limits.
+
+        Returns
+        -------
+        lower, upper : of the kind that was fitted, n curves on the grid of the fit
+
+        Raises
+        ------
+        InputError
+            As :meth:`transform`; also where scores are projections, which have no such variance: ``method`` must be
+            ``"sc"``, or ``"face"`` with ``shrink=True``.
+        """
+        from scipy.stats import norm
+
+        if self.method != "sc" and not self.shrink:
+            raise InputError(
+                f"method must be 'sc', or 'face' with shrink=True, for a band, got {self.method!r} with shrink=False: "
+                "projections have no conditional variance"
+            )
+        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
+            raise InputError(f"level must lie between 0 and 1, got {level!r}")
+        middle = self.basis_.reconstruct(self.transform(Y, t))
+        curves = self._read(Y, t)
+        spread = self._on(curves.grid).conditional_covariance(curves.values)
+        functions = self.eigenfunctions_
+        variance = np.einsum("kt,nkl,lt->nt", functions, spread, functions, optimize=True)
+        half = norm.ppf((1 + level) / 2) * np.sqrt(variance + self.basis_.left_out_variance)
+        kind, columns, grid = self._kind, self._columns, self.grid_
+        lower, upper = (
+            wrap(middle + side * half, grid, kind=kind, columns=columns, index=curves.index, own_grid=grid)
+            for side in (-1, 1)
+        )
+        return lower, upper
+
+    def _on(self, grid: FloatArray) -> Eigenbasis:
+        return self.basis_ if np.array_equal(grid, self.basis_.grid) else self.basis_.on_grid(grid)
+
+    def _eigenbasis(self, values: FloatArray, grid: FloatArray) -> Eigenbasis:
+        options: dict[str, Any] = {"max_components": self.max_components, "quadrature": self.quadrature}
+        if self.method == "ssvd":
+            return ssvd_eigenbasis(values, grid, n_components=self.n_components, **options)
+        options["n_components"] = self.n_components
+        if self.method == "sc":
+            return sc_eigenbasis(values, grid, n_basis=self.n_basis, **options)
+        mean = values.mean(axis=0)
+        centred = values - mean
+        if self.method == "dense":
+            return dense_eigenbasis(mean, centred.T @ centred / (len(values) - 1), grid, **options)
+        smoother = FaceSmoother.on(grid, self.n_knots)
+        turned = centred @ smoother.basis  # the (T, T) covariance is never formed
+        total = float((centred**2).sum()) / len(values)
+        return smoother.eigenbasis(turned.T @ turned / len(values), total, mean, refine=self.refine, **options)
+
+    def _set(self, basis: Eigenbasis) -> None:
+        self.basis_ = basis
+        self.grid_, self.weights_, self.mean_ = basis.grid, basis.weights, basis.mean
+        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
+        self.explained_variance_ratio_ = basis.explained_ratio
+        self.noise_variance_ = basis.noise_variance
+        self.n_components_ = self._n_features_out = basis.n_components
+
+    def _check_parameters(self) -> None:
+        one_of(self.method, "method", METHODS)
+        one_of(self.quadrature, "quadrature", (*RULES, "equal"))
+        for name in ("shrink", "refine"):
+            flag(getattr(self, name), name)
+        if self.n_components is None and self.method != "ssvd":
+            raise InputError(f"n_components must be a number with method={self.method!r}, got None")
+        if self.shrink and self.method in ("dense", "ssvd"):
+            raise InputError(f"shrink must be False with method={self.method!r}, which estimates no noise, got True")
+
+    def _read(self, data: CurveData, t: ArrayLike | None) -> Curves:
+        if t is None and hasattr(data, "coefficients"):  # in a basis, without points of its own
+            t = self.grid_
+        return as_curves(data, t, name="Y", default=self.grid_)

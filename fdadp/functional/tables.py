@@ -1,0 +1,349 @@
+"""Curves in files: CSV (plain or gzip), parquet and NumPy ``.npz``, one curve a row.
+
+A CSV file starts with a header row. Column labels that are numbers, dates or times are the grid, which may decrease;
+other labels mean an even grid on [0, 1]. The first column holds the curves' labels, and not values, if its own label
+is empty, is an "id", or is the only one that is no number, no date or no part of a numbered series ("t0", "t1", ...),
+or if none of its entries is a number. Empty fields and NA are missing values. Long tables, one value a row, are read by
+the names of their columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import FileFormatError, InputError
+from fdadp.files.atomic import replacing
+from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, numbers_of
+from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.long_tables import check_names, curves_of_long
+
+__all__ = ["SUFFIXES", "check_suffix", "read_curves", "read_npz", "write_curves"]
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
+MISSING = {"", "na", "nan", "n/a", "null"}
+
+
+def check_suffix(path: str | os.PathLike[str]) -> str:
+    """Return which of :data:`SUFFIXES` a file name has.
+
+    Raises
+    ------
+    FileFormatError
+        None of them.
+    """
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise FileFormatError(f"{path} must end in one of {', '.join(SUFFIXES)}, got {Path(path).suffix or 'no suffix'!r}")
+
+
+def read_curves(
+    path: str | os.PathLike[str], *, header: bool = True, long: tuple[str, str, str] | None = None
+) -> pd.DataFrame:
+    """Read a sample of curves.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv`` or ``.csv.gz`` as the module describes; ``.parquet``, a data frame with one curve a row; ``.npz``,
+        with its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``.
+    header : bool
+        Whether a CSV file starts with column labels. Without them the grid is even on [0, 1].
+    long : (str, str, str), optional
+        Of a long table: names of the columns of id, point and value. Curves are then on the union of all points, NaN
+        where they have none; in an npz file these are one-dimensional arrays.
+
+    Returns
+    -------
+    DataFrame of shape (n, S)
+        float64, NaN where missing. Its columns are the grid (floats); the column labels of the file where these are
+        no numbers; or a ``RangeIndex`` where there are none. Its index holds the curves' labels or is a ``RangeIndex``.
+
+    Raises
+    ------
+    FileFormatError
+        Unknown suffix, unreadable or empty file, ragged rows, text in numbers (says row, column and value), a grid that
+        neither increases nor decreases or is not all numbers, a long table without `long`, or one curve a column.
+    FileNotFoundError
+        No such file.
+    """
+    suffix = check_suffix(path)
+    names = None if long is None else check_names(long)
+    source = Path(path)
+    if not source.exists():
+        raise FileNotFoundError(f"no such file: {source}")
+    if suffix == ".parquet":
+        return _from_parquet(source, names)
+    if suffix == ".npz":
+        return _from_npz(source, names)
+    if names is not None and not header:
+        raise InputError("header must be True where long names columns, got False")
+    opener: Any = gzip.open if suffix == ".csv.gz" else open
+    try:
+        with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
+            return _from_csv(source, stream, header, names)
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
+        raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
+
+
+# --- CSV ---
+
+
+def _from_csv(path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None) -> pd.DataFrame:
+    rows = _rows(stream)
+    line, first = next(rows, (0, []))
+    if not line:
+        raise FileFormatError(f"{path} must hold curves, got an empty file")
+    names = [name.strip() for name in first] if header else [""] * len(first)
+    body = rows if header else _chain((line, first), rows)
+    fields: list[list[str]] = []
+    lines: list[int] = []
+    for number, row in body:
+        if len(row) != len(first):
+            raise FileFormatError(
+                f"{path} must have {len(first)} fields in every row as in its first, got {len(row)} in line {number}"
+            )
+        fields.append(row)
+        lines.append(number)
+    if not fields:
+        raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
+    if long is not None:
+        columns = [list(column) for column in zip(*fields, strict=True)]
+        return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
+    if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
+        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+    labelled = _has_labels(names, [row[0] for row in fields], header)
+    start = int(labelled)
+    if len(first) == start:
+        raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
+    values = np.empty((len(fields), len(first) - start))
+    for i, row in enumerate(fields):
+        values[i] = _numbers(path, row[start:], lines[i], names[start:], start)
+    index = pd.Index([row[0].strip() for row in fields]) if labelled else None
+    frame = pd.DataFrame(values, index=index, columns=_columns(path, names[start:]) if header else None)
+    return _one_curve_a_row(path, frame)
+
+
+def _rows(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows that are not blank, with their line numbers."""
+    reader = csv.reader(stream)
+    for row in reader:
+        if row and not (len(row) == 1 and not row[0].strip()):
+            yield reader.line_num, row
+
+
+def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    yield first
+    yield from rest
+
+
+def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
+    if header and (not names[0] or is_identifier(names[0]) or (len(names) > 1 and is_odd_one(names[0], names[1:]))):
+        return True
+    return not any(_is_number(entry) or entry.strip().lower() in MISSING for entry in entries)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: int) -> FloatArray:
+    try:
+        return np.array([float(field) for field in fields])
+    except ValueError:
+        pass
+    numbers = np.empty(len(fields))
+    for j, field in enumerate(fields):
+        try:
+            numbers[j] = math.nan if field.strip().lower() in MISSING else float(field)
+        except ValueError:
+            name = f" ({names[j]!r})" if names[j] else ""
+            raise FileFormatError(
+                f"{path} must hold numbers, got {field!r} in line {line}, column {j + start + 1}{name}"
+            ) from None
+    return numbers
+
+
+def _columns(path: Path, names: list[str]) -> pd.Index[Any]:
+    if not all(map(_is_number, names)):
+        try:
+            axis_of(pd.Index(names), "the table")
+        except InputError as exc:
+            raise FileFormatError(f"{path} must hold curves, one a row: {exc}") from exc
+        return pd.Index(names)
+    grid: FloatArray = np.array([float(name) for name in names])
+    steps = np.diff(grid)
+    if not np.isfinite(grid).all() or not ((steps > 0).all() or (steps < 0).all()):
+        up = (steps > 0).sum() >= (steps < 0).sum()
+        j = int(np.argmax(~(steps > 0) if up else ~(steps < 0))) if steps.size else 0
+        raise FileFormatError(
+            f"{path} must have a decreasing or increasing grid, or words, in its first row, got {names[j]} "
+            f"followed by {names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, "
+            "header=False)"
+        )
+    index: pd.Index[Any] = pd.Index(grid)
+    return index
+
+
+def _as_numbers(column: Sequence[str]) -> Any:
+    """Float64 where all entries are numbers or missing, else the text."""
+    try:
+        return np.array([math.nan if c.strip().lower() in MISSING else float(c) for c in column])
+    except ValueError:
+        return np.array(column, dtype=object)
+
+
+def _one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Refuse tables of curves in columns."""
+    if axis_of(frame.columns, "the table") is None:
+        index = frame.index
+        if index.inferred_type == "string":
+            try:
+                index = pd.Index(numbers_of(index.tolist(), "labels"))
+            except InputError:
+                index = pd.RangeIndex(len(index))
+        if is_transposed(frame.to_numpy(), index, frame.columns):
+            raise FileFormatError(f"{path} must have one curve a row; {TRANSPOSED_HINT}")
+    return frame
+
+
+# --- parquet and npz ---
+
+
+def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as exc:
+        raise FileFormatError(f"{path} needs pyarrow to be read: pip install pyarrow") from exc
+    except Exception as exc:  # pyarrow raises classes of its own
+        raise FileFormatError(f"{path} must be a parquet file, got {type(exc).__name__}: {exc}") from exc
+    if frame.empty:
+        raise FileFormatError(f"{path} must hold curves, got a table of shape {frame.shape}")
+    if long is not None:
+        plain = frame.reset_index() if frame.index.names != [None] else frame
+        return curves_of_long({str(name): plain[name].tolist() for name in plain.columns}, long, path)
+    if is_long([frame.iloc[:, j] for j in range(frame.shape[1])]):
+        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
+    name, *others = (str(name) for name in frame.columns)
+    if (
+        is_identifier(name)
+        or (others and is_odd_one(name, others))
+        or not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
+    ):
+        frame = frame.set_index(frame.columns[0])
+        frame.index.name = None
+    if not frame.shape[1]:
+        raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
+    for column, dtype in frame.dtypes.items():
+        if not pd.api.types.is_numeric_dtype(dtype):
+            raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}")
+    frame.columns = _columns(path, [str(name) for name in frame.columns])
+    return _one_curve_a_row(path, frame.astype(np.float64))
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Arrays of a NumPy ``.npz`` file by name, in the order of the file; anything else in it is left out.
+
+    Raises
+    ------
+    FileFormatError
+        Not such a file, broken, or with arrays of objects.
+    FileNotFoundError
+        No such file.
+    """
+    try:
+        stored: Any = np.load(path, allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            raise FileFormatError(f"{path} must be a NumPy .npz file, got a single array (.npy)")
+        with stored:
+            return {name: array for name in stored.files if isinstance(array := stored[name], np.ndarray)}
+    except (FileFormatError, FileNotFoundError):
+        raise
+    except Exception as exc:  # of zip files, of zlib, of NumPy, and of Python's parser, which NumPy uses
+        what = "objects" if "allow_pickle" in str(exc) else f"{type(exc).__name__}: {exc}"
+        raise FileFormatError(f"{path} must be a NumPy .npz file of plain arrays, got {what}") from None
+
+
+def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
+    arrays = read_npz(path)
+    if long is not None:
+        return curves_of_long({k: a.tolist() for k, a in arrays.items() if a.ndim == 1}, long, path)
+    flat = [name for name, array in arrays.items() if array.ndim == 2]
+    name = "values" if "values" in arrays else flat[0] if len(flat) == 1 else None
+    if name is None:
+        raise FileFormatError(
+            f"{path} must have one two-dimensional array, or one named 'values', got {', '.join(arrays) or 'none'}"
+        )
+    values = arrays[name]
+    if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "biuf":
+        raise FileFormatError(
+            f"{path} must hold numbers of shape (n, S) in {name!r}, got {values.dtype} {values.shape}"
+        )
+    for extra, axis in (("grid", 1), ("labels", 0)):
+        if extra in arrays and arrays[extra].shape != (values.shape[axis],):
+            raise FileFormatError(
+                f"{path} must have {values.shape[axis]} entries in {extra!r}, got shape {arrays[extra].shape}"
+            )
+    columns = _columns(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
+    index = pd.Index(arrays["labels"].tolist()) if "labels" in arrays else None
+    return pd.DataFrame(values.astype(np.float64), index=index, columns=columns)
+
+
+# --- writing ---
+
+
+def write_curves(files: Mapping[Path, pd.DataFrame]) -> None:
+    """Write data frames of curves; :func:`read_curves` reads them back exactly.
+
+    Everything is written beside its place first and then renamed, so that a failure leaves no half a file.
+
+    Parameters
+    ----------
+    files : mapping
+        Data frame by path, whose suffix says the format.
+
+    Raises
+    ------
+    FileFormatError
+        Unknown suffix, or parquet without pyarrow.
+    """
+    suffixes = {path: check_suffix(path) for path in files}
+    with ExitStack() as stack:
+        for path, frame in files.items():
+            _write(stack.enter_context(replacing(path)), frame, suffixes[path])
+
+
+def _write(stream: BinaryIO, frame: pd.DataFrame, suffix: str) -> None:
+    labelled = not isinstance(frame.index, pd.RangeIndex)
+    if suffix == ".parquet":
+        try:
+            frame.rename(columns=str).to_parquet(stream, index=labelled)
+        except ImportError as exc:
+            raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
+    elif suffix == ".npz":
+        arrays: dict[str, Any] = {"values": frame.to_numpy(dtype=np.float64)}
+        if pd.api.types.is_numeric_dtype(frame.columns.dtype):
+            arrays["grid"] = frame.columns.to_numpy(dtype=np.float64)
+        else:
+            arrays["grid"] = np.asarray(frame.columns.astype(str), dtype=np.str_)
+        if labelled:
+            arrays["labels"] = np.asarray(frame.index.astype(str), dtype=np.str_)
+        np.savez_compressed(stream, **arrays)
+    else:
+        frame.to_csv(stream, index=labelled, compression="gzip" if suffix == ".csv.gz" else None)

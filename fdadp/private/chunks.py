@@ -1,0 +1,159 @@
+"""Chunks of curves for a private fit: arrays on declared grids, read by the kernel alone.
+
+All that is checked before the first read is public: settings, grids, and what a list of chunks shows without a look at
+a value. What is wrong with a chunk itself shows only while it is read, and then the kernel says no more than that the
+source failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.axis import axis_of
+from fdadp.functional.curves import Kind
+from fdadp.privacy.boundary import Table, table
+from fdadp.private.curves import check_groups
+
+__all__ = ["PrivateChunks"]
+
+KINDS = get_args(Kind)
+
+
+class PrivateChunks:
+    """Re-iterable tuples of arrays, such as (X, Y), of which the first is empty and says what a row is.
+
+    Parameters
+    ----------
+    source : sequence of chunks, or function that returns a fresh iterator over them
+        A chunk is a tuple of curves, one for each grid, and of the persons where `groups` is True; or the curves
+        themselves where they are all of it.
+    grids : mapping from name to ndarray
+        Declared grids of the curves in a chunk, in their order.
+    groups : True, sequence of ids, or None
+        True: a chunk ends with the persons of its rows. A sequence has those of all chunks one after the other, which
+        must then be a list: any other source may give its rows in another order on another pass.
+    kind : {"array", "frame", "fdatagrid"}
+        Declared kind of object that predictions come as; chunks are not looked at to find it.
+    columns : pandas.Index, optional
+        Declared labels of a frame.
+
+    Attributes
+    ----------
+    grid : ndarray
+        Of the last curves.
+    persons : True or None
+        What a :class:`~fdadp.privacy.Cohort` is told of the persons: chunks always bring them along.
+
+    Raises
+    ------
+    InputError
+        A one-way iterator, or a list whose chunks are seen not to fit. Nothing was read.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Any] | Callable[[], Iterable[Any]],
+        grids: Mapping[str, FloatArray],
+        *,
+        groups: Any = None,
+        kind: Kind = "array",
+        columns: pd.Index[Any] | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        self._grids, self._source = dict(grids), source
+        self._grouped = groups is True
+        self._ids = None if groups is None or groups is True else groups
+        self.persons = None if groups is None else True
+        self._names = [*grids, *(["groups"] if self._grouped else [])]
+        self.grid = list(self._grids.values())[-1]
+        self.kind: Kind = kind
+        self.columns = columns
+        if len(self._grids) == 1 and (hasattr(source, "shape") or hasattr(source, "data_matrix")):
+            raise InputError(f"chunks must be several sets of curves, got one {type(source).__name__}: fit takes that")
+        if callable(source):
+            one_way = _is_one_way(source)
+        else:
+            one_way = isinstance(source, Iterator) or not isinstance(source, Iterable)
+        if one_way:
+            raise InputError(
+                f"chunks must be a sequence of {_tuple(self._names)} or a function that returns a fresh iterator (the "
+                f"data are read many times), got {'one' if callable(source) else 'a one-way'} {type(source).__name__}"
+                f"{' that returns the same iterator again' if callable(source) else ''}"
+            )
+        if isinstance(source, list | tuple):
+            self._check(source)
+        elif self._ids is not None:
+            raise InputError(
+                f"groups must be True, with chunks {_tuple([*self._names, 'groups'])}, unless the chunks are a list: a "
+                "source may give its rows in another order on another pass"
+            )
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        first = tuple(np.empty((0, grid.size)) for grid in self._grids.values())
+        yield first if self.persons is None else (*first, [])
+        at = 0
+        for chunk in self._source() if callable(self._source) else self._source:
+            parts = tuple(self._parts(chunk))
+            if len(parts) != len(self._names):
+                raise InputError("another number of parts in a chunk")
+            curves = tuple(_values(part, grid) for part, grid in zip(parts, self._grids.values(), strict=False))
+            if self._ids is not None:
+                parts = (*parts, self._ids[at : at + len(curves[0])])
+                at += len(curves[0])
+            yield curves if self.persons is None else (*curves, parts[-1])
+
+    def _parts(self, chunk: Any) -> Sequence[Any]:
+        return chunk if len(self._names) > 1 else (chunk,)
+
+    def _check(self, chunks: Sequence[Any]) -> None:
+        wanted = _tuple(self._names)
+        if not self._grouped:
+            wanted += f", or {_tuple([*self._names, 'groups'])} with groups=True"
+        if not chunks:
+            raise InputError("chunks must hold at least one chunk, got none")
+        for chunk in chunks:
+            parts = self._parts(chunk)
+            if not isinstance(parts, tuple | list) or len(parts) != len(self._names):
+                number = f" of {len(chunk)} parts" if hasattr(chunk, "__len__") else ""
+                raise InputError(f"each chunk must be {wanted}, got {type(chunk).__name__}{number}")
+            for (name, grid), part in zip(self._grids.items(), parts, strict=False):
+                shape = _values(part, grid, name).shape
+                if len(shape) != 2 or shape[1] != grid.size:
+                    raise InputError(f"{name} of each chunk must have {grid.size} points a curve, as its grid has")
+            if len({len(part) for part in parts}) > 1:
+                raise InputError(f"{', '.join(self._names)} of each chunk must be of the same length")
+        if self._ids is not None:
+            check_groups(self._ids, sum(len(self._parts(chunk)[0]) for chunk in chunks))
+            self._ids = getattr(self._ids, "array", self._ids)  # of a series, which would be cut by labels
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+def _is_one_way(source: Callable[[], Any]) -> bool:
+    """Whether a function gives the same iterator again; what goes wrong in it may tell of the data, and is not told."""
+    with contextlib.suppress(Exception):
+        first = source()
+        return isinstance(first, Iterator) and first is source()
+    raise InputError("chunks must be a function that returns a fresh iterator, but it failed: call it to see why")
+
+
+def _values(curves: Any, grid: FloatArray, name: str = "curves") -> Table:
+    """Values as they are; the kernel makes numbers of them, entry by entry."""
+    if hasattr(curves, "data_matrix"):
+        points = np.asarray(curves.grid_points[0], dtype=np.float64)
+        if not np.array_equal(points, grid):
+            raise InputError(f"{name} of each chunk must lie on the declared grid")
+        curves = curves.data_matrix[..., 0]
+    elif isinstance(curves, pd.DataFrame) and (axis := axis_of(curves.columns, name)) is not None and axis.backwards:
+        raise InputError(f"{name} of each chunk must lie on the declared grid, got column labels that decrease")
+    return table(curves, name, grid.size)

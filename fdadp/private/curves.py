@@ -1,0 +1,98 @@
+"""Curves of a private fit: only their shape, grid and kind are looked at here; the kernel reads the values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, CurveData
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.curves import Curves, Kind, as_curves, as_grid
+from fdadp.privacy.boundary import Table, check_ids, table
+
+__all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
+
+LEAST_POINTS = 3
+
+
+def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves:
+    """Take curves as they are, without looking at their values.
+
+    Parameters
+    ----------
+    data : FDataGrid, DataFrame, array_like, or anything with ``shape`` and slices, of shape (n, S)
+        What is not in memory (memory maps, Dask, HDF5, xarray) is read in slabs, by the kernel. A row of a list that
+        has not the length of the grid, or of most rows, is a curve without values.
+    grid : array_like of shape (S,), optional
+    name : str
+
+    Returns
+    -------
+    Curves
+        Whose `values` are a :class:`~fdadp.privacy.boundary.Table`.
+
+    Raises
+    ------
+    InputError
+        Not curves on one grid, or a grid that does not fit: all of it public.
+    """
+    if type(data).__module__.split(".")[0] == "skfda":
+        return _of_fdatagrid(data, grid, name)
+    several = type(data).__name__ == "Dataset"  # of xarray
+    values: Any = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name)
+    size = values.shape[1]
+    labels = _column_labels(data)
+    if labels is None:
+        return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
+    public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
+    turned = public.values[0, 0] > 0  # where the labels decrease
+    kind: Kind = "frame" if isinstance(data, pd.DataFrame) else "dataarray"
+    return replace(public, values=values.turned() if turned else values, index=None, kind=kind)
+
+
+def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    if type(data).__name__ != "FDataGrid":
+        raise InputError(
+            f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
+            "put the curves on a common grid first, each by itself and by a public rule"
+        )
+    if data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(f"{name} must hold real functions of one variable")
+    values: Any = _checked(table(data.data_matrix[..., 0], name), name)
+    zeros = np.zeros((1, values.shape[1], 1))
+    public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
+    return replace(public, values=values, index=None)
+
+
+def check_groups(groups: Any, n: int) -> None:
+    """Refuse groups that are not one id a curve, by their shape alone.
+
+    Raises
+    ------
+    InputError
+        Another length, or more dimensions; the text tells no length.
+    """
+    try:
+        check_ids(groups, n)
+    except PrivacyError as exc:
+        raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
+
+
+def _column_labels(data: Any) -> pd.Index[Any] | None:
+    """Labels of the points in a data frame or an xarray.DataArray."""
+    if isinstance(data, pd.DataFrame):
+        return data.columns
+    if type(data).__module__.split(".")[0] == "xarray":
+        labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
+        return labels.rename(data.dims[1])
+    return None
+
+
+def _checked(found: Table | None, name: str) -> Table:
+    if found is None or len(found.shape) != 2 or found.shape[0] == 0 or found.shape[1] < LEAST_POINTS:
+        raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
+    return found

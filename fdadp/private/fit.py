@@ -1,0 +1,191 @@
+"""From a private setting to a fitted additive model: validate, plan, spend, post-process."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.gaps import GAPS
+from fdadp.functional.margins import Margin
+from fdadp.privacy import Cohort, Privacy
+from fdadp.privacy.noise import Noise
+from fdadp.private.advice import advise
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.intervals import PrivateFit
+from fdadp.private.moments_fit import fit_moments
+from fdadp.private.output_fit import fit_output
+from fdadp.private.plan import Plan
+from fdadp.private.preview import PLANNERS
+from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.private.rows import Rows
+
+if TYPE_CHECKING:
+    from fdadp.regression.additive import AdditiveFunctionOnFunction
+
+__all__ = ["fit_private", "noise_multiplier", "release_n"]
+
+LEAST_N = 20.0
+"""A released number of persons is never taken below this."""
+
+
+def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
+    """Sd of the noise of a sum of sensitivity 1 that spends all of ρ, or of ε; doubled where a person is replaced."""
+    one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
+    return one * (2 if adjacency == "replace" else 1)
+
+
+def release_n(cohort: Cohort) -> tuple[float, float]:
+    """Private number of persons; returns it and the share of the budget that is left.
+
+    1 % of the budget; where that leaves a relative error above 2 %, up to 9 % more, combined by inverse variance.
+    """
+    first = cohort.count(share=0.01, floor=LEAST_N)
+    relative = first.sd / first.value
+    if relative <= 0.02:
+        return float(first.value), 0.99
+    ratio = relative / 0.02
+    again = min(0.09, 0.01 * (ratio if cohort.pure else ratio**2))
+    second = cohort.count(share=again, floor=LEAST_N, name="number of persons, again")
+    weights = np.array([first.sd**-2, second.sd**-2])
+    n = float(np.average([first.value, second.value], weights=weights))
+    return max(n, LEAST_N), 0.99 - again
+
+
+def _describe(grid: FloatArray) -> str:
+    return f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]"
+
+
+def fit_private(
+    model: AdditiveFunctionOnFunction,
+    data: Any,
+    persons: Any,
+    s: FloatArray,
+    t: FloatArray,
+    privacy: Privacy,
+    *,
+    missing: str = "linear",
+    noise: Noise | None = None,
+) -> None:
+    """Fit a model privately, in place. The first read of the curves comes after all validation.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+    data : (X, Y), or PrivateChunks
+        Curves as they are (:mod:`fdadp.private.curves`), or chunks of them.
+    persons : sequence of ids (n,), or True, optional
+        Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
+    s, t : ndarray
+        Grids of X and Y.
+    privacy : Privacy
+    missing : {"linear", "smooth"}
+        How gaps of X are filled, each within its row.
+    noise : Noise, optional
+        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    """
+    prior = PublicPrior() if privacy.prior is None else privacy.prior
+    if not isinstance(prior, PublicPrior):
+        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
+    assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
+    cohort = privacy.cohort(
+        data,
+        persons=persons,
+        mechanism=privacy.mechanism,
+        noise=noise,
+        estimator=model,
+        public={
+            "bounds of X": privacy.bounds.x,
+            "bounds of Y": privacy.bounds.y,
+            "grid of X": _describe(s),
+            "grid of Y": _describe(t),
+            "prior": prior.describe(),
+            "gaps of X": GAPS[missing] + ", within each row",
+            "gaps of Y": "a row counts where it was observed",
+        },
+    )
+    with one_blas_thread():
+        design = prior.design(s, t)
+    rows = Rows(design, privacy.bounds.x, privacy.bounds.y, missing)
+    n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
+    with cohort.refusing():
+        privacy.check_n(n)
+    multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
+    plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
+    model.moments_ = None
+    with one_blas_thread():
+        if privacy.mechanism == "moments":
+            fitted, model.moments_ = fit_moments(cohort, plan, design, rows)
+        else:
+            fit = fit_output if privacy.mechanism == "output" else fit_dp_aff
+            fitted = fit(cohort, plan, design, rows)
+        _keep(model, fitted, design, plan)
+    warned, notes = advise(fitted, plan, rows, design, model.r2_)
+    model.notes_ = warned + notes
+    model.ledger_ = cohort.ledger
+    model.privacy_ = privacy if model.ledger_.private else None
+    model.plan_ = plan
+    for text in warned:  # at the end: where warnings are errors the ledger is there
+        warnings.warn(text, PublicInputWarning, stacklevel=4)
+
+
+def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesign, plan: Plan) -> None:
+    """Write a private fit down as a non-private one is: splines in units of X, eigenfunctions of Y."""
+    prior, s = design.prior, design.s
+    length = s[-1] - s[0]  # the private quadrature weights sum to one
+    low, high = fit.location - HALF_WIDTH * fit.scale, fit.location + HALF_WIDTH * fit.scale
+    model._x_margin = Margin.pspline(low, high, prior.n_basis_x, margin=0.0)
+    model._s_margin = Margin.pspline(s[0], s[-1], prior.n_basis_s, margin=0.0)
+    model.x_range_, model._clip_x = (low, high), True
+    model.s_, model.t_ = s, design.t
+    k, d = plan.n_outputs, plan.n_features
+    whitening = design.whitening[:, : d - 1]
+    model._feature_mean = design.centre * length
+    model._rotation = whitening / length
+    # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
+    explained = fit.regression.coefficients.T @ fit.regression.second_moment @ fit.regression.coefficients
+    explained -= np.outer(fit.regression.coefficients[0], fit.regression.coefficients[0])
+    values, axes = np.linalg.eigh(explained + fit.residual_covariance)
+    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+    functions = (design.response[:, :k] @ axes).T
+    signs = np.where(functions[np.arange(k), np.abs(functions).argmax(axis=1)] < 0, -1.0, 1.0)
+    functions, axes = functions * signs[:, None], axes * signs
+    t_length = design.t[-1] - design.t[0]
+    total = values.sum() + fit.left_over
+    mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ fit.regression.coefficients[0]
+    model._basis = Eigenbasis(
+        grid=design.t,
+        weights=design.t_weights * t_length,
+        mean=mean,
+        functions=functions / math.sqrt(t_length),
+        values=values * t_length,
+        noise_variance=fit.left_over,
+        explained_ratio=values / total,
+    )
+    raw = (whitening / length @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
+    to_values = np.kron(np.linalg.inv(model._x_margin.to_raw), np.linalg.inv(model._s_margin.to_raw))
+    shape = (k, prior.n_basis_x, prior.n_basis_s)
+    coefficients = (to_values @ raw).T.reshape(shape)
+    centred = coefficients - model._mean_surface(coefficients, design.mean_x_basis, design.s_weights)[:, None, :]
+    model.coef_ = np.ascontiguousarray(centred)
+    model._set_basis()
+    model.smoothing_parameters_ = np.full((k, 2), np.nan)
+    model.criterion_ = np.full(k, np.nan)
+    model.edf_ = (axes**2).T @ fit.regression.edf
+    # Intervals: on the response functions, in which the posterior covariances are.
+    model._interval_functions = design.response[:, :k].T.copy()
+    model._covariance, model._unit_variance = fit.regression.covariance, np.ones(k)
+    phi = design.response
+    model.residual_variance_ = fit.residual_variance
+    model._mean_variance = phi**2 @ fit.regression.mean_variance
+    model._quantile = (fit.calibration[0], fit.calibration[1])
+    model.noise_variance_ = fit.left_over
+    unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over
+    model.r2_ = 1 - unexplained / max(float(np.trace(explained)) + unexplained, 1e-300)
+    model.n_curves_, model.n_features_in_ = round(plan.n), s.size

@@ -1,0 +1,161 @@
+"""``mechanism="moments"``: one noisy second moment of features and responses, from which the model follows.
+
+Sufficient-statistics perturbation on publicly whitened features. The statistic is kept (``moments_``): any model that
+is linear in the features can be computed from it without further privacy cost. It explains less than DP-AFF, whose
+noise scales with the residual and not with the response (02b, section 4).
+
+Sources: Vu & Slavković (2009), doi:10.1109/ICDMW.2009.52 (sufficient statistics); 02b, L4 (the sensitivity).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.privacy import Cohort, rowwise_norm
+from fdadp.private.bayes import posteriors
+from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
+from fdadp.private.location import locate, mean_response
+from fdadp.private.plan import Plan, make_plan
+from fdadp.private.prior import WhiteDesign
+from fdadp.private.rows import Block, Rows
+
+__all__ = ["NoisyMoments", "fit_moments", "plan_moments"]
+
+
+@dataclass(frozen=True)
+class NoisyMoments:
+    """A private second moment, for as many models as wanted: post-processing costs nothing.
+
+    Attributes
+    ----------
+    features : ndarray of shape (D, D)
+        Mean of f f' over persons, with noise; f are the white features, the constant first.
+    cross : ndarray of shape (D, K)
+        Mean of f (c - mean)' with c the response coefficients.
+    responses : ndarray of shape (K, K)
+        Mean of (c - mean)(c - mean)'.
+    features_sd, cross_sd, responses_sd : float
+        Standard deviation of the noise off the diagonals (Gaussian; on the diagonals √2 times that).
+    n : float
+        Declared or released number of persons.
+    """
+
+    features: FloatArray
+    cross: FloatArray
+    responses: FloatArray
+    features_sd: float
+    cross_sd: float
+    responses_sd: float
+    n: float
+
+
+def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+    """Plan one release of moments: the numbers of features and outputs with the least expected loss under the prior.
+
+    Notes
+    -----
+    Rows are scaled such that features and responses have the same norm √D. A cross moment then has noise variance
+    2 η² D relative to the response, and noise in the features' moment adds 2 η² D² times the explained variance.
+    """
+    plan = make_plan(n, noise_multiplier, design, pure=pure)
+    shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.shares.items()}
+    shares["moments"] = 1 - sum(shares.values())
+    tau2 = design.feature_shares
+    tau2 = np.concatenate(([tau2[0]], tau2)) / tau2.sum()
+    lam = design.response_shares
+    eta2 = plan.eta**2 / (shares["moments"] ** 2 if pure else shares["moments"])
+    best, size = np.inf, (2, 1)
+    for d in range(2, min(tau2.size, 41)):
+        for k in range(1, lam.size + 1):
+            widen = (0.3 * (d + k) + 0.5) ** 2 if pure else 1.0  # the L1 norm of the triangle over its L2 norm
+            noise = 2 * eta2 * widen * (d + 0.5 * d**2 * lam[:k])
+            signal = tau2[:d, None] * lam[:k]
+            loss = (signal * noise / (signal + noise)).sum() + lam.sum() * tau2.sum() - signal.sum()
+            if loss < best:
+                best, size = float(loss), (d, k)
+    return replace(plan, shares=shares, weights=np.ones(size), rounds=1, feature_clip=2 * math.sqrt(size[0] - 1))
+
+
+class _Products:
+    """Row functions: the triangle of v v' for v = (features, responses x ratio), both with the row's weight."""
+
+    def __init__(self, rows: Rows, ratio: float, *, pure: bool) -> None:
+        self.rows, self.ratio, self.pure = rows, ratio, pure
+
+    def triangle(self, block: Block) -> FloatArray:
+        f, r = self.rows.weighted(block)
+        v = np.hstack((f, r * self.ratio))
+        upper = np.triu_indices(v.shape[1])
+        # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix (02b, L4).
+        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
+        return np.asarray(v[:, upper[0]] * v[:, upper[1]] * scale)
+
+    def norm(self, block: Block) -> FloatArray:
+        f, r = self.rows.weighted(block)
+        v = np.hstack((f, r * self.ratio))
+        squares = rowwise_norm(v) ** 2
+        return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
+
+
+def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+    """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
+    locate(cohort, plan, design, rows)
+    mean_variance, energy = mean_response(cohort, plan, design, rows)
+    outside = release_outside(cohort, plan, rows)
+    d, k = plan.weights.shape
+    prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
+    rows.begin_regression(plan)
+    rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
+    cohort = cohort.derive(rows.derived, name="features and response coefficients")
+    ratio = math.sqrt(d / energy)
+    products = _Products(rows, ratio, pure=plan.pure)
+    share = plan.shares["moments"]
+    guess = 2.0 * d if not plan.pure else d * (0.64 * (d + k) + 1.0)
+    scale, _ = cohort.log_scale(
+        products.norm, guess / 10, guess * 3, share=0.03 * share, name="scale of moments", n=plan.n
+    )
+    clip = plan.clip_factor * scale
+    total, sd = cohort.sum(products.triangle, clip=clip, share=0.97 * share, name="second moment")
+    statistic = _unfold(total / plan.n, sd / plan.n, d, k, ratio, plan)
+    a = _steady(statistic)
+    # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
+    variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
+    active = np.ones((d, k), dtype=bool)
+    theta, covariance, edf = posteriors(
+        statistic.cross, variance, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
+    )
+    fit = finish(cohort, plan, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
+    return fit, statistic
+
+
+def _unfold(mean: FloatArray, sd: float, d: int, k: int, ratio: float, plan: Plan) -> NoisyMoments:
+    size = d + k
+    upper = np.triu_indices(size)
+    off = 1.0 if plan.pure else math.sqrt(2)
+    matrix = np.zeros((size, size))
+    matrix[upper] = mean / np.where(upper[0] == upper[1], 1.0, off)
+    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
+    sd = sd / off
+    return NoisyMoments(
+        features=matrix[:d, :d],
+        cross=matrix[:d, d:] / ratio,
+        responses=matrix[d:, d:] / ratio**2,
+        features_sd=sd,
+        cross_sd=sd / ratio,
+        responses_sd=sd / ratio**2,
+        n=plan.n,
+    )
+
+
+def _steady(statistic: NoisyMoments) -> FloatArray:
+    """Second moment of the features, shrunk towards the prior's identity by its known noise, eigenvalues >= 0.1."""
+    d = len(statistic.features)
+    away = statistic.features - np.eye(d)
+    noise = statistic.features_sd**2
+    signal = max(float((away**2).mean()) - noise, 0.0)
+    values, vectors = np.linalg.eigh(np.eye(d) + away * (signal / (signal + noise)))
+    return np.asarray((vectors * np.maximum(values, 0.1)) @ vectors.T)

@@ -1,0 +1,105 @@
+"""What prediction intervals need of a person's rows: residuals of a regression that is done, where Y was observed.
+
+As in :mod:`~fdadp.private.rows`, of whose derived blocks all this is made.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.privacy import rowwise_matmul
+from fdadp.privacy._rows import log_positions
+from fdadp.private.bayes import CALIBRATION_EDGES
+from fdadp.private.plan import SPREADS, time_blocks
+from fdadp.private.projection import observed_mean
+from fdadp.private.rows import Block, Rows, row_sums
+
+__all__ = ["ResidualRows"]
+
+
+class ResidualRows:
+    """Row functions of the residuals; a block is what :meth:`Rows.derived` makes.
+
+    Parameters
+    ----------
+    rows : Rows
+        With the coefficients of the regression.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.clip = math.inf
+        self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
+
+    def rms(self, block: Block) -> FloatArray:
+        """Root mean square of the residual curve where Y was observed, shape (m,)."""
+        away = self.rows.away(block)
+        return np.sqrt(observed_mean(away * away, self.rows.design.t_weights))
+
+    def products(self, block: Block) -> FloatArray:
+        """Upper triangle of r r' with r clipped, off-diagonals times sqrt(2) unless pure; shape (m, K(K+1)/2)."""
+        r = self.rows.residuals(block)
+        r = r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), 1e-300))[:, None]
+        upper = np.triu_indices(r.shape[1])
+        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.rows.plan.pure else np.sqrt(2))
+        return r[:, upper[0]] * r[:, upper[1]] * scale
+
+    def left_over(self, block: Block) -> FloatArray:
+        """Mean square of Y outside the regression's response functions, shape (m, 1)."""
+        r = self.rows.residuals(block)
+        functions = np.ascontiguousarray(self.rows.design.response[:, : r.shape[1]].T)
+        outside = self.rows.away(block) - rowwise_matmul(r, functions)
+        return observed_mean(outside * outside, self.rows.design.t_weights)[:, None]
+
+    def set_spread(self, residual: FloatArray, mean_variance: FloatArray, covariance: FloatArray) -> None:
+        """Fix what :meth:`spread` needs, from released values.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (T,)
+            Residual variance.
+        mean_variance : ndarray of shape (M,)
+        covariance : ndarray of shape (K, D, D)
+        """
+        phi = self.rows.design.response
+        values, vectors = np.linalg.eigh(covariance)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+        squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
+        self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
+
+    def spread(self, features: FloatArray) -> FloatArray:
+        """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
+        assert self._spread is not None
+        base, squares, roots = self._spread
+        white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
+        quadratic = row_sums(white * white).reshape(len(features), -1)
+        return np.asarray(np.sqrt(np.maximum(base + rowwise_matmul(quadratic, squares), 1e-9 * base.max())))
+
+    def by_block(self, block: Block) -> FloatArray:
+        """Place of the residual over its spread in each block of time, on a log scale from -1 to 1; shape (m, B).
+
+        A block in which a curve was not observed gets the mean of those in which it was.
+        """
+        ratio = self.rows.away(block) / self.spread(block[0])
+        weights, of = self.rows.design.t_weights, time_blocks(self.rows.design.unit_t)
+        low, high = SPREADS
+        places = np.empty((len(ratio), int(of[-1]) + 1))
+        for b in range(places.shape[1]):
+            here = ratio[:, of == b]
+            sizes = np.sqrt(observed_mean(here * here, weights[of == b]))
+            place = np.empty(len(sizes))
+            log_positions(sizes, low, high, math.sqrt(low * high), math.log(high / low) / 2, place)
+            places[:, b] = place
+        known = observed_mean(places, np.ones(places.shape[1]))
+        return np.where(np.isnan(places), known[:, None], places)
+
+    def histogram(self, block: Block) -> FloatArray:
+        """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
+        ratio = np.abs(self.rows.away(block)) / self.spread(block[0])
+        bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
+        weights, gaps = self.rows.design.t_weights, np.isnan(ratio)
+        inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]
+        return np.stack([observed_mean(each, weights) for each in inside], axis=1)

@@ -1,0 +1,606 @@
+"""Published private learners as printed, for comparison only: **none of them is differentially private**.
+
+Each warns when it is fitted, has ``privacy_spent_ = None`` and a ledger that says in its first line that it is not
+private and lists what is released without noise. They read plain arrays, not a :class:`fdadp.privacy.Cohort`: what they
+do to the data cannot be had from it. The private counterparts are in :mod:`fdadp.learners`.
+
+Where a source leaves a point undefined, it is an option here, and the reading is written down in the ledger.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numba import njit
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp._version import __version__
+from fdadp.errors import InputError, NotPrivateWarning
+from fdadp.functional.alignment import same_rows
+from fdadp.privacy.ledger import Ledger, Release
+
+__all__ = ["PublishedDPAda", "PublishedGaussianNB", "PublishedNoisyAdaBoost", "PublishedPCA"]
+
+VARIANTS = ("DPAda", "DPAda_Swing", "DPAda_Random", "DPAda_Improved")
+SCHEMES = ("DP-AdaBoost", "CART-DPsAdaBoost")
+TIES = ("shared", "independent", "single")
+NEGATIVES = ("clip0", "raw")
+STATEMENT = (
+    "This is a published scheme, offered for comparison. Its claimed epsilon does not hold: parts of the output are "
+    "computed from the data without noise, or with noise whose scale is. Do not release this model as differentially "
+    "private."
+)
+
+
+class _Published(BaseEstimator):  # type: ignore[misc]
+    """What the published schemes share: a warning, no privacy, a ledger that says so."""
+
+    epsilon: float
+    random_state: int | None
+    ledger_: Ledger
+    privacy_spent_: None
+
+    def _write(self, name: str, releases: Sequence[Release], unnoised: Sequence[str], details: dict[str, Any]) -> None:
+        warnings.warn(
+            f"{name} is NOT differentially private, whatever epsilon it claims; see its ledger_", NotPrivateWarning, 3
+        )
+        self.privacy_spent_ = None
+        self.ledger_ = Ledger(
+            mechanism=name,
+            private=False,
+            statement=STATEMENT,
+            releases=releases,
+            unnoised=unnoised,
+            for_release=False,
+            details={"claimed epsilon": float(self.epsilon), **details, "fdadp": __version__},
+        )
+
+    def _positive(self, **numbers: Any) -> None:
+        for name, value in numbers.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < math.inf:
+                raise InputError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def _one_of(name: str, value: Any, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+# ------------------------------------------------------------------------------------------------- boosting --
+
+
+class _AdaBoost(ClassifierMixin, _Published):  # type: ignore[misc]
+    """AdaBoost with one-feature threshold tests as weak learners, of two classes."""
+
+    n_rounds: int
+    classes_: np.ndarray[Any, Any]
+    stumps_: FloatArray
+
+    def _prepare(self, X: Any, y: Any) -> tuple[np.ndarray[Any, Any], IntArray, list[FloatArray], FloatArray]:
+        """Indices (d, n) of the distinct values of each column, their number, the values; and y as ±1."""
+        same_rows(X=X, y=y)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self._positive(epsilon=self.epsilon)
+        if isinstance(self.n_rounds, bool) or not isinstance(self.n_rounds, (int, np.integer)) or self.n_rounds < 1:
+            raise InputError(f"n_rounds must be a whole number of at least 1, got {self.n_rounds!r}")
+        self.classes_ = np.unique(y)
+        if len(self.classes_) != 2:
+            raise InputError(
+                f"Only binary classification is supported. The type of the target is not binary: y must have two "
+                f"labels, got {len(self.classes_)} class(es)"
+            )
+        found = [pd.factorize(column, sort=True) for column in X.T]
+        sizes: IntArray = np.array([len(values) for _, values in found], dtype=np.int64)
+        narrow = np.uint8 if sizes.max() <= 256 else np.int64
+        codes = np.stack([code.astype(narrow) for code, _ in found])
+        return codes, sizes, [values for _, values in found], np.where(y == self.classes_[1], 1.0, -1.0)
+
+    def _keep(self, stumps: FloatArray, values: list[FloatArray]) -> None:
+        """Feature, threshold, sign above it, sign below it, alpha of each round."""
+        out = stumps.copy()
+        for row in out:
+            row[1] = values[int(row[0])][int(row[1])]
+        self.stumps_ = out
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Weighted votes Σ α_k G_k, (m,)."""
+        total = np.zeros(0)
+        for stage in self._staged(X):
+            total = stage
+        return total
+
+    def _staged(self, X: Any) -> Iterator[FloatArray]:
+        check_is_fitted(self, "stumps_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        total = np.zeros(len(X))
+        yield total
+        for feature, threshold, above, below, alpha in self.stumps_:
+            total = total + alpha * np.where(X[:, int(feature)] >= threshold, above, below)
+            yield total
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray[Any, Any]]:
+        """Predictions after each round."""
+        stages = self._staged(X)
+        next(stages)
+        for total in stages:
+            yield self.classes_[(total > 0).astype(np.int64)]
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Class by the sign of the votes, (m,); the first where they sum to 0."""
+        votes = self.decision_function(X)
+        return np.asarray(self.classes_[(votes > 0).astype(np.int64)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class PublishedDPAda(_AdaBoost):
+    """AdaBoost with Laplace noise on its largest and smallest weight: DPAda and its variants. **Not private.**
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed budget B of the whole.
+    n_rounds : int
+        m.
+    variant : {"DPAda", "DPAda_Swing", "DPAda_Random", "DPAda_Improved"}
+        Rounds k whose weights are noised: every k > 1; every even k; each k > 1 with probability ½; of each run of such
+        rounds the first only.
+    tie : {"shared", "independent", "single"}
+        Undefined in the source: whether all samples of the largest (smallest) weight get one draw, each its own, or
+        one sample alone gets it.
+    negative : {"clip0", "raw"}
+        Undefined in the source: what becomes of a noisy weight below 0.
+    clamp : float
+        The weighted error is kept in [clamp, 1 - clamp]; undefined in the source where it is 0.
+    stop_when_perfect : bool
+        Stop at an error of at most 1e-6 instead.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    stumps_ : ndarray of shape (rounds, 5)
+        Feature, threshold, vote at and above it, vote below it, α.
+    ledger_ : Ledger
+    privacy_spent_ : None
+
+    Notes
+    -----
+    Scale of the noise: |extreme weight - 1/N| m/(B · extreme weight). Why the claim fails: G_k and α_k are computed
+    from the data and released, the first round has no noise at all; the "sensitivity" and the budget of a weight are
+    functions of the private weights; other weights are exact; and budgets over samples do not add up to anything.
+
+    *Reading.* Both extremes are found before either gets noise; the largest is raised to 1/N if below it, the smallest
+    lowered to 1/N if above, then negative weights are treated, then all are normalised. An extreme weight of 0 or below
+    has no budget, so the source's scale is undefined: it gets no noise. Stumps are one-feature thresholds on the
+    columns given, either way up; of equally good ones the first is taken. With a few samples of all the weight, as
+    the noise makes it, many are equally good: results hang on the columns, their order and the seed (Adult, m = 50,
+    B = 1, 30 seeds: DPAda_Swing .39 with sd .15; on coarser cuts .41).
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        n_rounds: int = 50,
+        variant: str = "DPAda",
+        tie: str = "shared",
+        negative: str = "clip0",
+        clamp: float = 1e-10,
+        stop_when_perfect: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.n_rounds = n_rounds
+        self.variant = variant
+        self.tie = tie
+        self.negative = negative
+        self.clamp = clamp
+        self.stop_when_perfect = stop_when_perfect
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PublishedDPAda:
+        """Fit to plain arrays; warns that the result is not private."""
+        _one_of("variant", self.variant, VARIANTS)
+        _one_of("tie", self.tie, TIES)
+        _one_of("negative", self.negative, NEGATIVES)
+        if not 0 < self.clamp < 0.5:
+            raise InputError(f"clamp must lie between 0 and 0.5, got {self.clamp!r}")
+        codes, sizes, values, sign = self._prepare(X, y)
+        rng = np.random.default_rng(self.random_state)
+        noised = noised_rounds(self.variant, int(self.n_rounds), rng)
+        stumps = boost(
+            codes,
+            sizes,
+            sign,
+            noised,
+            float(self.epsilon),
+            TIES.index(self.tie),
+            self.negative == "clip0",
+            float(self.clamp),
+            1e-6 if self.stop_when_perfect else -1.0,
+            0,
+            rng,
+        )
+        self._keep(stumps, values)
+        count = int(noised[: len(stumps)].sum())
+        self._write(
+            f"{self.variant} (published)",
+            [Release("largest and smallest weight, per noised round", 2, "Laplace", math.nan, math.nan)],
+            [
+                "the weak learners, their errors and their votes' weights",
+                "all other weights of samples",
+                "the scale of the noise, which is computed from the private weights",
+                "rounds that are not noised, the first always",
+            ],
+            {
+                "rounds with noise": f"{count} of {len(stumps)}",
+                "reading: tied weights": self.tie,
+                "reading: negative weights": self.negative,
+                "reading: an error of 0": "stop" if self.stop_when_perfect else f"clamped at {self.clamp:g}",
+            },
+        )
+        return self
+
+
+class PublishedNoisyAdaBoost(_AdaBoost):
+    """AdaBoost with noise on the leaves of its weak learners, and perhaps on their splits. **Not private.**
+
+    Parameters
+    ----------
+    epsilon : float
+        The claimed budget B of the whole.
+    n_rounds : int
+        m.
+    scheme : {"DP-AdaBoost", "CART-DPsAdaBoost"}
+        DP-AdaBoost: Laplace(m/B) on the weighted class counts of the leaves, N Σ w 1[y = c], whose larger one is the
+        leaf's label. CART-DPsAdaBoost is not fully defined by its source; the reading here: trees of one split, half of
+        a round's budget for the split, Laplace(2m/B) on the weighted count N Σ w 1[y = h] of each candidate, and half
+        for the leaves as above.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    classes_, stumps_, ledger_, privacy_spent_
+        As :class:`PublishedDPAda`.
+
+    Notes
+    -----
+    Why the claim fails: the splits (DP-AdaBoost), the errors, the α_k and the weights are exact functions of the data.
+    The weighted counts have no sensitivity of 1 either: one record changes the normalisation of all weights.
+    """
+
+    def __init__(
+        self, epsilon: float = 1.0, n_rounds: int = 50, scheme: str = "DP-AdaBoost", random_state: int | None = None
+    ) -> None:
+        self.epsilon = epsilon
+        self.n_rounds = n_rounds
+        self.scheme = scheme
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PublishedNoisyAdaBoost:
+        """Fit to plain arrays; warns that the result is not private."""
+        _one_of("scheme", self.scheme, SCHEMES)
+        codes, sizes, values, sign = self._prepare(X, y)
+        rng = np.random.default_rng(self.random_state)
+        none = np.zeros(int(self.n_rounds), dtype=np.bool_)
+        mode = 1 + SCHEMES.index(self.scheme)
+        stumps = boost(codes, sizes, sign, none, float(self.epsilon), 0, True, 1e-10, -1.0, mode, rng)
+        self._keep(stumps, values)
+        scale = mode * self.n_rounds / self.epsilon
+        self._write(
+            f"{self.scheme} (published)",
+            [
+                Release("class counts of the leaves, per round", 4, "Laplace", scale, 1.0),
+                *([Release("count of each split, per round", 1, "Laplace", scale, 1.0)] if mode == 2 else []),
+            ],
+            ["the splits"] * (mode == 1) + ["errors and votes' weights of the weak learners", "weights of the samples"],
+            {} if mode == 1 else {"reading": "trees of one split; half of a round's budget for it"},
+        )
+        return self
+
+
+def noised_rounds(variant: str, m: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which of rounds 1 … m are noised."""
+    k = np.arange(1, m + 1)
+    if variant == "DPAda":
+        return np.asarray(k > 1)
+    if variant == "DPAda_Swing":
+        return np.asarray(k % 2 == 0)
+    raw = rng.random(m) >= 0.5
+    if variant == "DPAda_Improved":
+        raw[1:] &= ~raw[:-1]
+    return np.asarray(raw & (k > 1))
+
+
+@njit(cache=True, nogil=True)
+def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng):  # type: ignore[no-untyped-def]
+    """AdaBoost on stumps. mode 0: noise on weights in the rounds ``noised``; 1: on leaves; 2: on splits and leaves.
+
+    ``codes`` is (d, n): indices of the values, a feature a row. Of equally good stumps the first is taken.
+    """
+    d, n = codes.shape
+    m = noised.size
+    w = np.full(n, 1.0 / n)
+    out = np.empty((m, 5))
+    edge, vote = np.empty(n), np.empty(n)
+    widest = sizes.max()
+    sums = np.empty(widest)
+    if widest < 2:  # nothing to test
+        return out[:0]
+    for k in range(m):
+        total = 0.0
+        for i in range(n):
+            edge[i] = w[i] * y[i]
+            total += edge[i]
+        best = -np.inf
+        feature, cut = 0, 0
+        for j in range(d):
+            if sizes[j] == 2:
+                sums[1] = _where_one(edge, codes[j])
+            else:
+                sums[: sizes[j]] = 0.0
+                for i in range(n):
+                    sums[codes[j, i]] += edge[i]
+            above = 0.0
+            for c in range(sizes[j] - 1, 0, -1):  # test x_j >= value c
+                above += sums[c]
+                score = abs(2 * above - total)  # |Σ w y h| of h = ±(2 [x_j >= c] - 1)
+                if mode == 2:  # count N Σ w 1[y = h] of the better sign
+                    score = n * (1 + score) / 2 + rng.laplace(0.0, 2 * m / budget)
+                if score > best + _EQUAL * max(1.0, best):
+                    best, feature, cut = score, j, c
+        high = np.zeros(2)
+        low = np.zeros(2)
+        for i in range(n):
+            side = high if codes[feature, i] >= cut else low
+            side[1 if y[i] > 0 else 0] += n * w[i]
+        if mode > 0:
+            for c in range(2):
+                high[c] += rng.laplace(0.0, mode * m / budget)
+                low[c] += rng.laplace(0.0, mode * m / budget)
+            above_sign = 1.0 if high[1] > high[0] else -1.0
+            below_sign = 1.0 if low[1] > low[0] else -1.0
+        else:  # the two leaves vote for different classes
+            above_sign = 1.0 if high[1] - high[0] > low[1] - low[0] else -1.0
+            below_sign = -above_sign
+        error = 0.0
+        for i in range(n):
+            vote[i] = above_sign if codes[feature, i] >= cut else below_sign
+            if vote[i] != y[i]:
+                error += w[i]
+        if error > 0.5:
+            return out[:k]
+        e = min(max(error, clamp), 1 - clamp)
+        alpha = 0.5 * math.log((1 - e) / e)
+        out[k, 0], out[k, 1], out[k, 2], out[k, 3], out[k, 4] = feature, cut, above_sign, below_sign, alpha
+        if error <= perfect:
+            return out[: k + 1]
+        right, wrong = math.exp(-alpha), math.exp(alpha)
+        norm = 0.0
+        for i in range(n):
+            w[i] *= right if vote[i] == y[i] else wrong
+            norm += w[i]
+        for i in range(n):
+            w[i] /= norm
+        if noised[k]:
+            top, bottom = w.max(), w.min()
+            is_top = w == top
+            is_bottom = w == bottom
+            for which in range(2):
+                value = top if which == 0 else bottom
+                scale = abs(value - 1.0 / n) * m / (budget * value) if value > 0 else 0.0
+                draw = rng.laplace(0.0, scale) if scale > 0 else 0.0
+                done = False
+                for i in range(n):
+                    if (is_top[i] if which == 0 else is_bottom[i]) and not (tie == 2 and done):
+                        if tie == 1 and done and scale > 0:
+                            draw = rng.laplace(0.0, scale)
+                        new = value + draw
+                        w[i] = max(new, 1.0 / n) if which == 0 else min(new, 1.0 / n)
+                        done = True
+            norm = 0.0
+            for i in range(n):
+                if clip0 and w[i] < 0:
+                    w[i] = 0.0
+                norm += w[i]
+            if not abs(norm) > 0:
+                return out[: k + 1]
+            for i in range(n):
+                w[i] /= norm
+    return out
+
+
+_EQUAL = 1e-12
+"""Relative difference of scores that counts as none: sums of weights over 10⁵ rows are that exact."""
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})  # so that it is vectorised
+def _where_one(values, code):  # type: ignore[no-untyped-def]
+    """Sum of the values whose code, 0 or 1, is 1."""
+    total = 0.0
+    for i in range(values.size):
+        total += values[i] * code[i]
+    return total
+
+
+# ---------------------------------------------------------------------------------------- naive Bayes, PCA --
+
+
+class PublishedGaussianNB(ClassifierMixin, _Published):  # type: ignore[misc]
+    """Gaussian naive Bayes with local sensitivities, after Vaidya et al. (2013). **Not private.**
+
+    Parameters
+    ----------
+    epsilon : float
+        Claimed, per released value: mean and variance of each class and feature, and count of each class.
+    bounds : (low, high), optional
+        Of each feature, numbers or d numbers; default: those of the data, as in published demonstrations.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    classes_, class_prior_, theta_, var_, ledger_, privacy_spent_
+
+    Notes
+    -----
+    Laplace noise of scale S/ε with S_mean = (u - l)/(n_j + 1) and S_var = n_j (u - l)/(n_j + 1) as printed. The class
+    sizes n_j are private and in the scale; the variance's sensitivity is n_j (u - l)²/(n_j + 1)², of another dimension:
+    the noise is too small where u - l > n_j + 1. And ε is claimed for each of 2 d K + K values.
+    """
+
+    def __init__(self, epsilon: float = 1.0, bounds: Any = None, random_state: int | None = None) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> PublishedGaussianNB:
+        """Fit to plain arrays; warns that the result is not private."""
+        same_rows(X=X, y=y)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self._positive(epsilon=self.epsilon)
+        rng = np.random.default_rng(self.random_state)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise InputError(f"y must have at least two labels, got {len(self.classes_)} class")
+        low, high = (
+            (X.min(axis=0), X.max(axis=0)) if self.bounds is None else (np.asarray(b, float) for b in self.bounds)
+        )
+        size = np.array([(y == c).sum() for c in self.classes_], dtype=np.float64)[:, None]
+        x = np.clip(X, low, high)
+        mean = np.stack([x[y == c].mean(axis=0) for c in self.classes_])
+        var = np.stack([x[y == c].var(axis=0) for c in self.classes_])
+        s_mean, s_var = (high - low) / (size + 1), size * (high - low) / (size + 1)
+        self.theta_ = mean + rng.laplace(size=mean.shape) * s_mean / self.epsilon
+        # A variance below 0 is undefined in the source.
+        self.var_ = np.maximum(
+            var + rng.laplace(size=var.shape) * s_var / self.epsilon, 1e-9 * np.maximum(high - low, 1) ** 2
+        )
+        counts = np.maximum(size[:, 0] + rng.laplace(size=len(size)) / self.epsilon, 1.0)
+        self.class_prior_ = counts / counts.sum()
+        self._write(
+            "Gaussian naive Bayes with local sensitivities (published)",
+            [
+                Release("counts of the classes", len(size), "Laplace", 1 / self.epsilon, 1.0, self.epsilon),
+                Release(
+                    "means", mean.size, "Laplace", float(s_mean.max() / self.epsilon), float(s_mean.max()), self.epsilon
+                ),
+                Release(
+                    "variances",
+                    var.size,
+                    "Laplace",
+                    float(s_var.max() / self.epsilon),
+                    float(s_var.max()),
+                    self.epsilon,
+                ),
+            ],
+            ["the labels that occur", "the scale of the noise, which is computed from the private class sizes"]
+            + ["the range of the features"] * (self.bounds is None),
+            {"reading: a variance below 0": "1e-9 of the squared range"},
+        )
+        return self
+
+    def _joint(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "theta_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        away = X[:, None] - self.theta_
+        return np.asarray(
+            np.log(self.class_prior_) - 0.5 * (np.log(2 * np.pi * self.var_) + away**2 / self.var_).sum(2)
+        )
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, (m, K)."""
+        joint = self._joint(X)
+        return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Most probable class, (m,)."""
+        joint = self._joint(X)
+        return np.asarray(self.classes_[joint.argmax(axis=1)])
+
+
+class PublishedPCA(TransformerMixin, _Published):  # type: ignore[misc]
+    """PCA from the centred scatter with Gaussian noise for a sensitivity of 1, "Analyze Gauss". **Not private.**
+
+    Parameters
+    ----------
+    n_components : int
+    epsilon, delta : float
+        Claimed.
+    data_norm : float, optional
+        Rows are divided by it so that their norm is at most 1; default: the largest norm of the data.
+    random_state : int, optional
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+    explained_variance_ : ndarray of shape (k,)
+    mean_ : ndarray of shape (d,)
+        Without noise.
+    ledger_, privacy_spent_
+
+    Notes
+    -----
+    Every entry of the upper triangle gets N(0, τ²), τ = Δ √(2 log(1.25/δ))/ε with Δ = 1 (Dwork et al. 2014, of a second
+    moment about 0). About the mean, a row changes the scatter by N/(N+1) (x - m)(x - m)', of norm up to 4: four times
+    less noise than the claim needs. The mean has no noise at all.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        data_norm: float | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> PublishedPCA:
+        """Fit to plain arrays; warns that the result is not private."""
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        self._positive(epsilon=self.epsilon, delta=self.delta)
+        n, d = X.shape
+        if not 1 <= self.n_components <= d:
+            raise InputError(f"n_components must lie between 1 and {d}, got {self.n_components!r}")
+        norms = np.linalg.norm(X, axis=1)
+        radius = float(norms.max() or 1.0) if self.data_norm is None else float(self.data_norm)
+        scaled = X * np.minimum(1.0, radius / np.maximum(norms, 1e-300))[:, None] / radius
+        mean = scaled.mean(axis=0)
+        tau = math.sqrt(2 * math.log(1.25 / self.delta)) / self.epsilon
+        noise = np.triu(np.random.default_rng(self.random_state).standard_normal((d, d)) * tau)
+        noise = noise + np.triu(noise, 1).T
+        values, vectors = np.linalg.eigh((scaled - mean).T @ (scaled - mean) + noise)
+        top = vectors[:, ::-1][:, : self.n_components].T
+        self.components_ = top * np.sign(top[np.arange(len(top)), np.abs(top).argmax(axis=1)])[:, None]
+        self.explained_variance_ = np.maximum(values[::-1][: self.n_components], 0) * radius**2 / n
+        self.mean_ = mean * radius
+        self._write(
+            "PCA of the centred scatter with sensitivity 1 (published)",
+            [Release("centred scatter", d * (d + 1) // 2, "Gaussian", tau, 1.0, self.epsilon, delta=self.delta)],
+            ["the mean", "the number of rows"] + ["the largest norm of a row"] * (self.data_norm is None),
+            {"claimed delta": self.delta, "true sensitivity": 4.0},
+        )
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores (X - mean) components', (m, k)."""
+        check_is_fitted(self, "components_")
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray((X - self.mean_) @ self.components_.T)

@@ -1,0 +1,174 @@
+"""The published scheme applied to a fitted additive model: leave-one-out sensitivities, then Laplace noise.
+
+This reads the training curves once more, and un-noised, which is one of the reasons why the result is not private.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fdadp._common.typing import CurveData, FloatArray, IntArray
+from fdadp.errors import InputError, NotPrivateWarning
+from fdadp.functional.curves import as_curves, same_rows
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.privacy import Privacy
+from fdadp.published.scheme import perturb_coefficients
+from fdadp.solve.sums import Chunks
+from fdadp.terms._rows import FeatureMap
+
+if TYPE_CHECKING:
+    from fdadp.regression.additive import AdditiveFunctionOnFunction
+
+__all__ = ["INTERVALS", "Sensitivities", "leave_one_out", "perturb", "published_draws", "with_intervals_of"]
+
+WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """Largest change of each component's coefficients when one person is left out.
+
+    Attributes
+    ----------
+    l1, largest : ndarray of shape (K,)
+        In L1 norm, and of a single coefficient.
+    n : int
+        Number of persons.
+    """
+
+    l1: FloatArray
+    largest: FloatArray
+    n: int
+
+
+def perturb(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> None:
+    """Add the published noise to ``model.coef_`` in place, and the ledger that says what it is worth."""
+    assert model.privacy is not None
+    _add_noise(model, leave_one_out(model, chunks, persons), model.privacy)
+    warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
+
+
+INTERVALS = ("honest", "published")
+
+
+def published_draws(
+    model: AdditiveFunctionOnFunction,
+    X: CurveData,
+    Y: CurveData,
+    settings: Iterable[Privacy],
+    *,
+    intervals: str = "honest",
+) -> Iterator[AdditiveFunctionOnFunction]:
+    """Draw the published scheme many times around one fit, which is what simulations of it need.
+
+    Each draw is what ``AdditiveFunctionOnFunction(privacy=setting).fit(X, Y)`` gives, without fitting again.
+
+    Parameters
+    ----------
+    model : AdditiveFunctionOnFunction
+        Fitted to `X` and `Y` without privacy. It is left as it is.
+    X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
+        The training curves, complete; each is taken for a person.
+    settings : iterable of Privacy
+        One draw each, with ``mechanism="published"``.
+    intervals : {"honest", "published"}
+        What prediction intervals know: ``"honest"``, also of the noise, so that they widen with it and keep their
+        coverage; ``"published"``, only what they knew before it, as in the literature, where coverage therefore rises
+        with ε.
+
+    Yields
+    ------
+    AdditiveFunctionOnFunction
+        **Not** differentially private, as its ``ledger_`` says.
+
+    Raises
+    ------
+    InputError
+        A model that holds noise already, another mechanism, or other intervals.
+    """
+    if intervals not in INTERVALS:
+        raise InputError(f"intervals must be one of {', '.join(INTERVALS)}, got {intervals!r}")
+    if model.privacy is not None:
+        raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
+    x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
+    same_rows(X=x, Y=y)
+    sensitivities = leave_one_out(model, Chunks.of(x, y, progress=False))
+    warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
+    for privacy in settings:
+        if privacy.mechanism != "published":
+            raise InputError(f"settings must have mechanism 'published', got {privacy.mechanism!r}")
+        draw = copy.copy(model)
+        draw.privacy = privacy
+        _add_noise(draw, sensitivities, privacy)
+        yield draw if intervals == "honest" else with_intervals_of(draw, model)
+
+
+def with_intervals_of(
+    draw: AdditiveFunctionOnFunction, model: AdditiveFunctionOnFunction
+) -> AdditiveFunctionOnFunction:
+    """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
+    blind = copy.copy(draw)
+    blind._covariance = model._covariance
+    return blind
+
+
+def _add_noise(model: AdditiveFunctionOnFunction, sensitivities: Sensitivities, privacy: Privacy) -> None:
+    flat = model.coef_.reshape(len(model.coef_), -1)
+    noisy, scales, model.ledger_ = perturb_coefficients(
+        flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy
+    )
+    model.coef_ = noisy.reshape(model.coef_.shape)
+    # The coordinates are orthonormal, so the noise adds the same variance to each of them.
+    model._covariance = model._covariance + 2 * scales[:, None, None] ** 2 * np.eye(model._covariance.shape[1])
+
+
+def leave_one_out(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
+    """Largest change of each component's coefficients when one person is left out.
+
+    Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
+    residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
+    """
+    rotation = np.kron(model._x_margin.rotation[:, 1:], model._s_margin.rotation)
+    weights = quadrature_weights(model.s_, model.quadrature)
+    features = FeatureMap(model._x_margin.basis, model._s_margin.basis, model.s_, weights)
+    projection = (model.eigenfunctions_ * model._basis.weights).T
+    inverses = model._covariance / model._unit_variance[:, None, None]
+    parts = [
+        (
+            features.rows(x.values) - model._feature_mean,
+            (y.values - model.mean_) @ projection,
+        )
+        for x, y in chunks.read("leave-one-out")
+    ]
+    raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
+    residuals = scores - raw @ model._raw_coefficients()
+    z, n = raw @ model._rotation, len(raw)
+    l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
+    order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
+    cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1
+    for k, inverse in enumerate(inverses):
+        pull = z @ inverse  # (n, p)
+        if persons is None:
+            leverage = 1 / n + np.einsum("ij,ij->i", pull, z)
+            if (leverage >= 1 - 1e-9).any():
+                raise InputError(
+                    "the model interpolates a curve, so leaving it out has no limit: use fewer basis functions"
+                )
+            changes = pull * (residuals[:, k] / (1 - leverage))[:, None]
+        else:
+            changes = np.stack(
+                [
+                    pull[rows].T
+                    @ np.linalg.solve(np.eye(len(rows)) - 1 / n - pull[rows] @ z[rows].T, residuals[rows, k])
+                    for rows in np.split(order, cuts)
+                ]
+            )
+        values = np.abs(changes @ rotation.T)
+        l1[k], largest[k] = values.sum(axis=1).max(), values.max()
+    return Sensitivities(l1, largest, len(cuts) + 1)

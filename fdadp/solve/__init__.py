@@ -1,0 +1,1 @@
+"""From sums over curves to penalised least-squares solutions."""

@@ -1,0 +1,1 @@
+"""Experiments, their tasks and reports, and the demonstration; only the command line imports them."""

@@ -1,0 +1,258 @@
+"""Experiments with many owners' principal components: captured variance and classification, against three base lines.
+
+Behind ``python -m fdadp federated pca`` and ``benchmarks/federated``. The schemes:
+
+* :data:`DPDPCA`: every owner's share of the noise, one encrypted sum (``Contract("pca", ...)``). Where it runs without
+  encryption, :func:`~fdadp.federated.in_clear.fit_in_clear` gives the same model bit for bit;
+* :data:`LOCAL`: every owner's own noise, one owner after the other (PrivateLocalPCA);
+* :data:`CENTRAL`: DPPCA of all rows in one trusted place;
+* :data:`EXACT`, :data:`RANDOM`: without privacy, and without data.
+
+The noise is seeded: these are simulations.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from fdadp._common.typing import FloatArray
+from fdadp.datasets._present import load_present
+from fdadp.errors import InputError
+from fdadp.federated.contract import Contract
+from fdadp.federated.in_clear import fit_in_clear
+from fdadp.federated.local_pca import PrivateLocalPCA
+from fdadp.learners import DPPCA
+from fdadp.studies import learners as experiment
+from fdadp.studies.federated_pca_tasks import TASKS, PCATask
+
+__all__ = [
+    "CENTRAL",
+    "DPDPCA",
+    "EXACT",
+    "LOCAL",
+    "RANDOM",
+    "TASKS",
+    "captured",
+    "classify",
+    "contract",
+    "load",
+    "split_rows",
+    "summarise",
+]
+
+DPDPCA, LOCAL, CENTRAL, EXACT, RANDOM = "DPDPCA", "PrivateLocalPCA", "central DPPCA", "no privacy", "random subspace"
+
+
+def load(names: Sequence[str]) -> tuple[list[PCATask], dict[str, str]]:
+    """Load the data sets that are present.
+
+    Returns
+    -------
+    tasks : list of PCATask
+    absent : dict
+        Name of each data set that was not found, and why.
+
+    Raises
+    ------
+    InputError
+        An unknown name.
+    """
+    return load_present(names, TASKS)
+
+
+def split_rows(X: FloatArray, owners: int, rng: np.random.Generator) -> list[FloatArray]:
+    """Rows in a random order, in as many parts of nearly equal size as there are owners."""
+    return list(np.array_split(X[rng.permutation(len(X))], owners))
+
+
+def contract(task: PCATask, epsilon: float, k: int, owners: int, **terms: Any) -> Contract:
+    """DPDPCA of a data set; n_max is the next power of two above the number of rows, as a public guess would be."""
+    settings = task.public | {"epsilon": float(epsilon), "n_components": k, "n_features": task.X.shape[1]}
+    return Contract("pca", settings, owners, n_max=2 ** len(task.X).bit_length(), **terms)
+
+
+def captured(
+    task: PCATask,
+    *,
+    epsilons: Sequence[float] = (0.1, 0.5, 1.0, 5.0, 10.0),
+    owners: Sequence[int] = (10,),
+    n_components: int = 5,
+    repeats: int = 10,
+    seed: int = 0,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Variance in private components, as a share of that in as many exact ones.
+
+    Parameters
+    ----------
+    task : PCATask
+    epsilons, owners : sequences
+        All combinations; δ is the task's.
+    n_components : int
+    repeats : int
+        Random splits of the rows over owners, each with its own noise.
+    seed : int
+    progress : bool
+        Show a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        One row a fit: ``dataset``, ``scheme``, ``owners``, ``epsilon``, ``components``, ``repeat``, ``captured``.
+
+    Raises
+    ------
+    InputError
+        Settings out of range.
+    """
+    _check(epsilons, repeats, owners)
+    k, covariance = n_components, np.cov(task.X.T)
+    rows: list[dict[str, Any]] = []
+
+    def add(scheme: str, components: FloatArray, **more: Any) -> None:
+        share = experiment.captured(covariance, components)
+        rows.append({"dataset": task.name, "scheme": scheme, "components": k, **more, "captured": share})
+
+    for repeat in tqdm(range(repeats), desc=task.name, disable=not progress):
+        rng = np.random.default_rng([seed, repeat])
+        noise = 1000 * seed + repeat
+        add(RANDOM, _random_subspace(task.X.shape[1], k, rng), repeat=repeat)
+        for epsilon in epsilons:
+            common = {"epsilon": float(epsilon), "n_components": k, "random_state": noise, **task.public}
+            add(CENTRAL, DPPCA(**common).fit(task.X).components_, epsilon=epsilon, repeat=repeat)
+            for L in owners:
+                parts = split_rows(task.X, L, rng)
+                for scheme in (DPDPCA, LOCAL):
+                    model = _fit(scheme, task, parts, epsilon, k, noise)
+                    add(scheme, model.components_, owners=L, epsilon=epsilon, repeat=repeat)
+    return pd.DataFrame(rows)
+
+
+def classify(
+    task: PCATask,
+    *,
+    grid: Sequence[tuple[int, int]] = ((20, 20), (50, 20), (200, 20)),
+    epsilon: float = 5.0,
+    repeats: int = 10,
+    n_rows: int | None = None,
+    machine_rows: int = 1000,
+    seed: int = 0,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """Score an RBF support vector machine on scores along private components.
+
+    Only the components are private, as in the published experiment: the machine is fitted on exact rows in these axes.
+
+    Parameters
+    ----------
+    task : PCATask
+        Of several classes.
+    grid : sequence of (int, int)
+        Rows an owner, and components. All numbers of components come from the fit with the most.
+    epsilon : float
+    repeats : int
+        Random choices of the rows, each with its own noise.
+    n_rows : int, optional
+        Rows of all owners together; default: all there are (80 % where the data have no test rows of their own).
+    machine_rows : int
+        At most so many of them train the machine, and so many test rows score it: it is what takes the time.
+    seed, progress
+        As in :func:`captured`.
+
+    Returns
+    -------
+    DataFrame
+        One row a machine: ``dataset``, ``scheme``, ``rows_per_owner``, ``owners``, ``components``, ``epsilon``,
+        ``repeat``, ``precision``, ``recall``, ``f1`` (macro averages on the test rows).
+
+    Raises
+    ------
+    InputError
+        Settings out of range.
+    """
+    _check([epsilon], repeats, [2])
+    most = max(k for _, k in grid)
+    rows: list[dict[str, Any]] = []
+    for repeat in tqdm(range(repeats), desc=task.name, disable=not progress):
+        rng = np.random.default_rng([seed, repeat])
+        X, y, X_test, y_test = _split(task, n_rows, rng)
+        machine = X[:machine_rows], y[:machine_rows], X_test[:machine_rows], y_test[:machine_rows]
+        common = {"dataset": task.name, "epsilon": epsilon, "repeat": repeat}
+        exact = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:most]
+        bases = {EXACT: exact, RANDOM: _random_subspace(X.shape[1], most, rng)}
+        for k in sorted({k for _, k in grid}):
+            for scheme, components in bases.items():
+                scored = _svm(components[:k], *machine)
+                rows.append(common | {"scheme": scheme, "components": k} | scored)
+        for size in sorted({size for size, _ in grid}):
+            parts = list(np.array_split(X, max(len(X) // size, 2)))
+            for scheme in (DPDPCA, LOCAL):
+                model = _fit(scheme, task, parts, epsilon, most, 1000 * seed + repeat)
+                for k in sorted(k for s, k in grid if s == size):
+                    scored = _svm(model.components_[:k], *machine)
+                    where = {"rows_per_owner": size, "owners": len(parts), "components": k}
+                    rows.append(common | {"scheme": scheme} | where | scored)
+    return pd.DataFrame(rows)
+
+
+def summarise(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation over repeats of :func:`captured` or :func:`classify`.
+
+    Returns
+    -------
+    DataFrame
+        One row per data set, scheme and setting; measures as ``captured``, ``captured_sd``, ...; ``repeats``.
+    """
+    measures = [name for name in ("captured", "precision", "recall", "f1") if name in results]
+    keys = [name for name in results if name not in (*measures, "repeat")]
+    named = {m: (m, "mean") for m in measures} | {f"{m}_sd": (m, "std") for m in measures}
+    grouped = results.groupby(keys, dropna=False, sort=False)
+    return grouped.agg(repeats=("repeat", "nunique"), **named).reset_index()
+
+
+def _fit(scheme: str, task: PCATask, parts: Sequence[FloatArray], epsilon: float, k: int, seed: int) -> Any:
+    if scheme == DPDPCA:
+        return fit_in_clear(contract(task, epsilon, k, len(parts)), [(x,) for x in parts], random_state=seed)
+    model = PrivateLocalPCA(epsilon=float(epsilon), n_components=k, random_state=seed, **task.public)
+    return model.fit(parts)
+
+
+def _random_subspace(d: int, k: int, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(np.linalg.qr(rng.standard_normal((d, k)))[0].T)
+
+
+def _split(task: PCATask, n_rows: int | None, rng: np.random.Generator) -> Iterator[Any]:
+    """Training rows and labels, test rows and labels."""
+    order = rng.permutation(len(task.X))
+    if task.X_test is None:
+        cut = int(0.8 * len(order))
+        order, test = order[:cut], order[cut:]
+        X_test, y_test = task.X[test], task.y[test]
+    else:
+        test = rng.permutation(len(task.X_test))
+        X_test, y_test = task.X_test[test], task.y_test[test]
+    order = order[:n_rows]
+    yield from (task.X[order], task.y[order], X_test, y_test)
+
+
+def _svm(components: FloatArray, X: FloatArray, y: Any, X_test: FloatArray, y_test: Any) -> dict[str, float]:
+    from sklearn.metrics import precision_recall_fscore_support
+    from sklearn.svm import SVC
+
+    found = SVC(kernel="rbf").fit(X @ components.T, y).predict(X_test @ components.T)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class that is never predicted counts 0
+        scores = precision_recall_fscore_support(y_test, found, average="macro")[:3]
+    return dict(zip(("precision", "recall", "f1"), map(float, scores), strict=True))
+
+
+def _check(epsilons: Sequence[float], repeats: int, owners: Sequence[int]) -> None:
+    experiment._check(epsilons, repeats)
+    if not owners or any(L < 2 for L in owners):
+        raise InputError(f"owners must be at least 2, got {owners!r}")

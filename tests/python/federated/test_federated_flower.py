@@ -1,0 +1,608 @@
+"""The many-owner protocol on Flower: the apps on a grid in memory that loses and harms messages, and deployed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("flwr", reason="flwr is not installed: pip install '.[federated]' (Python 3.11 or newer)")
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.supercore.task_identity import TaskIdentity
+from typer.testing import CliRunner
+
+from fdadp.cli.main import app as cli
+from fdadp.errors import FdadpWarning, FileFormatError, InputError
+from fdadp.federated import Contract, ProtocolError, models
+from fdadp.federated.contract import USER
+from fdadp.federated.flower import APP, local, require_flower
+from fdadp.federated.flower.client_app import app, rows
+from fdadp.federated.flower.local import FlowerError, LocalFlower
+from fdadp.federated.flower.server_app import serve
+from fdadp.federated.flower.store import Store, _key_path, _write, new_key
+from fdadp.federated.flower.transport import GridExchange, payload, record
+from fdadp.federated.paillier import Randomness, SecretKey, keys
+from fdadp.federated.proxy import Proxy
+from fdadp.federated.wire import Kind, Totals
+from fdadp.federated.wire import Message as Wire
+
+D = 3
+
+
+@cache
+def the_key() -> SecretKey:
+    return keys(2048)
+
+
+DRAFT = Contract(
+    "pca",
+    {"epsilon": 2.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D},
+    3,
+    n_max=1000,
+    lost=1,
+    run="a-run",
+    key_bits=2048,
+)
+TERMS = DRAFT.with_key(the_key().public)
+DATA = np.random.default_rng(0).normal(size=(900, D)) * [1.5, 0.2, 0.2]
+
+
+@pytest.fixture(scope="session")
+def key() -> SecretKey:
+    return the_key()
+
+
+@pytest.fixture(autouse=True)
+def identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flower sets this where it starts an app."""
+    for name in ("_task_id", "_run_id", "_node_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+class Grid:
+    """Flower's grid in memory: real messages, real client apps, and what a network does to answers.
+
+    ``harm[name]`` gets the answers of a node to one message and returns those that arrive.
+    """
+
+    def __init__(self, folder: Path, contract: Contract, key: SecretKey) -> None:
+        self.folder, self.contract = folder, contract
+        self.nodes: dict[int, Context] = {}
+        self.numbers = itertools.count(100)
+        self.harm: dict[str, Callable[[list[Message]], list[Message]]] = {}
+        self.sent: list[Message] = []
+        for name, part in zip(contract.names, np.array_split(DATA, contract.owners), strict=True):
+            (folder / name).mkdir()
+            np.savez(folder / name / "rows.npz", X=part)
+            self.add(name)
+        self.add(USER)
+        self.key(contract, key)
+
+    def add(self, name: str, contract: Contract | None = None, **changes: Any) -> int:
+        node = next(self.numbers)
+        terms = self.folder / f"{node}.json"
+        terms.write_text((contract or self.contract).to_json())
+        config = {"party": name, "contract": str(terms), "store": str(self.folder / name), **changes}
+        if name != USER:
+            config.setdefault("data", str(self.folder / name / "rows.npz"))
+        self.nodes[node] = Context(run_id=1, node_id=node, node_config=config, state=RecordDict(), run_config={})
+        return node
+
+    def key(self, contract: Contract, key: SecretKey) -> None:
+        """Give the user a key, so that not every test makes its own."""
+        primes = dict(zip("pq", (f"{prime:x}" for prime in key.primes), strict=True))
+        (self.folder / USER).mkdir()
+        _write(_key_path(self.folder / USER, key.public.digest), primes)
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.nodes)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        replies = []
+        for i, message in enumerate(messages):
+            self.sent.append(message)
+            message.metadata.__dict__["_message_id"] = f"{len(self.sent)}-{i}"
+            context = self.nodes.get(message.metadata.dst_node_id)
+            if context is None:
+                replies.append(Message(Error(3, "node is offline"), reply_to=message))
+                continue
+            name = context.node_config["party"]
+            asked = message.metadata.message_type == "query.ask"
+            try:
+                reply = app(message, context)
+            except Exception as exc:  # what Flower does
+                reply = Message(Error(2, str(exc)), reply_to=message)
+            replies += self.harm[name]([reply]) if asked and name in self.harm else [reply]
+        return replies
+
+    def totals(self, timeout: float | None = None) -> tuple[list[tuple[Any, int]], Proxy]:
+        """A run."""
+        exchange = GridExchange(self)
+        exchange.meet([USER, *self.contract.names], patience=0.5)
+        proxy = Proxy(self.contract, timeout=timeout)
+        return proxy.run(exchange), proxy
+
+    def state(self, name: str, contract: Contract | None = None) -> dict[str, bytes]:
+        with Store(self.folder / name, contract or self.contract, name).opened() as store:
+            return store.state()
+
+
+@pytest.fixture
+def grid(tmp_path: Path, key: SecretKey) -> Grid:
+    return Grid(tmp_path, TERMS, key)
+
+
+def good(totals: list[tuple[Any, int]], shares: int) -> None:
+    """The totals are sums of so many owners' shares, and the model is the one of the data."""
+    assert [s for _, s in totals] == [shares]
+    assert abs(models.fit(TERMS, None, totals).components_[0, 0]) > 0.95
+
+
+def harmed(change: Callable[[bytes], bytes]) -> Callable[[list[Message]], list[Message]]:
+    def harm(replies: list[Message]) -> list[Message]:
+        for reply in replies:
+            reply.content = record(change(payload(reply) or b""))
+        return replies
+
+    return harm
+
+
+# ---------------------------------------------------------------- on a grid in memory
+
+
+def test_a_run(grid: Grid) -> None:
+    totals, proxy = grid.totals()
+    good(totals, 3)
+    assert proxy.refused_ == []
+    for name in (USER, *TERMS.names):  # everybody can make the model from what is in its folder
+        assert Totals.to_bytes(totals) == grid.state(name)["totals"]
+
+
+def test_the_server_app_writes_the_totals(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+    terms, out = grid.folder / "contract.json", grid.folder / "totals"
+    terms.write_text(TERMS.to_json())
+    config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "at_once": 2, "n_jobs": 1}
+    config |= {"retries": 0, "pause": 0.0}
+    context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
+    serve(grid, context)
+    good(Totals.from_bytes(out.read_bytes()), 3)
+    assert "owner-1, owner-2, owner-3, user" in capsys.readouterr().out
+    with pytest.raises(InputError, match="run configuration must give out, a file, got ''"):
+        serve(grid, replace(context, run_config={**config, "out": ""}))
+
+
+def test_a_lost_owner(grid: Grid) -> None:
+    grid.harm["owner-2"] = lambda replies: []
+    with pytest.warns(FdadpWarning, match="without owner-2"):
+        totals, proxy = grid.totals(timeout=1.0)
+    good(totals, 2)
+    assert proxy.refused_ == [("owner-2", "no answer in time")]
+
+
+def test_an_owner_that_never_came(grid: Grid) -> None:
+    del grid.nodes[101]
+    with pytest.warns(FdadpWarning, match="without owner-2"):
+        good(grid.totals()[0], 2)
+
+
+def test_below_the_threshold_nothing_is_decrypted(grid: Grid) -> None:
+    grid.harm = dict.fromkeys(("owner-1", "owner-3"), lambda replies: [])
+    with pytest.raises(ProtocolError, match="at least 2 of 3 owners"):
+        grid.totals()
+    assert not [name for name in grid.state(USER) if name.startswith("total")]
+
+
+def test_a_late_answer_is_left_out(tmp_path: Path, key: SecretKey) -> None:
+    """The answer to one round that comes in the next, of a model with several rounds."""
+    steps = {**TERMS.settings, "mechanism": "power", "n_iter": 2, "mean_share": 0.0}
+    grid = Grid(tmp_path, replace(TERMS, settings=steps), key)
+    kept: list[Message] = []
+
+    def late(replies: list[Message]) -> list[Message]:
+        out, kept[:] = list(kept), replies
+        return out
+
+    grid.harm["owner-3"] = late
+    with pytest.warns(FdadpWarning, match="without owner-3"):
+        totals, proxy = grid.totals()
+    assert len(totals) > 1 and {shares for _, shares in totals} == {2}
+    assert proxy.refused_[:2] == [
+        ("owner-3", "no answer in time"),
+        ("owner-3", "message belongs to another run, release or step"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:], id="one bit"),
+        pytest.param(lambda data: data[: len(data) // 2], id="cut off"),
+        pytest.param(lambda data: b"", id="empty"),
+    ],
+)
+def test_a_damaged_answer_is_left_out(grid: Grid, change: Callable[[bytes], bytes]) -> None:
+    grid.harm["owner-1"] = harmed(change)
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        totals, proxy = grid.totals()
+    good(totals, 2)
+    assert ("owner-1", "message is damaged or no message: its hash does not fit") in proxy.refused_
+
+
+def test_errors_of_the_engine_and_foreign_messages_are_no_answers(grid: Grid) -> None:
+    grid.harm["owner-1"] = lambda replies: [Message(Error(2, "died"), reply_to=grid.sent[-1])]
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        good(grid.totals()[0], 2)
+    foreign = Message(RecordDict(), 100, "query.ask")
+    assert payload(foreign) is None
+
+
+def test_a_duplicate_counts_once(grid: Grid) -> None:
+    grid.harm["owner-1"] = lambda replies: replies * 2
+    totals, proxy = grid.totals()
+    good(totals, 3)
+    assert proxy.refused_ == []
+
+
+def test_a_message_replayed_from_another_run_is_refused(grid: Grid, tmp_path: Path, key: SecretKey) -> None:
+    earlier: list[bytes] = []
+    (tmp_path / "before").mkdir()
+    before = Grid(tmp_path / "before", replace(TERMS, run="before"), key)
+    before.harm["owner-1"] = harmed(lambda data: earlier.append(data) or data)
+    before.totals()
+    assert Wire.from_bytes(earlier[0]).kind == Kind.SHARE
+    grid.harm["owner-1"] = harmed(lambda data: earlier[0])
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        totals, proxy = grid.totals()
+    good(totals, 2)
+    assert ("owner-1", "message belongs to another run, release or step") in proxy.refused_
+
+
+def test_a_wrong_key_size_is_refused(grid: Grid) -> None:
+    """By an owner whose own copy of the terms wants a longer key; and no share leaves it."""
+    del grid.nodes[100]
+    grid.add("owner-1", replace(TERMS, key_bits=3072))
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        totals, proxy = grid.totals()
+    good(totals, 2)
+    assert any(party == "owner-1" and "key must have 3072 bits, got 2048" in why for party, why in proxy.refused_)
+    assert not grid.state("owner-1", replace(TERMS, key_bits=3072))
+
+
+def test_two_nodes_of_one_name_end_the_run(grid: Grid) -> None:
+    grid.add("owner-2")
+    with pytest.raises(ProtocolError, match="each party must be one node, got two that say they are 'owner-2': 101, "):
+        grid.totals()
+
+
+def test_a_node_that_was_started_again_takes_its_place(grid: Grid) -> None:
+    exchange = GridExchange(grid)
+    exchange.meet([USER, *TERMS.names], 0.5)
+    first = exchange.nodes["owner-2"]
+    del grid.nodes[first]
+    again = grid.add("owner-2")
+    good(Proxy(TERMS).run(exchange), 3)
+    assert exchange.nodes["owner-2"] == again != first
+
+
+def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -> None:
+    answers: list[bytes] = []
+    grid.harm["owner-1"] = harmed(lambda data: answers.append(data) or data)
+    grid.totals()
+    asked = [m for m in grid.sent if m.metadata.dst_node_id == 100 and m.metadata.message_type == "query.ask"]
+    grid.harm.clear()
+    for message, answer in zip(asked, answers, strict=True):
+        assert payload(app(message, grid.nodes[100])) == answer
+    wire = Wire.from_bytes(payload(asked[0]) or b"")
+    other = replace(wire, body=wire.body + b"\0" * 8)  # another question in the place of the first
+    refusal = payload(app(Message(record(other.to_bytes()), 100, "query.ask"), grid.nodes[100])) or b""
+    assert Wire.from_bytes(refusal).kind == Kind.REFUSAL
+
+
+def test_an_owner_that_died_over_its_share_has_given_none(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is drawn first and noted then, at once with its question: what is not on the disk has not left."""
+    from fdadp.federated import parties
+
+    def dies(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parties, "pack", dies)
+        with pytest.raises(ProtocolError, match="at least 2 of 3"):
+            grid.totals()
+    assert grid.state("owner-1") == {}
+    good(grid.totals()[0], 3)
+    assert {"share 0?", "share 0", "totals"} <= grid.state("owner-1").keys()
+
+
+def test_an_owner_that_died_before_its_share_was_written_has_given_none(
+    grid: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[bytes] = []
+
+    save = Store.save
+
+    def dies(self: Store, state: Any) -> None:
+        if "share 0" in state:
+            raise OSError("disk full")
+        save(self, state)
+
+    grid.harm["owner-1"] = harmed(lambda data: left.append(data) or data)
+    with monkeypatch.context() as patch, pytest.raises(ProtocolError, match="at least 2 of 3"):
+        patch.setattr(Store, "save", dies)
+        grid.totals()
+    assert len(left) == 3 and all(Wire.from_bytes(data).kind == Kind.REFUSAL for data in left)
+    assert grid.state("owner-1") == {}
+    grid.harm.clear()
+    good(grid.totals()[0], 3)
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_a_server_app_that_died_is_started_again(tmp_path: Path, key: SecretKey, at: int) -> None:
+    """At any message to a node; each party is a new process for each message, and has its folder only."""
+    steps = {**TERMS.settings, "mechanism": "power", "n_iter": 1, "mean_share": 0.0}
+    grid = Grid(tmp_path, replace(TERMS, settings=steps), key)
+    answers: dict[str, list[bytes]] = {name: [] for name in (USER, *TERMS.names)}
+    asked = 0
+
+    def dies(name: str) -> Callable[[list[Message]], list[Message]]:
+        def harm(replies: list[Message]) -> list[Message]:
+            nonlocal asked
+            asked += 1
+            answers[name] += [payload(reply) or b"" for reply in replies]
+            if asked == at:
+                raise KeyboardInterrupt
+            return replies
+
+        return harm
+
+    grid.harm = {name: dies(name) for name in answers}
+    with pytest.raises(KeyboardInterrupt):
+        grid.totals()
+    totals, proxy = grid.totals()
+    assert {shares for _, shares in totals} == {3} and proxy.refused_ == []
+    for name in TERMS.names:
+        shares = [Wire.from_bytes(data) for data in answers[name]]
+        given = {(m.index, m.body) for m in shares if m.kind == Kind.SHARE}
+        assert len(given) == len(totals)
+        assert grid.state(name, grid.contract)["totals"] == Totals.to_bytes(totals)
+
+
+def test_the_key_is_deleted_when_the_run_is_done_and_not_before(grid: Grid) -> None:
+    where = _key_path(grid.folder / USER, the_key().public.digest)
+    kept: list[bool] = []
+    grid.harm[USER] = lambda replies: kept.append(where.exists()) or replies
+    totals, _ = grid.totals()
+    assert kept == [True, False]  # after it has sent the key, and after the last total
+    assert not list((grid.folder / USER).glob("**/key*"))
+    again, _ = grid.totals()  # a proxy that comes late gets the same
+    assert Totals.to_bytes(again) == Totals.to_bytes(totals)
+
+
+def test_a_user_without_its_key_says_so(grid: Grid) -> None:
+    _key_path(grid.folder / USER, the_key().public.digest).unlink()
+    with pytest.raises(ProtocolError, match="the data user's key is not here"):
+        grid.totals()
+
+
+def test_what_fails_at_an_owner_stays_there(grid: Grid, caplog: pytest.LogCaptureFixture) -> None:
+    """The text of an error may hold a private value; the proxy must not get it."""
+    del grid.nodes[100]
+    grid.add("owner-1", data=f"{__name__}:tells_a_secret")
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        totals, proxy = grid.totals()
+    good(totals, 2)
+    assert proxy.refused_[0] == ("owner-1", "refused: owner-1 failed; why is in the log of its node")
+    assert "4711" in caplog.text
+
+
+def tells_a_secret() -> Any:
+    raise ValueError("could not convert '4711'")
+
+
+def gives_rows() -> list[np.ndarray]:
+    return [np.ones((2, D))]
+
+
+def test_data_come_from_a_file_or_a_function(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", X=np.ones((2, 3)), y=np.zeros(2))
+    X, y = rows(str(tmp_path / "two.npz"))
+    assert X.shape == (2, 3) and y.shape == (2,)
+    assert rows(f"{__name__}:gives_rows")[0].shape == (2, D)
+    with pytest.raises(InputError, match=r"data must be an \.npz file or module:function, got 'rows.csv'"):
+        rows("rows.csv")
+
+
+def test_a_store_is_for_its_owner_alone_and_survives(tmp_path: Path) -> None:
+    public = new_key(tmp_path, 2048)
+    terms = DRAFT.with_key(public)
+    with Store(tmp_path, terms, USER).opened() as store:
+        store.save({"a": b"\0\xff"})
+    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    files = [folder / "state.json", _key_path(tmp_path, public.digest)]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    with Store(tmp_path, terms, USER).opened() as store:
+        key = store.key()
+        assert key is not None and key.public.n == public.n and store.state() == {"a": b"\0\xff"}
+        message = int(public.n) - 5
+        (cipher,) = public.encrypt([message], Randomness(public))
+        assert key.decrypt([cipher]) == [message]
+        store.forget_key()
+        assert store.key() is None
+        store.forget_key()
+    with Store(tmp_path, TERMS, USER).opened() as store:
+        assert store.state() == {} and store.key() is None
+    (folder / "state.json").write_text("{")
+    with Store(tmp_path, terms, USER).opened() as store, pytest.raises(FileFormatError, match="as this party wrote it"):
+        store.state()
+
+
+def test_the_user_makes_the_key_and_the_terms_final_by_command(tmp_path: Path) -> None:
+    draft, final = tmp_path / "draft.json", tmp_path / "contract.json"
+    draft.write_text(DRAFT.to_json())
+    options = ["federated", "key", str(draft), str(final), "--store", str(tmp_path / "store")]
+    done = CliRunner().invoke(cli, options)
+    assert done.exit_code == 0, done.output
+    terms = Contract.from_json(final.read_text())
+    assert terms.key is not None and terms.key in done.output.replace("\n", "")
+    assert replace(terms, key=None) == DRAFT
+    with Store(tmp_path / "store", terms, USER).opened() as store:
+        key = store.key()
+        assert key is not None and key.public.digest == terms.key
+    again = CliRunner().invoke(cli, ["federated", "key", str(final), str(draft), "--store", str(tmp_path / "store")])
+    assert again.exit_code == 2 and "has a key already" in again.output
+
+
+def test_without_flower_it_is_named_with_the_versions_that_suit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'flwr>=1\.41,<1\.42'"):
+        require_flower()
+    assert "flwr>=1.41,<1.42" in (Path(__file__).parents[3] / "setup.cfg").read_text()
+    with pytest.raises(InputError, match="needs flwr"), LocalFlower(tmp_path, {}):
+        pass
+
+
+def test_the_command_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("")
+    result = CliRunner().invoke(cli, ["federated", "demo", "--out", str(tmp_path)])
+    assert result.exit_code == 2 and "--out must be a new or empty folder" in result.output
+    monkeypatch.setattr("fdadp.federated.flower.find_spec", lambda name: None)
+    result = CliRunner().invoke(cli, ["federated", "demo"])
+    assert result.exit_code == 2 and "pip install 'flwr>=1.41,<1.42'" in result.output
+
+
+def test_the_protocol_is_imported_without_flower() -> None:
+    code = "import sys; sys.modules['flwr'] = None; import fdadp.federated, fdadp.federated.flower.local"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+# ---------------------------------------------------------------- deployed: processes on 127.0.0.1
+
+
+def left(folder: Path) -> list[int]:
+    """Processes that run with this folder as Flower's; those that only wait to be reaped have no environment."""
+    marker, found = f"FLWR_HOME={folder.resolve() / 'flwr'}".encode(), []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+def until(condition: Callable[[], object], seconds: float = 600.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
+def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = threading.Event()
+
+    class Losing(LocalFlower):
+        """Stops the third owner's SuperNode once the proxy knows it: the user's key is made and sent next."""
+
+        def run(self, config: Any, *, timeout: float | None = None) -> None:
+            threading.Thread(target=self._lose, daemon=True).start()
+            super().run(config, timeout=1800.0)
+
+        def _lose(self) -> None:
+            until(lambda: (self.logs / "run.log").exists() and "parties:" in self.log("run"), 1800.0)
+            self.stop_node("owner-3")
+            stopped.set()
+
+    monkeypatch.setattr(local, "LocalFlower", Losing)
+    parts = [(part,) for part in np.array_split(DATA, 3)]
+    totals = local.run_local(DRAFT, parts, tmp_path, patience=1200.0)
+    assert stopped.is_set()
+    good(totals, 2)
+    assert "left out: owner-3: no answer in time" in (tmp_path / "logs" / "run.log").read_text()
+    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
+def test_what_fails_is_said_and_leaves_no_process(tmp_path: Path) -> None:
+    """First a run that cannot be, then a parent that is killed."""
+    with (
+        pytest.raises(FlowerError, match=r"(?s)flwr run failed.*run.log ends with.*Failed to load Flower App"),
+        LocalFlower(tmp_path / "a", {}, app=tmp_path) as flower,
+    ):
+        assert left(tmp_path / "a")
+        flower.run({})
+    assert not left(tmp_path / "a")
+
+    code = f"""
+import time
+from fdadp.federated.flower.local import LocalFlower
+with LocalFlower({str(tmp_path / "b")!r}, {{}}):
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
+    assert left(tmp_path / "b")
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    until(lambda: not left(tmp_path / "b"))
+
+
+def test_the_app_names_what_there_is() -> None:
+    text = (APP / "pyproject.toml").read_text()
+    assert 'serverapp = "fdadp.federated.flower.server_app:app"' in text
+    assert 'clientapp = "fdadp.federated.flower.client_app:app"' in text
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Path) -> None:
+    """SIGKILL of the process of the proxy after its first release; ``flwr run`` again ends the run."""
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
+    draft = Contract("kmeans", {**settings, "n_features": D}, 3, n_max=1000, key_bits=2048)
+    killed: list[int] = []
+
+    class Killing(LocalFlower):
+        def run(self, config: Any, *, timeout: float | None = None) -> None:
+            threading.Thread(target=self._kill, daemon=True).start()
+            with suppress(FlowerError):
+                super().run(config, timeout=1800.0)
+            first.append(self.log("run"))
+            super().run(config, timeout=1800.0)
+
+        def _kill(self) -> None:
+            until(lambda: (self.logs / "run.log").exists() and "release 0:" in self.log("run"), 1800.0)
+            for pid in left(self.folder):
+                if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+    first: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "LocalFlower", Killing)
+        parts = [(part,) for part in np.array_split(DATA, 3)]
+        totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
+    assert killed and "release 1:" not in first[0]
+    assert [shares for _, shares in totals] == [3, 3]
+    assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
+    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time

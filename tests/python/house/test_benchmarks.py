@@ -1,0 +1,93 @@
+"""The benchmark code on small data: it runs, agrees with mgcv where R is, and writes its table. No absolute times."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kurtosis, skew
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    for name in ("curves", "process", "report", "run"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("run")
+
+
+@pytest.mark.long  # starts Pythons: 13 s at a load of 3, 19 to 40 s at 9
+def test_fits_from_memory_and_from_chunks(run, tmp_path, capsys):
+    arguments = ["--sizes", "50", "--chunk-sizes", "12000", "--repeats", "1", "--peers", "--no-r", "--out"]
+    result = run.main([*arguments, str(tmp_path)])
+    assert [(row["method"], row["n"]) for row in result["fits"]] == [("mgcv", 50), ("fdadp", 50), ("private", 50)]
+    assert result["fits"][0]["skipped"] == "no R"
+    assert result["fits"][1]["ratio"] == 1.0 and result["fits"][2]["ratio"] > 0
+    assert 0 <= result["chunks"][0]["reading"] < result["chunks"][0]["seconds"]
+    assert json.loads((tmp_path / "latest.json").read_text()) == result
+    table = (tmp_path / "latest.md").read_text()
+    assert "not run (no R)" in table and "n = 12,000" in table
+    assert table in capsys.readouterr().out
+    page = tmp_path / "benchmarks.md"
+    page.write_text("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n")
+    sys.modules["report"].into_page(page, table)
+    assert page.read_text() == f"before\n<!-- benchmarks -->\n{table}<!-- /benchmarks -->\nafter\n"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="no R")
+def test_the_same_work_as_mgcv_in_less_time(run, tmp_path):
+    result = run.main(["--sizes", "1000", "--chunk-sizes", "--repeats", "2", "--peers", "--out", str(tmp_path)])
+    (mgcv,) = [row for row in result["fits"] if row["method"] == "mgcv"]
+    if "skipped" in mgcv:
+        pytest.skip(f"mgcv: {mgcv['skipped']}")
+    assert max(mgcv["difference"]["at mgcv's smoothing parameters"]) < 1e-8
+    assert max(mgcv["difference"]["at own smoothing parameters"]) < 1e-3
+    assert mgcv["ratio"] > 10
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+    def load(name):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_other_scenarios_are_what_they_are_called_and_one_is_scored(script):
+    other = script("other_scenarios")
+    rng = np.random.default_rng(0)
+    for scenario in other.SCENARIOS:
+        x = scenario.x(rng, 2000)
+        assert x.shape == scenario.mean(x).shape == scenario.errors(rng, 2000).shape == (2000, 41), scenario.name
+    assert skew(other.skewed(rng, 2000), axis=None) > 1.5 > 0.2 > abs(skew(other.process(rng, 2000), axis=None))
+    assert kurtosis(other.heavy(rng, 5000), axis=None) > 3
+    assert np.abs(np.diff(other.rough(rng, 100))).mean() > 3 * np.abs(np.diff(other.process(rng, 100))).mean()
+    private, plain = other.shares(other.SCENARIOS[0], 500, 4.0, seed=1)
+    assert 0.6 < private < plain + 0.02 and plain > 0.9
+    recorded = (BENCHMARKS / "results" / "other-scenarios.md").read_text(encoding="utf-8")
+    assert all(f"| {scenario.name} |" in recorded for scenario in other.SCENARIOS)
+
+
+def test_the_recorded_published_experiment_is_in_the_form_of_its_script(script):
+    published = script("published_experiment")
+    recorded = (BENCHMARKS / "results" / "published-experiment.md").read_text(encoding="utf-8")
+    assert published.NOTES in recorded
+    rows = [line.split(" | ") for line in recorded.splitlines() if line.startswith("| published | scaled")][:4]
+    coverage = [float(row[6].split("/")[1]) for row in rows]  # weather, published intervals of 95 %
+    assert coverage == sorted(coverage) and coverage[0] < 0.4 and 0.5 < coverage[-1] < 0.8
+    empty = dict.fromkeys(("rmspe_median", "acp_85", "acp_95", "width_95", "beats_mean_curve"), 0.5)
+    blind = {f"{name}_published": 0.25 for name in ("acp_85", "acp_95", "width_95")}
+    row = {"scheme": "published", "sensitivity": "scaled", "epsilon": 0.1, **empty, **blind}
+    assert published.table(pd.DataFrame([row]))[2].count("|") == published.table(pd.DataFrame([row]))[0].count("|")

@@ -1,0 +1,193 @@
+"""A choice among private models: one budget, one ledger, persons in one part each, and nothing else that tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mutants import mutate
+
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, choose_privately
+from fdadp.audit.engines import Neighbours, replay_audit
+from fdadp.errors import InputError, PrivacyError
+from fdadp.learners import DPCategoricalNB, DPGaussianNB, DPLinearRegression, DPLogisticRegression, choice
+from fdadp.learners.choice import _held
+from fdadp.privacy import Budget
+from fdadp.privacy.distributed import noise_source
+
+
+def line(**more):
+    return DPLinearRegression(**{"bounds": (-1, 1), "bounds_y": (-1, 1), **more})
+
+
+def bayes(**more):
+    return DPGaussianNB(classes=["no", "yes"], bounds=(-1, 1), **more)
+
+
+def people(n=600, kind="numbers", seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    y = X @ [0.6, 0.3] + 0.05 * rng.standard_normal(n)
+    return X, y if kind == "numbers" else np.where(y > 0, "yes", "no")
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_it_finds_the_better_one_within_one_budget(kind, delta):
+    X, y = people(3000, kind)
+    lines = [line(bounds=(50.0, 60.0)), line()]  # the first one sees all rows at its border
+    candidates = lines if kind == "numbers" else [bayes(priors=[0.999, 0.001]), bayes()]
+    budget = Budget(2.0, delta)
+    privacy = Privacy(2.0, delta, n=3000, random_state=1, budget=budget, dataset="people")
+    found = choose_privately(candidates, X, y, privacy, clip=0.1 if kind == "numbers" else None)
+    assert found.index == 1
+    predicted = found.estimator.predict(X)
+    assert (np.mean(predicted == y) > 0.8) if kind == "labels" else (np.corrcoef(predicted, y)[0, 1] > 0.8)
+    ledger = found.ledger
+    assert ledger.private and not ledger.for_release
+    assert (ledger.epsilon, ledger.delta) == (2.0, delta)
+    costs = [r.rho or r.epsilon for r in ledger.releases]
+    assert 0.99 * budget.total < sum(costs) <= budget.total
+    assert sum(costs) == pytest.approx(budget.cost)
+    assert {r.name.split(":")[0] for r in ledger.releases} == {"candidate 1", "candidate 2", "choice"}
+    assert found.estimator.ledger_.others == 0
+    for one in (ledger, found.estimator.ledger_):  # no groups: nobody said that rows are persons
+        assert one.details["unit"].startswith("row")
+        assert "Protected unit: row" in one.statement
+        assert all(r.unit.startswith("row") for r in one.releases)
+    part, ids = slice(900), np.arange(900) // 2
+    grouped = choose_privately(candidates, X[part], y[part], Privacy(2.0, delta, random_state=1), ids, clip=0.1)
+    assert grouped.ledger.details["unit"].startswith("person")
+    assert all(not hasattr(candidate, "ledger_") for candidate in candidates)
+
+
+def test_a_person_is_in_one_part_whatever_the_others_are():
+    ids = ["a", 1, 1.0, "1", ("H1", 7), 2**60]
+    assert _held(1, 0.5) == _held(1.0, 0.5) == _held("1", 0.5)
+    parts = {repr(one): _held(one, 0.5) for one in ids}
+    assert len(set(parts.values())) == 2
+    share = np.mean([_held(i, 0.25) for i in range(4000)])
+    assert share == pytest.approx(0.25, abs=0.03)
+
+
+SETTINGS = [("zero-out", True), ("zero-out", False), ("add-remove", True), ("replace", True), ("replace", False)]
+
+
+def pairs(adjacency, grouped, delta, kind, who=(3, 7)):
+    X, y = people(40, kind)
+    X[3] = [np.nan, 1.0]
+    ids = [f"person {i // 2}" for i in range(40)] if grouped else None
+    candidates = [line(), line(mechanism="moments")] if kind == "numbers" else [bayes(), bayes(var_floor=0.1)]
+    n = None if adjacency == "add-remove" else 20 if grouped else 40
+    privacy = Privacy(2.0, delta, n=n, adjacency=adjacency, dataset=f"{adjacency} {grouped} {delta} {kind}")
+
+    def run(data, noise):
+        with noise_source(noise):
+            found = choose_privately(candidates, *data[:2], privacy, groups=data[2])
+        return found.index, found.ledger, vars(found.estimator), found.estimator.predict(X[4:9])
+
+    for i in who:
+        mine = np.arange(40) // 2 == i // 2 if grouped else np.arange(40) == i
+        if adjacency == "add-remove":
+            keep = np.flatnonzero(~mine)
+            yield Neighbours(f"{i}", run, (X, y, ids), (X[keep], y[keep], [ids[k] for k in keep]), total(delta))
+            continue
+        other, others = X.copy(), ids
+        other[mine] = np.nan if adjacency == "zero-out" else [1.0, -1.0]
+        labels = y.copy()
+        if adjacency == "replace":
+            labels[mine] = 1.0 if kind == "numbers" else "yes"
+            if grouped:  # by somebody with another id, who may be in the other part
+                others = [f"new {i}" if m else one for one, m in zip(ids, mine, strict=True)]
+        yield Neighbours(f"{i}", run, (X, y, ids), (other, labels, others), total(delta))
+
+
+def total(delta):
+    return Budget(2.0, delta).total
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize(("adjacency", "grouped"), SETTINGS)
+@pytest.mark.parametrize(("delta", "kind"), [(None, "labels"), (1e-6, "numbers")])
+def test_exact_privacy_loss_of_the_whole_procedure_by_replay(adjacency, grouped, delta, kind):
+    audit = replay_audit(pairs(adjacency, grouped, delta, kind))
+    assert audit.passed, str(audit)
+    assert audit.finished == len(audit.ratios)
+    assert 0.01 < audit.changes.max() <= 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("adjacency", "grouped"), SETTINGS)
+@pytest.mark.parametrize(("delta", "kind"), [(None, "labels"), (1e-6, "numbers"), (None, "numbers"), (1e-6, "labels")])
+def test_every_person(adjacency, grouped, delta, kind):
+    audit = replay_audit(pairs(adjacency, grouped, delta, kind, who=range(0, 40, 2)))
+    assert audit.passed, str(audit)
+    assert audit.changes.max() > 0.9
+
+
+def test_mutant_that_splits_by_place_where_a_person_may_be_absent(monkeypatch):
+    """Then everybody after that person changes sides: the audit finds it, and the product refuses such data."""
+    mutate(monkeypatch, choice, "[_held(one, holdout) for one in ids]", "[at % 4 == 0 for at, _ in enumerate(ids)]")
+    assert not replay_audit(pairs("add-remove", True, 1e-6, "numbers")).passed
+    with pytest.raises(PrivacyError, match="groups must name persons"):
+        choose_privately([line(), line()], *people(), Privacy(1.0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"candidates": [line()]}, "at least two"),
+        ({"candidates": [line(), bayes()]}, "all classifiers or none"),
+        ({"candidates": [line(), object()]}, r"clone|private estimators"),
+        ({"candidates": [line(), line(bounds_y=(-2, 1))]}, "clip must be given"),
+        ({"candidates": [DPCategoricalNB(classes=["no", "yes"], categories=[[0]] * 2)] * 2}, "tables of numbers"),
+        ({"clip": 0.0}, "clip must be a finite number above 0"),
+        ({"holdout": 1.0}, "holdout must lie between 0 and 1"),
+        ({"select_share": 0.0}, "select_share must lie between 0 and 1"),
+        ({"groups": [1, 2]}, "one id for each row"),
+        ({"privacy": 1.0}, "privacy must be a Privacy"),
+    ],
+)
+def test_what_is_refused_costs_nothing(changes, text):
+    X, y = people()
+    budget = Budget(1.0)
+    arguments = {
+        "candidates": [line(), line()],
+        "privacy": Privacy(1.0, n=600, budget=budget, dataset="people"),
+        **changes,
+    }
+    with pytest.raises((InputError, PrivacyError, TypeError), match=text):
+        choose_privately(X=X, Y=y, **arguments)
+    assert budget.spent == budget.reserved == 0
+
+
+def test_a_budget_that_is_partly_spent_is_refused_before_the_first_fit():
+    X, y = people()
+    budget = Budget(1.0)
+    line(epsilon=0.5, n=450, adjacency="zero-out", budget=budget, dataset="people", unit="person", random_state=0).fit(
+        X, y, groups=range(600)
+    )
+    with pytest.raises(PrivacyError, match="must have what the choice takes"):
+        choose_privately([line(), line()], X, y, Privacy(1.0, n=600, budget=budget, dataset="people"))
+    assert budget.spent == pytest.approx(0.5)
+
+
+def test_mechanisms_that_want_a_whole_budget_are_refused():
+    X, y = people(kind="labels")
+    objective = [DPLogisticRegression(classes=["no", "yes"], data_norm=norm) for norm in (1.0, 2.0)]
+    with pytest.raises((InputError, PrivacyError), match="one row a person"):
+        choose_privately(objective, X, y, Privacy(1.0, 1e-6, n=600))
+
+
+def test_curves():
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.normal(size=(1500, 21)), axis=1) / 5
+    Y = X + 0.1 * rng.normal(size=X.shape)
+    privacy = Privacy(4.0, 1e-6, Bounds(x=(-4, 4), y=(-5, 5)), n=1500, random_state=0)
+    candidates = [
+        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, mechanism=mechanism, n=1500))
+        for mechanism in ("output", "dp-aff")
+    ]
+    found = choose_privately(candidates, X, Y, privacy, clip=1.0)
+    assert found.index == 1
+    assert found.estimator.privacy_.mechanism == "dp-aff"
+    assert found.ledger.epsilon == 4.0

@@ -1,0 +1,236 @@
+"""Random neighbouring tables through the public estimators: what one person moves, in every form that a table may have.
+
+``pytest -m long -s tests/python/privacy/test_boundary_fuzz.py`` makes 20,000 trials and prints the worst change over
+the sensitivity; the reduced form runs always. ``trials(...)`` repeats single ones by their numbers.
+"""
+
+from __future__ import annotations
+
+import collections
+import warnings
+from unittest import mock
+
+import numpy as np
+import pytest
+from fuzz_tables import FORMS, neighbouring, source, table
+from learner_registry import LEARNERS
+from privacy_tools import COUNT, RELEASES
+
+import fdadp.privacy.cohort as cohorts
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PrivateFPCA, PrivateMean
+from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
+from fdadp.privacy._vault import Vault
+from fdadp.privacy.replay import losses
+
+BOUNDS = Bounds(x=(-2, 2), y=(-2, 2))
+ON_TAPE = [learner for learner in LEARNERS if learner.sums]
+OFF_TAPE = [learner for learner in LEARNERS if not learner.sums]
+
+
+def observed(fit, data, tape=None):
+    """Tape of a fit, and what was said: its error and its warnings."""
+    taped = TapeNoise(SeededNoise(0), tape)
+    said = None
+    with (
+        mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
+        warnings.catch_warnings(record=True) as seen,
+    ):
+        warnings.simplefilter("always")
+        try:
+            fit(data)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+    return taped.entries, said, [str(w.message) for w in seen if "NotAccounted" not in w.category.__name__]
+
+
+def moved(fit, first, second):
+    """Largest change over sensitivity; infinite where anything else than the sums tells the two apart."""
+    entries, *said = observed(fit, first)
+    again, *said_again = observed(fit, second, entries)
+    if said != said_again or len(entries) != len(again):
+        raise AssertionError(f"neighbours were told apart: {said} and {said_again}")
+    return max((loss.change for loss in losses(entries, again)), default=0.0)
+
+
+# ------------------------------------------------------------------ one trial of each estimator
+
+
+def trial_cohort(rng):
+    pair = neighbouring(rng, persons=int(rng.integers(3, 25)), width=2, grouped=bool(rng.random() < 0.6))
+    form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
+    kinds = {**RELEASES, **(COUNT if pair.adjacency == "add-remove" else {})}
+    name = str(rng.choice(list(kinds)))
+    if pair.grouped and name.startswith("select tests"):
+        return name, 0.0
+
+    def fit(columns):
+        X, _, ids = table(columns, form, np.random.default_rng(0))
+        data = np.array(X, dtype=object) if form == "lists" else X  # a list would be chunks
+        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
+        budget = Budget(1.0, None if pure else 1e-6)
+        cohort = Cohort(data, persons=ids if pair.grouped else None, budget=budget, **settings)
+        kinds[name](cohort)
+
+    return f"Cohort, {form}", moved(fit, pair.first, pair.second)
+
+
+def trial_chunks_of_a_cohort(rng):
+    pair = neighbouring(rng, persons=int(rng.integers(3, 25)), width=2, grouped=bool(rng.random() < 0.8))
+    name = str(rng.choice(list(RELEASES)))
+    how = {"shuffled": bool(rng.integers(2)) and pair.grouped, "with_ids": pair.grouped}
+    more, kept, seed = int(rng.integers(0, 9)) * pair.grouped, int(rng.choice([0, 2**28])), int(rng.integers(2**31))
+
+    class Source:
+        def __init__(self, columns):
+            self.read = source(columns, np.random.default_rng(seed), more=more, **how)
+
+        def __iter__(self):
+            empty = np.empty((0, 2))
+            yield (empty, []) if pair.grouped else (empty,)
+            yield from self.read()
+
+    def fit(columns):
+        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
+        cohort = Cohort(Source(columns), persons=pair.grouped or None, budget=Budget(1.0, 1e-6), **settings)
+        RELEASES[name](cohort)
+
+    with mock.patch("fdadp.privacy._vault.KEPT", kept):
+        return "Cohort, chunks", moved(fit, pair.first, pair.second)
+
+
+def trial_learner(rng):
+    learner = ON_TAPE[rng.integers(len(ON_TAPE))]
+    pure, adjacency = learner.modes[rng.integers(len(learner.modes))]
+    pair = neighbouring(rng, adjacency=adjacency, grouped=learner.grouped and bool(rng.integers(2)))
+    form = str(rng.choice(FORMS))
+
+    def fit(columns):
+        X, y, ids = table(columns, form, np.random.default_rng(0))
+        y = None if learner.kind in ("clusterer", "transformer") else y
+        model = learner.make(pure=pure, adjacency=adjacency, n=20)
+        model.fit(X, y, groups=ids if pair.grouped else None)
+
+    return f"{learner}", moved(fit, pair.first, pair.second)
+
+
+def trial_rows_of_a_learner(rng):
+    """Releases that are no sums on a tape: the kernel gets the same rows of all others, bit for bit."""
+    learner = OFF_TAPE[rng.integers(len(OFF_TAPE))]
+    pure, adjacency = learner.modes[rng.integers(len(learner.modes))]
+    pair = neighbouring(rng, adjacency=adjacency, grouped=learner.grouped and bool(rng.integers(2)))
+    form = str(rng.choice(FORMS))
+    seen = []
+    for columns in (pair.first, pair.second):
+        X, y, ids = table(columns, form, np.random.default_rng(0))
+        y = None if learner.kind in ("clusterer", "transformer") else y
+        vaults = []
+        with mock.patch.object(cohorts, "Vault", lambda *args, v=vaults: v.append(Vault(*args)) or v[-1]):
+            learner.make(pure=pure, adjacency=adjacency, n=20).fit(X, y, groups=ids if pair.grouped else None)
+        seen.append(people_of(vaults[0]))
+    for one, other in (seen, seen[::-1]):
+        assert (one - other).total() <= 1, f"{learner}, {form}: the rows of more than one person differ"
+    return f"{learner}", 0.0
+
+
+def people_of(vault):
+    """The rows of each person, in bits, and how many persons have such rows."""
+    blocks = list(vault.blocks())
+    rows = np.concatenate([np.column_stack([a.reshape(len(a), -1)[:m] for a in rows]) for rows, m, _ in blocks]) + 0.0
+    rows[np.isnan(rows)] = np.nan
+    codes = np.concatenate([codes for _, _, codes in blocks]) if vault.grouped else np.arange(len(rows))
+    people = collections.defaultdict(list)
+    for code, row in zip(codes.tolist(), rows, strict=True):
+        if code >= 0:
+            people[code].append(row.tobytes())
+    return collections.Counter(tuple(sorted(own)) for own in people.values())
+
+
+def trial_summary(rng):
+    estimator = (PrivateMean, PrivateFPCA)[rng.integers(2)]
+    pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4, grouped=bool(rng.random() < 0.6))
+    form, chunked, pure = str(rng.choice(FORMS)), bool(rng.random() < 0.5), bool(rng.integers(2))
+    how = {"shuffled": bool(rng.integers(2)) and pair.grouped, "with_ids": pair.grouped, "more": 5 * pair.grouped}
+    privacy = Privacy(
+        8.0, None if pure else 1e-6, BOUNDS, n=pair.n, adjacency=pair.adjacency, random_state=0, allow_useless=True
+    )
+    seed = int(rng.integers(2**31))
+
+    def fit(columns):
+        if chunked:
+            chunks = source(columns, np.random.default_rng(seed), **how)
+            estimator(privacy=privacy).fit_chunks(chunks, t=np.linspace(0, 1, 4), groups=pair.grouped or None)
+        else:
+            X, _, ids = table(columns, form, np.random.default_rng(0))
+            estimator(privacy=privacy).fit(X, groups=ids if pair.grouped else None, t=np.linspace(0, 1, 4))
+
+    return estimator.__name__, moved(fit, pair.first, pair.second)
+
+
+def trial_regression(rng):
+    pair = neighbouring(rng, persons=int(rng.integers(20, 40)), width=4, grouped=bool(rng.integers(2)))
+    form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
+    mechanism = str(rng.choice(["dp-aff", "moments"]))
+    privacy = Privacy(
+        20.0,
+        None if pure else 1e-6,
+        BOUNDS,
+        mechanism=mechanism,
+        n=pair.n,
+        adjacency=pair.adjacency,
+        random_state=0,
+        allow_useless=True,
+    )
+
+    def fit(columns):
+        X, _, ids = table(columns, form, np.random.default_rng(0))
+        grid = np.linspace(0, 1, 4)
+        AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(
+            X, X, s=grid, t=grid, groups=ids if pair.grouped else None
+        )
+
+    return "AdditiveFunctionOnFunction", moved(fit, pair.first, pair.second)
+
+
+SHARES = {
+    trial_cohort: 0.56,
+    trial_chunks_of_a_cohort: 0.2,
+    trial_learner: 0.14,
+    trial_rows_of_a_learner: 0.03,
+    trial_summary: 0.06,
+    trial_regression: 0.01,
+}
+
+
+def trials(count, seed=0, start=0):
+    """Worst change of each estimator over some trials, and how many there were of it."""
+    worst, number = collections.Counter(), collections.Counter()
+    for at in range(start, start + count):
+        rng = np.random.default_rng([seed, at])
+        trial = rng.choice(list(SHARES), p=list(SHARES.values()))
+        try:
+            name, ratio = trial(rng)
+        except Exception as error:
+            raise AssertionError(f"trial {at} of seed {seed}, {trial.__name__}: {error}") from error
+        assert ratio <= 1, f"trial {at} of seed {seed}, {name}: change/sensitivity {ratio}"
+        worst[name], number[name] = max(worst[name], ratio), number[name] + 1
+    return worst, number
+
+
+def test_one_person_moves_no_sum_by_more_than_the_sensitivity():
+    worst, _ = trials(100)
+    assert 0.9 < max(worst.values()) <= 1
+
+
+@pytest.mark.parametrize("trial", SHARES, ids=lambda trial: trial.__name__)
+def test_every_estimator_has_its_share(trial):
+    for at in range(3):
+        assert trial(np.random.default_rng([7, at]))[1] <= 1
+
+
+@pytest.mark.long
+def test_twenty_thousand_trials():
+    worst, number = trials(20_000, seed=1)
+    for name in sorted(worst):
+        print(f"{number[name]:6d} {worst[name]:.6f} {name}")
+    print(f"{sum(number.values()):6d} {max(worst.values()):.6f} worst change over sensitivity")
+    assert max(worst.values()) <= 1

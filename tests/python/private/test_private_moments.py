@@ -1,0 +1,79 @@
+"""``mechanism="moments"``: spends what it says, bounded, useful; its statistic gives the model again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp.privacy import Budget
+from fdadp.private.bayes import posterior
+from fdadp.private.moments_fit import _Products, plan_moments
+from fdadp.private.rows import Rows
+
+BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
+GRID = np.linspace(0, 1, 21)
+
+
+def curves(n, seed=0, scenario=1):
+    simulated = simulate_affr(scenario, n, seed, n_points=21)
+    return simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0], simulated.mean_function
+
+
+def privacy(n, delta=1e-6, **kwargs):
+    return Privacy(1.0, delta, bounds=BOUNDS, n=n, mechanism="moments", random_state=1, **kwargs)
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
+def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacency):
+    X, Y, _ = curves(400)
+    declared = None if adjacency == "add-remove" else 400
+    model = AdditiveFunctionOnFunction(privacy=privacy(declared, delta, adjacency=adjacency)).fit(X, Y)
+    releases = model.ledger_.releases
+    spent = sum(r.epsilon if delta is None else r.rho for r in releases)
+    total = Budget(1.0, delta).total
+    assert total * 0.98 < spent <= total
+    assert all(r.scale > 0 and r.clip > 0 for r in releases)
+    assert "second moment" in [r.name for r in releases]
+    assert model.ledger_.mechanism == "moments"
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
+    design = PublicPrior().design(GRID, GRID)
+    rows = Rows(design, BOUNDS.x, BOUNDS.y)
+    plan = plan_moments(1000.0, 4.0, design, pure=pure)
+    rows.begin_regression(plan)
+    rows.coefficients = np.zeros(plan.weights.shape)
+    X, Y, _ = curves(5)
+    products = _Products(rows, 0.7, pure=pure)
+    block = rows.derived((X, Y))
+    triangle = products.triangle(block)
+    wanted = np.abs(triangle).sum(axis=1) if pure else np.sqrt((triangle**2).sum(axis=1))
+    np.testing.assert_allclose(products.norm(block), wanted, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
+def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
+    X, Y, f = curves(6000)
+    model = AdditiveFunctionOnFunction(privacy=privacy(5000)).fit(X[:5000], Y[:5000], GRID, GRID)
+    test = f[5000:]
+    loss = ((model.predict(X[5000:]) - test) ** 2).mean()
+    assert 1 - loss / ((test - test.mean(axis=0)) ** 2).mean() > 0.9
+    low, high = model.predict_interval(X[5000:], 0.95)
+    assert 0.92 < ((Y[5000:] >= low) & (high >= Y[5000:])).mean() < 0.98
+    statistic = model.moments_
+    d = len(statistic.features)
+    assert np.linalg.eigvalsh(statistic.features).max() < 5
+    assert np.abs(statistic.features - np.eye(d)).mean() < 0.3  # white, as the prior meant them to be
+    (theta, _, edf), _ = posterior(
+        statistic.cross[:, 0], np.full(d, statistic.cross_sd**2), np.eye(d), 1e-4, np.full(d, 1 / d), 1.0
+    )
+    assert 1 < edf <= d
+    assert np.isfinite(theta).all()
+
+
+def test_missing_bounds_are_refused_before_anything_is_read():
+    with pytest.raises(ValueError, match="bounds"):
+        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=300, mechanism="moments")).fit(*curves(300)[:2])

@@ -1,0 +1,47 @@
+"""Every mechanism of the regression: no person moves a sum by more than was declared, nor anything else at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import Bounds, PublicPrior, simulate_affr
+from fdadp.privacy import Budget, Cohort, TapeNoise
+from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy.replay import losses
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.fit import noise_multiplier
+from fdadp.private.moments_fit import fit_moments
+from fdadp.private.output_fit import fit_output
+from fdadp.private.preview import PLANNERS
+from fdadp.private.rows import Rows
+
+N, GRID = 40, np.linspace(0, 1, 21)
+FITS = {"dp-aff": fit_dp_aff, "moments": fit_moments, "output": fit_output}
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in FITS), ("dp-aff", 400.0)])
+def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure):
+    """Leave out each person in turn, with the tape forced; with a large budget every release there is."""
+    simulated = simulate_affr(1, N, 0, n_points=GRID.size)
+    X, Y = simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0]
+    X[0], X[1, 3], X[2], Y[3], Y[4, 2], Y[5], X[6], Y[6] = np.nan, np.inf, 1e30, -1e30, np.nan, 1e30, 4.4, 7.9
+    X[7, 1:], Y[7, :-2], Y[8] = np.nan, np.nan, np.nan
+    design = PublicPrior().design(GRID, GRID)
+
+    def run(keep, tape=None):
+        noise = TapeNoise(tape=tape)
+        cohort = Cohort((X[keep], Y[keep]), budget=Budget(epsilon, None if pure else 1e-3), n=N, noise=noise)
+        plan = PLANNERS[mechanism](N, noise_multiplier(cohort.amount, "zero-out", pure=pure), design, pure=pure)
+        assert epsilon < 100 or all(plan.shares.values())
+        rows = Rows(design, Bounds(x=(-4.5, 4.5)).x, Bounds(y=(-8.0, 8.0)).y)
+        return fingerprint(FITS[mechanism](cohort, plan, design, rows)), noise.entries
+
+    seen, first = run(np.arange(N))
+    changes = []
+    for person in range(12):
+        again, entries = run(np.delete(np.arange(N), person), first)
+        assert difference(again, seen) == ""
+        changes += [loss.change for loss in losses(first, entries)]
+    assert 0.9 < max(changes) <= 1

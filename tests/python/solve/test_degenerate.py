@@ -1,0 +1,182 @@
+"""Designs that identify little, and units: no NaN, no impossible edf or r2, and mgcv's fitted values."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fdadp import AdditiveFunctionOnFunction, simulate_affr
+from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.solve.penalized import PenalizedLeastSquares
+from r_bridge import RWarning
+from r_bridge.affr import AffrCore
+from r_bridge.mgcv import gam_linear_functional
+
+KINDS = ("level", "shape", "treatment")
+
+
+def curves(kind, seed, n=60, points=31):
+    """Curves X that are all multiples of one shape, and Y that follows them."""
+    rng = np.random.default_rng(seed)
+    s, t = np.linspace(0, 1, points), np.linspace(0, 1, 25)
+    factor = rng.integers(0, 2, n).astype(float) if kind == "treatment" else rng.normal(size=n)
+    shape = np.sin(2 * np.pi * s) + 0.5 * s + 0.3 if kind == "shape" else np.ones(points)
+    smooth = rng.normal(size=(n, 3)) @ np.array([t**0, t, t**2])
+    y = np.outer(factor, np.cos(np.pi * t)) + 0.5 * smooth + 0.2 * rng.normal(size=(n, t.size))
+    return np.outer(factor, shape), y
+
+
+def fit(x, y, **settings_):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FdadpWarning)
+        return AdditiveFunctionOnFunction(progress=False, **settings_).fit(x, y)
+
+
+def check(model, x, y):
+    """What holds of every fit."""
+    low, high = model.predict_interval(x)
+    for values in (model.predict(x), model.predict_se(x), low, high, model.criterion_, model.coef_):
+        assert np.isfinite(values).all()
+    assert 0 <= model.r2_ <= 1
+    p = (model.n_basis_x - 1) * model.n_basis_s + 1
+    assert (model.edf_ >= 1).all()
+    assert (model.edf_ <= p).all()
+    assert np.abs(model.predict(x) - y.mean(axis=0)).max() <= 2 * np.abs(y - y.mean(axis=0)).max()
+
+
+@pytest.mark.parametrize("smoothing", ["reml", "gcv"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_shape_times_a_number(kind, smoothing):
+    for seed in range(8):
+        x, y = curves(kind, seed)
+        model = fit(x, y, smoothing=smoothing)
+        check(model, x, y)
+        # One number a curve has a few degrees of freedom; a 0/1 treatment exactly one beside the intercept.
+        assert (model.edf_ <= 10).all()
+        if kind == "treatment":
+            np.testing.assert_allclose(model.edf_, 2, atol=1e-3)
+            means = np.stack([y[x[:, 0] == v].mean(axis=0) for v in (0, 1)])
+            at = model.predict(np.repeat([[0.0], [1.0]], x.shape[1], axis=1))
+            kept = model.eigenfunctions_ * model._basis.weights
+            np.testing.assert_allclose(at @ kept.T, means @ kept.T, atol=1e-4 * np.ptp(y))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("smoothing", ["reml", "gcv"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_shape_times_a_number_in_sixty_sets(kind, smoothing):
+    for seed in range(60):
+        x, y = curves(kind, seed)
+        check(fit(x, y, smoothing=smoothing), x, y)
+
+
+def test_a_direction_that_is_left_out_is_named():
+    with pytest.warns(IdentificationWarning, match=r"do not identify ∫ s X\(s\) ds"):
+        AdditiveFunctionOnFunction().fit(*curves("level", 0))
+
+
+@pytest.mark.parametrize("smoothing", ["reml", "gcv", (1.0, 1.0), (1e-30, 1e-30), (1e30, 1e30)])
+def test_the_same_curve_every_time_is_refused(smoothing):
+    _, y = curves("level", 0)
+    x = np.sin(np.linspace(0, 6, 31))
+    for same in (np.tile(x, (60, 1)), np.tile(x * 1e-9, (60, 1)), np.tile(1e6 + x, (60, 1))):
+        with pytest.raises(InputError, match="X must vary between curves, got the same curve every time"):
+            AdditiveFunctionOnFunction(smoothing=smoothing).fit(same, y)
+
+
+@pytest.mark.mgcv
+@pytest.mark.parametrize("method", ["REML", "GCV.Cp"])
+@pytest.mark.parametrize("kind", ["level", "shape"])
+def test_fitted_values_are_mgcvs(kind, method):
+    """mgcv drops the same directions. (With a 0/1 treatment its REML ends at sp = 1e-32 and fits something else.)"""
+    for seed in (0, 1):
+        x, y = curves(kind, seed, points=21)
+        s = np.linspace(0, 1, 21)
+        theirs = gam_linear_functional(x, y[:, 10], s, method=method)
+        core = AffrCore(x, s, quadrature_weights(s), y[:, 10])
+        given_ = core.problem()
+        problem = PenalizedLeastSquares(given_.gram, given_.cross, given_.total, given_.n, given_.penalties)
+        assert np.flatnonzero(~problem.identified).size == 1
+        at, (own,) = problem.solve(theirs.smoothing_parameters), problem.optimize(method[:4].lower().rstrip(".c"))
+        size = np.ptp(theirs.fitted)
+        np.testing.assert_allclose(core.predict(at, x)[0], theirs.fitted, atol=1e-5 * size)
+        np.testing.assert_allclose(at.edf_total, theirs.edf_total, rtol=1e-5)
+        name = "reml" if method == "REML" else "gcv"
+        assert getattr(own, name) <= getattr(at, name) * (1 + 1e-6) + 1e-6
+
+
+@pytest.mark.mgcv
+def test_a_treatment_has_the_fitted_values_of_mgcvs_gcv():
+    x, y = curves("treatment", 1, points=21)
+    s = np.linspace(0, 1, 21)
+    with pytest.warns(RWarning, match="larger than number of unique covariates"):
+        theirs = gam_linear_functional(x, y[:, 10], s, method="GCV.Cp")
+    core = AffrCore(x, s, quadrature_weights(s), y[:, 10])
+    for criterion in ("reml", "gcv"):
+        ours = core.predict(core.problem().optimize(criterion)[0], x)[0]
+        np.testing.assert_allclose(ours, theirs.fitted, atol=1e-6 * np.ptp(theirs.fitted))
+
+
+# --- units ---
+
+
+@pytest.fixture(scope="module")
+def sim():
+    data = simulate_affr(scenario=2, n=80, seed=3, n_points=31)
+    return data.X.data_matrix[..., 0], data.Y.data_matrix[..., 0]
+
+
+@pytest.fixture(scope="module")
+def in_plain_units(sim):
+    grid = np.linspace(0, 1, 31)
+    models = {}
+    for smoothing in ("reml", "gcv"):
+        model = AdditiveFunctionOnFunction(smoothing=smoothing).fit(*sim, s=grid, t=grid)
+        models[smoothing] = model, model.predict(sim[0]), model.predict_se(sim[0])
+    return models
+
+
+UNITS = st.integers(-9, 9).map(lambda e: 10.0**e)
+
+
+@settings(deadline=None, max_examples=12)
+@given(x=UNITS, y=UNITS, s=UNITS, t=UNITS, sign=st.sampled_from([-1, 1]), smoothing=st.sampled_from(["reml", "gcv"]))
+def test_units_of_x_y_and_time_do_not_matter(sim, in_plain_units, x, y, s, t, sign, smoothing):
+    plain, predicted, se = in_plain_units[smoothing]
+    grid = np.linspace(0, 1, 31)
+    model = AdditiveFunctionOnFunction(smoothing=smoothing).fit(sim[0] * x, sim[1] * y * sign, s=grid * s, t=grid * t)
+    size = np.ptp(predicted)
+    np.testing.assert_allclose(model.predict(sim[0] * x) / (y * sign), predicted, atol=1e-6 * size)
+    np.testing.assert_allclose(model.predict_se(sim[0] * x) / y, se, rtol=1e-5)
+    np.testing.assert_allclose(model.edf_, plain.edf_, rtol=1e-5)
+    assert model.r2_ == pytest.approx(plain.r2_, abs=1e-7)
+
+
+# --- anything ---
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(5, 40),
+    rank=st.integers(1, 3),
+    levels=st.integers(0, 3),
+    offset=st.sampled_from([0.0, 1.0, 1e4]),
+    smoothing=st.sampled_from(["reml", "gcv", (1e-12, 1e-12), (1e12, 1e-12)]),
+)
+def test_random_designs_of_low_rank(seed, n, rank, levels, offset, smoothing):
+    rng = np.random.default_rng(seed)
+    s = np.linspace(0, 1, 21)
+    factors = rng.normal(size=(n, rank))
+    if levels:  # curves that repeat
+        factors = np.round(factors * levels) / levels
+    x = factors @ np.array([s**k for k in range(rank)]) + offset
+    y = np.outer(factors[:, 0] ** 2, np.sin(3 * s)) + 0.3 * rng.normal(size=(n, 1)) + 0.1 * rng.normal(size=(n, 21))
+    if np.ptp(factors, axis=0).max() == 0:
+        return
+    check(fit(x, y, smoothing=smoothing), x, y)
