@@ -144,12 +144,12 @@ def regression(
     """Hospitals fit one function-on-function regression: together, each alone, and with all curves in one place."""
     no_window()
     with plain_messages():
-        from fdadp.federated import regression_experiment as study
+        from fdadp.studies import federated_regression as study
         from fdadp.studies.report import write_results
 
         settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
         common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
-        results = study.compare(owners, **common)
+        results = study.compare(owners, **common)  # type: ignore[arg-type]
         table = study.summarise(results)
         console().print(_plain_table(table, f"{n} people, {mechanism}, epsilon {epsilon:g}, delta {delta:g}"))
         figure = partial(study.plot_comparison, results)

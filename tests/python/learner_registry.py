@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fdadp import learners
+from fdadp.privacy import SeededNoise, TapeNoise
 
 N_PERSONS, N_FEATURES = 120, 3
 
@@ -193,3 +194,31 @@ LEARNERS = [
         ("classes", "features"),
     ),
 ]
+
+
+def fit(monkeypatch, noise, model, X, y=None, groups=None):
+    """Fit with a given source of noise in place of the seeded one."""
+    with monkeypatch.context() as patch:
+        patch.setattr("fdadp.privacy.noise.SeededNoise", lambda seed: noise)
+        return model.fit(X, y, groups=groups)
+
+
+def exact(monkeypatch, learner, X, y, groups=None, noise=None, **settings):
+    """Exact integers of the releases, and the model."""
+    tape = TapeNoise(SeededNoise(0) if noise is None else noise)
+    model = fit(monkeypatch, tape, learner.make(**settings), X, y, groups)
+    return [entry.exact for entry in tape.entries], tape.entries, model
+
+
+SILENT = "an error that depends on private values would be a release: such rows count as no rows"
+COMMON: dict[str, str] = {
+    "check_complex_data": SILENT,
+    "check_dtype_object": SILENT,
+    "check_estimators_nan_inf": SILENT,
+    "check_supervised_y_no_nan": SILENT,
+    "check_classifiers_regression_target": SILENT,
+    "check_supervised_y_2d": "labels are taken as they are, in a column too; what they hold is not looked at",
+    "check_classifiers_classes": "classes are public and given, here 0 and 1; the check has others",
+    "check_classifiers_train": "classes and ranges are public and given, here 0, 1 and [-1, 1]; the check has others",
+}
+"""Checks of scikit-learn that no private learner can pass, and why."""

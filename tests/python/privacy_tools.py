@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
 import numpy as np
 
@@ -96,3 +97,38 @@ def worst_ratio(release, *, pure, adjacency, grouped):
         pairs = [(whole, run(release, *assemble(people[:i] + people[i + 1 :], grouped), **kw)) for i in range(9)]
     assert len({pair[0].sensitivity for pair in pairs}) == 1
     return max(distance(a, b) for a, b in pairs) / pairs[0][0].sensitivity
+
+
+class Guarded:
+    """Rows with shape, dtype and slices that only the kernel may read, and only after the budget was spent.
+
+    `reader`: the client of the local model, who holds a record of its own, in the kernel's place; nobody else.
+    """
+
+    def __init__(self, values, budget=None, reader="fdadp.privacy._vault"):
+        self.values, self.budget, self.reader, self.reads = np.asarray(values), budget, reader, 0
+
+    shape = property(lambda self: self.values.shape)
+    dtype = property(lambda self: self.values.dtype)
+
+    def __getitem__(self, rows):
+        self._check()
+        return self.values[rows]
+
+    def __array__(self, *args, **kwargs):
+        self._check()
+        return self.values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        raise AssertionError("nobody goes through private rows one by one")
+
+    def _check(self):
+        frame, module = sys._getframe(2), ""
+        while frame is not None and not module.startswith("fdadp"):
+            module, frame = frame.f_globals.get("__name__", ""), frame.f_back
+        assert module == self.reader, f"{module or 'someone'} reads private rows"
+        assert self.budget is None or self.budget.spent > 0, "read before the budget was spent"
+        self.reads += 1

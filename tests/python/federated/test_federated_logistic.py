@@ -14,13 +14,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from learner_registry import COMMON
+from privacy_tools import Guarded
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import check_estimator
-from test_learners_common import COMMON
-from test_private_input import Guarded
 from typer.testing import CliRunner
 
 from fdadp import federated

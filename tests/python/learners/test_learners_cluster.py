@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from learner_registry import fit
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
-from test_learners_common import fit
 
 from fdadp.audit.engines import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing

@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from learner_registry import LEARNERS, N_PERSONS, toy
+from learner_registry import COMMON, LEARNERS, N_PERSONS, exact, fit, toy
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
@@ -19,7 +19,7 @@ from fdadp.audit.canaries import HANDED, handed
 from fdadp.audit.engines import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner
-from fdadp.privacy import Budget, SeededNoise, TapeNoise
+from fdadp.privacy import Budget, TapeNoise
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
 on_tape = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.sums], ids=str)
@@ -28,20 +28,6 @@ every_mode = pytest.mark.parametrize(("learner", "pure", "adjacency"), MODES, id
 every_mode_on_tape = pytest.mark.parametrize(
     ("learner", "pure", "adjacency"), [mode for mode in MODES if mode[0].sums], ids=str
 )
-
-
-def fit(monkeypatch, noise, model, X, y=None, groups=None):
-    """Fit with a given source of noise in place of the seeded one."""
-    with monkeypatch.context() as patch:
-        patch.setattr("fdadp.privacy.noise.SeededNoise", lambda seed: noise)
-        return model.fit(X, y, groups=groups)
-
-
-def exact(monkeypatch, learner, X, y, groups=None, noise=None, **settings):
-    """Exact integers of the releases, and the model."""
-    tape = TapeNoise(SeededNoise(0) if noise is None else noise)
-    model = fit(monkeypatch, tape, learner.make(**settings), X, y, groups)
-    return [entry.exact for entry in tape.entries], tape.entries, model
 
 
 def predictions(model, X):
@@ -249,20 +235,6 @@ def test_wrong_shapes_are_named(learner):
     if y is not None:
         with pytest.raises(InputError, match="one entry for each"):
             learner.make().fit(X, y[:-1])
-
-
-SILENT = "an error that depends on private values would be a release: such rows count as no rows"
-COMMON: dict[str, str] = {
-    "check_complex_data": SILENT,
-    "check_dtype_object": SILENT,
-    "check_estimators_nan_inf": SILENT,
-    "check_supervised_y_no_nan": SILENT,
-    "check_classifiers_regression_target": SILENT,
-    "check_supervised_y_2d": "labels are taken as they are, in a column too; what they hold is not looked at",
-    "check_classifiers_classes": "classes are public and given, here 0 and 1; the check has others",
-    "check_classifiers_train": "classes and ranges are public and given, here 0, 1 and [-1, 1]; the check has others",
-}
-"""Checks of scikit-learn that no private learner can pass, and why."""
 
 
 @every

@@ -7,11 +7,11 @@ import math
 
 import numpy as np
 import pytest
+from learner_registry import fit
 from scipy.integrate import dblquad, quad
 from scipy.stats import kstest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from test_learners_common import fit
 
 from fdadp.audit.engines import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from learner_registry import LEARNERS
+from learner_registry import LEARNERS, exact, fit
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
-from test_learners_common import exact, fit
 
 from fdadp.audit.engines import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing

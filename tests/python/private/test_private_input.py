@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from privacy_tools import Guarded
 
 from fdadp import AdditiveFunctionOnFunction
 from fdadp.audit.canaries import X_BOUNDS, Y_BOUNDS, simulated
@@ -19,41 +19,6 @@ from fdadp.privacy._fingerprint import fingerprint
 BOUNDS = Bounds(x=X_BOUNDS, y=Y_BOUNDS)
 N = 60
 X, Y, _ = simulated(1, N, 0)
-
-
-class Guarded:
-    """Rows with shape, dtype and slices that only the kernel may read, and only after the budget was spent.
-
-    `reader`: the client of the local model, who holds a record of its own, in the kernel's place; nobody else.
-    """
-
-    def __init__(self, values, budget=None, reader="fdadp.privacy._vault"):
-        self.values, self.budget, self.reader, self.reads = np.asarray(values), budget, reader, 0
-
-    shape = property(lambda self: self.values.shape)
-    dtype = property(lambda self: self.values.dtype)
-
-    def __getitem__(self, rows):
-        self._check()
-        return self.values[rows]
-
-    def __array__(self, *args, **kwargs):
-        self._check()
-        return self.values
-
-    def __len__(self):
-        return len(self.values)
-
-    def __iter__(self):
-        raise AssertionError("nobody goes through private rows one by one")
-
-    def _check(self):
-        frame, module = sys._getframe(2), ""
-        while frame is not None and not module.startswith("fdadp"):
-            module, frame = frame.f_globals.get("__name__", ""), frame.f_back
-        assert module == self.reader, f"{module or 'someone'} reads private rows"
-        assert self.budget is None or self.budget.spent > 0, "read before the budget was spent"
-        self.reads += 1
 
 
 def setting(**changes):
