@@ -142,7 +142,7 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         return settings.cohort(
             arrays,
-            persons=groups,
+            groups=groups,
             mechanism=type(self).__name__,
             public=public or {},
             noise=noise,

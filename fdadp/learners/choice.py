@@ -147,7 +147,7 @@ def choose_privately(
         noise = OpenDPNoise() if privacy.random_state is None else SeededNoise(privacy.random_state)
     cohort = Cohort(
         rows,
-        persons=[one if out else None for one, out in zip(ids, held, strict=True)],
+        groups=[one if out else None for one, out in zip(ids, held, strict=True)],
         budget=budget,
         adjacency=privacy.stated_adjacency,
         n=privacy.n,

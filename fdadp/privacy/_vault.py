@@ -39,7 +39,7 @@ class Vault:
     ----------
     data : table, tuple of tables of equal length, or re-iterable of such tuples (chunks)
         What :func:`fdadp.privacy.boundary.table` takes. Arrays that are not in memory are read in slabs.
-    persons : sequence of ids, one a row, or True, optional
+    groups : sequence of ids, one a row, or True, optional
         A row whose id is missing belongs to nobody and is never used. True: the last part of each chunk are the ids of
         its rows. A sequence goes with chunks only where these are a list, whose order is fixed.
     """
@@ -60,7 +60,7 @@ class Vault:
         "__tables",
     )
 
-    def __init__(self, data: Any, persons: Any = None) -> None:
+    def __init__(self, data: Any, groups: Any = None) -> None:
         self.__tables: tuple[Table, ...] | None = None
         self.__chunks: Any = None
         self.__function: tuple[Vault, RowFunction, list[tuple[int, ...]]] | None = None
@@ -70,14 +70,14 @@ class Vault:
         self.__persons: Persons | None = None
         self.__codes: IntArray = _NO_CODES
         self.__row_counts: IntArray | None = None
-        self.__grouped, self.__persons_in_chunks = persons is not None, persons is True
-        self.__ids: Any = None if persons is None or persons is True else check_ids(persons)
+        self.__grouped, self.__persons_in_chunks = groups is not None, groups is True
+        self.__ids: Any = None if groups is None or groups is True else check_ids(groups)
         tables = as_tables(data)
         if tables is not None:
             if any(t.shape[:1] != tables[0].shape[:1] for t in tables):
                 raise PrivacyError("data must be arrays of equal length, rows along the first axis")
-            if persons is True:
-                raise PrivacyError("persons must be ids, one a row: True is for chunks that bring them along")
+            if groups is True:
+                raise PrivacyError("groups must be ids, one a row: True is for chunks that bring them along")
             if self.__grouped:
                 check_ids(self.__ids, len(tables[0]))
             self.__tables = tables
@@ -90,7 +90,7 @@ class Vault:
             )
         if self.__ids is not None and not isinstance(data, list | tuple):
             raise PrivacyError(
-                "persons must be True, and each chunk end with the ids of its rows: a source of chunks may give its "
+                "groups must be True, and each chunk end with the ids of its rows: a source of chunks may give its "
                 "rows in another order on another pass"
             )
         self.__chunks = data

@@ -54,7 +54,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     data : array, tuple of arrays, or re-iterable of such tuples
         Rows along the first axis. Functions see them as float64, in blocks, on several threads at once; what is no
         number is NaN. Chunks must be iterable several times. The shape of a row is public.
-    persons : sequence or True, optional
+    groups : sequence or True, optional
         Id of the person of each row (a whole number, text, or a tuple of such); without it every row is a person. A row
         without an id is never used. True: each chunk ends with the ids of its rows. Which ids are one, and which name
         nobody: ``docs/theory/kernel.md#persons``.
@@ -108,7 +108,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         self,
         data: Any,
         *,
-        persons: Any = None,
+        groups: Any = None,
         budget: Budget,
         adjacency: str | None = None,
         n: int | None = None,
@@ -132,7 +132,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         check_delta(budget.delta, n)
         if noise is not None and not (hasattr(noise, "prepare") and hasattr(noise, "description")):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
-        vault = Vault(data, persons)
+        vault = Vault(data, groups)
         token = vault.identity() if dataset is None else ("named", dataset)
         account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency))
         source: Noise = OpenDPNoise() if noise is None else noise

@@ -290,7 +290,7 @@ class Privacy:
         self,
         data: Any,
         *,
-        persons: Any = None,
+        groups: Any = None,
         mechanism: str,
         public: Mapping[str, Any],
         noise: Noise | None = None,
@@ -300,7 +300,7 @@ class Privacy:
 
         Parameters
         ----------
-        data, persons
+        data, groups
             As :class:`fdadp.privacy.Cohort` takes them.
         mechanism, public
             Name and public inputs, for the ledger.
@@ -321,7 +321,7 @@ class Privacy:
         from fdadp.privacy.distributed import current_noise
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 
-        self.check_unit(persons)
+        self.check_unit(groups)
         budget, share = self.budget_share()
         noise = noise or current_noise()
         alone = noise is None and self.budget is None and self.random_state is None
@@ -329,7 +329,7 @@ class Privacy:
             noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
         cohort = Cohort(
             data,
-            persons=persons,
+            groups=groups,
             budget=budget,
             adjacency=self.stated_adjacency,
             n=self.n,

@@ -48,7 +48,7 @@ class PrivateChunks:
     ----------
     grid : ndarray
         Of the last curves.
-    persons : True or None
+    groups : True or None
         What a :class:`~fdadp.privacy.Cohort` is told of the persons: chunks always bring them along.
 
     Raises
@@ -71,7 +71,7 @@ class PrivateChunks:
         self._grids, self._source = dict(grids), source
         self._grouped = groups is True
         self._ids = None if groups is None or groups is True else groups
-        self.persons = None if groups is None else True
+        self.groups = None if groups is None else True
         self._names = [*grids, *(["groups"] if self._grouped else [])]
         self.grid = list(self._grids.values())[-1]
         self.kind: Kind = kind
@@ -98,7 +98,7 @@ class PrivateChunks:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         first = tuple(np.empty((0, grid.size)) for grid in self._grids.values())
-        yield first if self.persons is None else (*first, [])
+        yield first if self.groups is None else (*first, [])
         at = 0
         for chunk in self._source() if callable(self._source) else self._source:
             parts = tuple(self._parts(chunk))
@@ -108,7 +108,7 @@ class PrivateChunks:
             if self._ids is not None:
                 parts = (*parts, self._ids[at : at + len(curves[0])])
                 at += len(curves[0])
-            yield curves if self.persons is None else (*curves, parts[-1])
+            yield curves if self.groups is None else (*curves, parts[-1])
 
     def _parts(self, chunk: Any) -> Sequence[Any]:
         return chunk if len(self._names) > 1 else (chunk,)

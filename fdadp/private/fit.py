@@ -65,7 +65,7 @@ def _describe(grid: FloatArray) -> str:
 def fit_private(
     model: AdditiveFunctionOnFunction,
     data: Any,
-    persons: Any,
+    groups: Any,
     s: FloatArray,
     t: FloatArray,
     privacy: Privacy,
@@ -80,7 +80,7 @@ def fit_private(
     model : AdditiveFunctionOnFunction
     data : (X, Y), or PrivateChunks
         Curves as they are (:mod:`fdadp.private.curves`), or chunks of them.
-    persons : sequence of ids (n,), or True, optional
+    groups : sequence of ids (n,), or True, optional
         Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
     s, t : ndarray
         Grids of X and Y.
@@ -96,7 +96,7 @@ def fit_private(
     assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
     cohort = privacy.cohort(
         data,
-        persons=persons,
+        groups=groups,
         mechanism=privacy.mechanism,
         noise=noise,
         estimator=model,

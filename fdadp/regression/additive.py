@@ -428,7 +428,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
         check_saveable(self, source.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)
-        fit_private(self, source, source.persons, x_grid, y_grid, self.privacy, missing=self._gaps)
+        fit_private(self, source, source.groups, x_grid, y_grid, self.privacy, missing=self._gaps)
         self._y_kind, self._y_columns = source.kind, source.columns
         self._units: list[str | None] = [None, None]
         self._x_names = None

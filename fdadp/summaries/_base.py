@@ -68,7 +68,7 @@ class PrivateSummary(ABC):
         """
         privacy, source = public_chunks(self.privacy, chunks, t, groups, kind)
         check_saveable(self, source.columns)
-        return self._release(privacy, source, source.persons, source)
+        return self._release(privacy, source, source.groups, source)
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         privacy, curves = public_input(self.privacy, Y, t, groups)
@@ -80,7 +80,7 @@ class PrivateSummary(ABC):
         self: Self,
         privacy: Privacy,
         data: Any,
-        persons: Any,
+        groups: Any,
         curves: Curves | PrivateChunks,
         noise: Noise | None = None,
     ) -> Self:

@@ -92,12 +92,12 @@ class PrivateFPCA(PrivateSummary, FPCA):
         self.privacy = privacy
 
     def _release(
-        self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+        self, privacy: Privacy, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
     ) -> PrivateFPCA:
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
         count_components(np.ones(min(prior_of(privacy).n_response, curves.grid.size)), self.n_components)
-        found = summarise(data, curves.grid, persons, privacy, MOMENTS, noise=noise)
+        found = summarise(data, curves.grid, groups, privacy, MOMENTS, noise=noise)
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self._set(self._basis(found, curves.grid, sum(privacy.bounds.y) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())

@@ -79,9 +79,9 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         self.privacy = privacy
 
     def _release(
-        self, privacy: Privacy, data: Any, persons: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+        self, privacy: Privacy, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
     ) -> PrivateMean:
-        found = summarise(data, curves.grid, persons, privacy, MEAN, noise=noise)
+        found = summarise(data, curves.grid, groups, privacy, MEAN, noise=noise)
         assert privacy.bounds is not None and privacy.bounds.y is not None
         self.grid_, self.n_ = curves.grid, found.n
         self.mean_ = sum(privacy.bounds.y) / 2 + found.functions @ found.mean

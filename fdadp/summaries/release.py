@@ -186,7 +186,7 @@ def _check_noise(privacy: Privacy, n: float, relative: float) -> None:
 
 
 def summarise(
-    data: Any, grid: FloatArray, persons: Any, privacy: Privacy, shares: dict[str, float], *, noise: Noise | None
+    data: Any, grid: FloatArray, groups: Any, privacy: Privacy, shares: dict[str, float], *, noise: Noise | None
 ) -> Summary:
     """Spend the budget on mean and covariance. `privacy` was checked; the first read comes after all validation.
 
@@ -194,7 +194,7 @@ def summarise(
     ----------
     data : curves (n, T) as they are, or PrivateChunks
     grid : ndarray of shape (T,)
-    persons : sequence of ids (n,), True or None
+    groups : sequence of ids (n,), True or None
         As a :class:`~fdadp.privacy.Cohort` takes them.
     privacy : Privacy
     shares : dict
@@ -215,7 +215,7 @@ def summarise(
         _check_noise(privacy, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
     cohort = privacy.cohort(
         data,
-        persons=persons,
+        groups=groups,
         mechanism=f"private {goal}",
         noise=noise,
         public={

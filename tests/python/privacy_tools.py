@@ -55,7 +55,7 @@ def run(release, rows, persons=None, *, pure=False, adjacency="zero-out", n=9, c
     data = rows if not chunks else [(rows[i : i + chunks],) for i in range(0, max(len(rows), 1), chunks)]
     budget = Budget(1.0, None if pure else 1e-6)
     declared = None if adjacency == "add-remove" else n
-    release(Cohort(data, persons=persons, budget=budget, adjacency=adjacency, n=declared, noise=noise))
+    release(Cohort(data, groups=persons, budget=budget, adjacency=adjacency, n=declared, noise=noise))
     return noise.entries[-1]
 
 

@@ -16,7 +16,7 @@ __all__ = ["NOBODY", "Persons", "check_ids"]
 NOBODY = -1
 
 
-def check_ids(ids: Any, n: int | None = None, name: str = "persons") -> Any:
+def check_ids(ids: Any, n: int | None = None, name: str = "groups") -> Any:
     """Refuse ids that are not one for each row, by their shape alone; return them.
 
     Parameters

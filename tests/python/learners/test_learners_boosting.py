@@ -108,7 +108,7 @@ def test_select_test_has_the_integers_of_select(grouped):
         lambda c: c.select(utilities, share=1.0, name="t"),
     ):
         noise = TapeNoise()
-        ask(Cohort(X, persons=persons, budget=Budget(1.0, 1e-6), n=700, noise=noise))
+        ask(Cohort(X, groups=persons, budget=Budget(1.0, 1e-6), n=700, noise=noise))
         found.append(noise.entries[0])
     assert found[0].exact == found[1].exact
     assert found[0].sensitivity == found[1].sensitivity == 2**23

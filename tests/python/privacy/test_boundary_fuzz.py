@@ -68,7 +68,7 @@ def trial_cohort(rng):
         data = np.array(X, dtype=object) if form == "lists" else X  # a list would be chunks
         settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
         budget = Budget(1.0, None if pure else 1e-6)
-        cohort = Cohort(data, persons=ids if pair.grouped else None, budget=budget, **settings)
+        cohort = Cohort(data, groups=ids if pair.grouped else None, budget=budget, **settings)
         kinds[name](cohort)
 
     return f"Cohort, {form}", moved(fit, pair.first, pair.second)
@@ -91,7 +91,7 @@ def trial_chunks_of_a_cohort(rng):
 
     def fit(columns):
         settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
-        cohort = Cohort(Source(columns), persons=pair.grouped or None, budget=Budget(1.0, 1e-6), **settings)
+        cohort = Cohort(Source(columns), groups=pair.grouped or None, budget=Budget(1.0, 1e-6), **settings)
         RELEASES[name](cohort)
 
     with mock.patch("fdadp.privacy._vault.KEPT", kept):

@@ -190,7 +190,7 @@ def test_ids_apart_from_their_rows_are_taken_of_lists_only():
     with pytest.raises(InputError, match="another order on another pass"):
         mean().fit_chunks(lambda: iter([curves]), t=GRID, groups=ids)
     with pytest.raises(PrivacyError, match="another order on another pass"):
-        Cohort(lambda_source(curves), persons=ids, budget=Budget(1.0), n=10)
+        Cohort(lambda_source(curves), groups=ids, budget=Budget(1.0), n=10)
     mean().fit_chunks([curves[:15], curves[15:]], t=GRID, groups=pd.Series(ids, index=ids[::-1]))
 
 

@@ -18,7 +18,7 @@ ROWS = np.random.default_rng(0).uniform(size=(4000, 2))
 def cohort(epsilon=1.0, *, pure=False, adjacency="zero-out", noise=None, rows=ROWS, persons=None):
     n = None if adjacency == "add-remove" else 4000
     budget = Budget(epsilon, None if pure else 1e-6)
-    return Cohort(rows, persons=persons, budget=budget, adjacency=adjacency, n=n, noise=noise or SeededNoise(0))
+    return Cohort(rows, groups=persons, budget=budget, adjacency=adjacency, n=n, noise=noise or SeededNoise(0))
 
 
 def beyond(rows):
@@ -78,7 +78,7 @@ def test_the_centre_halves_the_noise():
 def test_people_count_once_and_useless_rows_as_half():
     rows = np.array([[0.0], [1.0], [1.0], [np.nan], [np.inf], [1e30]])
     persons = ["a", "a", "b", "c", "d", "e"]
-    c = Cohort(rows, persons=persons, budget=Budget(1e9, None), n=5, noise=SeededNoise(0))
+    c = Cohort(rows, groups=persons, budget=Budget(1e9, None), n=5, noise=SeededNoise(0))
     value = release_shares(c, lambda r: r[0], n=5, share=1.0, name="v").value
     assert value[0] == pytest.approx((0.5 + 1 + 0.5 + 1 + 1) / 5, abs=1e-6)
 

@@ -374,7 +374,7 @@ def test_what_fails_public_validation_reads_and_spends_nothing(what):
         ({"n": None, "adjacency": "zero-out"}, "declared"),
         ({"n": 5, "adjacency": "add-remove"}, "left out"),
         ({"adjacency": "swap"}, "adjacency must"),
-        ({"persons": [1, 2]}, "one id for each row"),
+        ({"groups": [1, 2]}, "one id for each row"),
         ({"rows": (np.ones((3, 2)), np.ones(2))}, "equal length"),
         ({"rows": (x for x in ())}, "generator"),
         ({"rows": [], "n": 5}, "at least one chunk"),

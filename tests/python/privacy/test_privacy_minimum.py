@@ -249,7 +249,7 @@ def cohort(budget, n=400, persons=None, noise=None, adjacency=None):
     z = rng.uniform(-0.5, 0.5, (n, 3))
     declared = None if adjacency == "add-remove" else n
     noise = SeededNoise(0) if noise is None else noise
-    return Cohort((z, labels(rng, z)), persons=persons, budget=budget, n=declared, noise=noise, adjacency=adjacency)
+    return Cohort((z, labels(rng, z)), groups=persons, budget=budget, n=declared, noise=noise, adjacency=adjacency)
 
 
 @pytest.mark.parametrize("delta", [1e-6, None])

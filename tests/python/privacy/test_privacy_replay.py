@@ -41,7 +41,7 @@ def replayed(people, neighbour, grouped, pure, adjacency, seed=0, noise=SeededNo
         record = TapeNoise(noise(seed), tape)
         c = Cohort(
             rows,
-            persons=ids,
+            groups=ids,
             budget=Budget(1.0, None if pure else 1e-6),
             adjacency=adjacency,
             n=None if adjacency == "add-remove" else 9,
@@ -207,7 +207,7 @@ SECRET = 1234.56789
 
 def secret_cohort():
     return Cohort(
-        np.full((7, 3), SECRET), persons=[f"name{i}" for i in range(7)], budget=Budget(1.0), n=7, noise=SeededNoise(0)
+        np.full((7, 3), SECRET), groups=[f"name{i}" for i in range(7)], budget=Budget(1.0), n=7, noise=SeededNoise(0)
     )
 
 

@@ -108,7 +108,7 @@ def test_a_person_adds_one_row_of_bounded_norm_exactly():
 def cohort(budget, adjacency=None, noise=None, persons=None):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 2))
     n = None if adjacency == "add-remove" else 500
-    return X, Cohort(X, budget=budget, n=n, adjacency=adjacency, noise=noise or SeededNoise(0), persons=persons)
+    return X, Cohort(X, budget=budget, n=n, adjacency=adjacency, noise=noise or SeededNoise(0), groups=persons)
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
