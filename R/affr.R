@@ -14,7 +14,8 @@
 #'   101 points of its range.
 #' @param data A data frame with matrix columns (or `fd` objects in a list), or an environment, in which the formula is
 #'   looked up first.
-#' @param k Number of B-splines over the values of X and over s.
+#' @param k Numbers of B-splines over the values of X and over s, `c(12, 7)`. By default they grow with the number of curves, from
+#'   7 x 7 to 20 x 10: penalties see to it that splines too many do no harm.
 #' @param npc Number of eigenfunctions of Y: a whole number, or below 1 the share of variance that they must explain.
 #' @param method How smoothing parameters are chosen: `"REML"`, or `"GCV.Cp"` (also `"GCV"`).
 #' @param sp Smoothing parameters instead, on mgcv's scale: `c(lambda_x, lambda_s)` or one row a component.
@@ -61,19 +62,19 @@ affr.formula <- function(formula, data = NULL, ...) {
 
 #' @rdname affr
 #' @export
-affr.default <- function(Y, X, s = NULL, t = NULL, k = c(7, 7), npc = 0.95, method = c("REML", "GCV.Cp", "GCV"), sp = NULL,
+affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method = c("REML", "GCV.Cp", "GCV"), sp = NULL,
                          degree = 3, m = 2, quadrature = "trapezoid", fpca = c("face", "dense"),
                          missing = c("raise", "linear", "smooth", "fpca"), ...) {
   no_more(...)
   method <- one_of(method, c("REML", "GCV.Cp", "GCV"), "method")
   no_na(k = k, npc = npc, sp = sp, degree = degree, m = m, quadrature = quadrature)
-  if (!is.numeric(k) || length(k) != 2) {
+  if (!is.null(k) && (!is.numeric(k) || length(k) != 2)) {
     input_error("k must be two numbers of splines, over x and over s, got ", deparse(k)[1])
   }
   x <- as_curves(X, s, "X")
   y <- as_curves(Y, t, "Y")
   settings <- list(
-    n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
+    n_basis_x = basis_size(k, 1), n_basis_s = basis_size(k, 2), n_components = as_whole(npc),
     smoothing = if (!is.null(sp)) as_array(sp, "sp") else if (method == "REML") "reml" else "gcv",
     degree = as_whole(degree), penalty_order = as_whole(m), quadrature = quadrature,
     fpca = one_of(fpca, c("face", "dense"), "fpca"),
@@ -150,7 +151,7 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
                             mechanism = "dp-aff", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                            k = c(7, 7), npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), ...) {
+                            k = NULL, npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   no_na(
@@ -165,7 +166,7 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
     unit = unit, labels = labels, random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
   )
   settings <- list(
-    n_basis_x = as_whole(k[1]), n_basis_s = as_whole(k[2]), n_components = as_whole(npc),
+    n_basis_x = basis_size(k, 1), n_basis_s = basis_size(k, 2), n_components = as_whole(npc),
     missing = if (mechanism == "published") "raise" else one_of(missing, c("linear", "smooth"), "missing"),
     progress = if (interactive()) "auto" else FALSE
   )
@@ -179,6 +180,9 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   class(fit) <- c("dp_affr", class(fit))
   fit
 }
+
+# Number of splines of a margin, which Python chooses where k is NULL.
+basis_size <- function(k, margin) if (is.null(k)) "auto" else as_whole(k[margin])
 
 # Fit in Python; what comes back is plain data and the bytes of the saved model.
 fit_with <- function(x, y, settings, privacy = NULL, groups = NULL, rows = NULL) {

@@ -50,7 +50,7 @@ def write_scores(folder: Path, n: int) -> None:
     from fdadp import AdditiveFunctionOnFunction
 
     x, y = read(folder, n)
-    model = AdditiveFunctionOnFunction(n_components=3).fit(x, y)
+    model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=3).fit(x, y)
     scores_of(model, y).tofile(folder / f"scores-{n}.f64")
 
 

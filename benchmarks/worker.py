@@ -30,7 +30,7 @@ class Fdadp:
         from fdadp import AdditiveFunctionOnFunction
 
         self.data = x, y
-        self.model = AdditiveFunctionOnFunction(n_components=3, progress=False).fit(x, y)
+        self.model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=3, progress=False).fit(x, y)
 
     def save(self, path, model=None):
         model = model or self.model
@@ -120,7 +120,7 @@ class FdadpChunks:
 
         self.reading = 0.0
         source = self._chunks if x is None else [(x, y)]
-        AdditiveFunctionOnFunction(n_components=3, progress=False).fit_chunks(source)
+        AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=3, progress=False).fit_chunks(source)
 
 
 METHODS = {"fdadp": Fdadp, "private": Private, "fdars": Fdars, "fdatools": Fdatools, "scikit-fda": ScikitFda}

@@ -106,7 +106,7 @@ def crosscheck(
     ours = clone(settings).fit(x.values, y.values, s=x.grid, t=y.grid)
     project = (ours.eigenfunctions_ * ours._basis.weights).T
     scores = (y.values - ours.mean_) @ project
-    k = (ours.n_basis_x, ours.n_basis_s)
+    k = ours.coef_.shape[1:]
     criterion = str(settings.smoothing)
     theirs = [
         gam_linear_functional(

@@ -204,7 +204,7 @@ def one_run(
     included = rng.random(canaries) < 0.5
     data = (np.concatenate([x, own_x[included]]), np.concatenate([y, own_y[included]]), None)
     if epsilon is None:
-        model = AdditiveFunctionOnFunction(progress=False, n_components=3).fit(*data[:2])
+        model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=3, progress=False).fit(*data[:2])
     else:
         setting = Privacy(
             epsilon=epsilon,

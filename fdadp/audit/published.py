@@ -8,6 +8,7 @@ arise: an output that differs without noise identifies the person with certainty
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -55,11 +56,12 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         Of the simulated curves.
     """
     x, y, mean = simulated(2, n, seed, n_points=51)
-    public = AdditiveFunctionOnFunction(n_components=COMPONENTS, progress=False).fit(x, y)
+    settings: dict[str, Any] = {"n_basis_x": 7, "n_basis_s": 7, "n_components": COMPONENTS, "progress": False}
+    public = AdditiveFunctionOnFunction(**settings).fit(x, y)
     x[-1], y[-1] = 4.3, mean.mean(axis=0) + 4.0
     laws = []
     for size in (n, n - 1):
-        model = _WithPublicBasis(n_components=COMPONENTS, smoothing=public.smoothing_parameters_, progress=False)
+        model = _WithPublicBasis(**settings, smoothing=public.smoothing_parameters_)
         model._public = public._basis
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)

@@ -56,8 +56,8 @@ def fit(
     y: Annotated[Path, typer.Argument(metavar="Y", help="Response curves, rows in the same order.")],
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
     components: Annotated[str, typer.Option(help="Number of eigenfunctions of Y, or the share to explain.")] = "0.95",
-    basis_x: Annotated[int, typer.Option(help="B-splines over the values of X.")] = 7,
-    basis_s: Annotated[int, typer.Option(help="B-splines over the grid of X.")] = 7,
+    basis_x: Annotated[str, typer.Option(help="B-splines over the values of X; auto grows with n.")] = "auto",
+    basis_s: Annotated[str, typer.Option(help="B-splines over the grid of X.")] = "auto",
     smoothing: Annotated[str, typer.Option(help="reml, gcv, or two numbers with a comma between.")] = "reml",
     missing: Annotated[str, typer.Option(help="Missing values: raise (refuse), linear, smooth or fpca.")] = "raise",
     header: Annotated[bool, typer.Option(help="Whether the CSV files start with a row of labels.")] = True,
@@ -74,8 +74,8 @@ def fit(
         if out.suffix not in ("", ".npz"):
             raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
         model = AdditiveFunctionOnFunction(
-            n_basis_x=basis_x,
-            n_basis_s=basis_s,
+            n_basis_x=_basis(basis_x),
+            n_basis_s=_basis(basis_s),
             n_components=_components(components),
             smoothing=_smoothing(smoothing),
             missing=missing,
@@ -376,6 +376,10 @@ def _components(text: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"--components must be a whole number or a share such as 0.95, got {text!r}") from None
+
+
+def _basis(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def _smoothing(text: str) -> Any:

@@ -20,7 +20,6 @@ from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
 from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 from fdadp.functional.margins import Margin
 from fdadp.functional.quadrature import RULES
-from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
 from fdadp.regression.identification import notes_on_x, refuse_same_curves, warn_unidentified
@@ -31,6 +30,7 @@ from fdadp.regression.residuals import Residuals, residuals_of
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares, Solution
 from fdadp.solve.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
+from fdadp.terms.sizes import basis_sizes, check_size
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -55,8 +55,11 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
 
     Parameters
     ----------
-    n_basis_x, n_basis_s : int
-        Number of B-splines over the values of X and over its grid, at least ``degree + 1``.
+    n_basis_x, n_basis_s : int or "auto"
+        Number of B-splines over the values of X and over its grid, at least ``degree + 1``. ``"auto"`` grows with the
+        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.sizes.basis_sizes`): the
+        penalties see to it that functions too many do no harm, while too few leave a bias that no standard error
+        knows of.
     n_components : int or float
         Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1].
     smoothing : {"reml", "gcv"} or array_like of shape (2,) or (K, 2)
@@ -155,7 +158,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     >>> weather = load_canadian_weather()
     >>> model = AdditiveFunctionOnFunction(n_components=2).fit(weather.X, weather.Y)
     >>> model.coef_.shape
-    (2, 7, 7)
+    (2, 10, 7)
     >>> model.predict(weather.X[:3])
     FDataGrid(...)
     """
@@ -163,8 +166,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     def __init__(
         self,
         *,
-        n_basis_x: int = 7,
-        n_basis_s: int = 7,
+        n_basis_x: int | str = "auto",
+        n_basis_s: int | str = "auto",
         n_components: float = 0.95,
         smoothing: str | ArrayLike = "reml",
         privacy: Privacy | None = None,
@@ -273,9 +276,10 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            Read twice; once, after a look at the first chunk, if `x_range` is given. A private fit keeps up to 256 MiB
-            of curves (as float64), and as many of features: it reads once what fits, else some 30 times, with the same
-            result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
+            Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
+            second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
+            float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
+            for bit as :meth:`fit` for the same noise, whatever the chunks.
             :func:`fdadp.solve.sums.Chunks` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
@@ -341,8 +345,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         else:
             one_of(self.progress, "progress", ("auto",))
         for name in ("n_basis_x", "n_basis_s"):
-            BSplines.uniform(0.0, 1.0, getattr(self, name), degree=self.degree, name=name)
-            if not 1 <= whole(self.penalty_order, "penalty_order") < getattr(self, name):
+            least = check_size(getattr(self, name), name, self.degree)
+            if not 1 <= whole(self.penalty_order, "penalty_order") < least:
                 raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
         if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
@@ -442,12 +446,10 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         uncertain: FloatArray | None = None,
     ) -> None:
         low, high = x_range or range_of(chunks)
-        grid = chunks.head()[0].grid
-        x_margin = Margin.pspline(
-            low, high, self.n_basis_x, degree=self.degree, order=self.penalty_order, name="n_basis_x"
-        )
-        s_margin = self._margin_over_s(grid)
-        sums = add_up(chunks, x_margin, s_margin, self._weights_over_s(grid))
+        sizes = self._sizes(chunks)
+        sums = self._sums(chunks, (low, high), sizes)
+        if self._sizes(chunks) != sizes:  # few curves: only now their number is known
+            sums = self._sums(chunks, (low, high), self._sizes(chunks))
         if uncertain is not None:
             sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
         with one_blas_thread():
@@ -460,19 +462,28 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.ledger_: Ledger | None = None
         self.plan_: Plan | None = None
         self.moments_: NoisyMoments | None = None
-        self.notes_: tuple[str, ...] = notes_on_x(sums.x_basis_sums)
+        self.notes_: tuple[str, ...] = notes_on_x(sums.x_basis_sums, self.degree)
 
-    def _margin_over_s(self, grid: FloatArray) -> Margin:
+    def _sizes(self, chunks: Chunks) -> tuple[int, int]:
+        """Numbers of B-splines over x and s."""
+        return basis_sizes((self.n_basis_x, self.n_basis_s), chunks.n, chunks.head()[0].grid.size, self.degree)
+
+    def _sums(self, chunks: Chunks, x_range: tuple[float, float], sizes: tuple[int, int]) -> TrainingSums:
+        grid = chunks.head()[0].grid
+        x_margin = Margin.pspline(*x_range, sizes[0], degree=self.degree, order=self.penalty_order, name="n_basis_x")
+        return add_up(chunks, x_margin, self._margin_over_s(grid, sizes[1]), self._weights_over_s(grid))
+
+    def _margin_over_s(self, grid: FloatArray, size: int) -> Margin:
         if self.period_s is None:
             return Margin.pspline(
-                grid[0], grid[-1], self.n_basis_s, degree=self.degree, order=self.penalty_order, name="n_basis_s"
+                grid[0], grid[-1], size, degree=self.degree, order=self.penalty_order, name="n_basis_s"
             )
         length = float(grid[-1] - grid[0])
         if not self.period_s >= length * (1 - 1e-9):
             raise InputError(
                 f"period_s must be at least the length of the grid of X, {length:g}, got {self.period_s:g}"
             )
-        return Margin.cyclic(grid[0], float(self.period_s), self.n_basis_s, degree=self.degree, name="n_basis_s")
+        return Margin.cyclic(grid[0], float(self.period_s), size, degree=self.degree, name="n_basis_s")
 
     def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
         """Add the literature's noise, if asked to."""

@@ -106,18 +106,21 @@ def check_sizes(model: AdditiveFunctionOnFunction, x: Curves, y: Curves) -> Basi
     plain = clone(model).set_params(missing="raise", progress=False)
     if not isinstance(model.smoothing, str):
         plain.set_params(smoothing="reml")
-    larger: dict[str, float] = {name: 2 * getattr(model, name) - model.degree for name in ("n_basis_x", "n_basis_s")}
+    components, over_x, over_s = model.coef_.shape
+    now = {"n_basis_x": over_x, "n_basis_s": over_s, "n_components": components}
+    plain.set_params(n_basis_x=over_x, n_basis_s=over_s)
+    larger: dict[str, float] = {name: 2 * now[name] - model.degree for name in ("n_basis_x", "n_basis_s")}
     larger["n_components"] = NEARLY_ALL
     about_mean = ((y.values - y.values.mean(axis=0)) ** 2) @ quadrature_weights(y.grid)
     loss = _held_out(plain, x, y)
     sizes = []
     for name, value in larger.items():
         other = clone(plain).set_params(**{name: value})
-        size, tried = getattr(model, name), value
+        size, tried = now[name], value
         if name == "n_components":
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FdadpWarning)
-                size, tried = len(model.edf_), len(clone(other).fit(x.values, y.values, s=x.grid, t=y.grid).edf_)
+                tried = len(clone(other).fit(x.values, y.values, s=x.grid, t=y.grid).edf_)
         if tried <= size:
             continue
         gain = loss - _held_out(other, x, y)

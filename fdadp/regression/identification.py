@@ -26,17 +26,19 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
         raise InputError(f"{name} must vary between curves, got the same curve every time")
 
 
-def notes_on_x(x_basis_sums: FloatArray) -> tuple[str, ...]:
-    """A note where 99 % of X lie on three of five basis functions over x, or fewer.
+def notes_on_x(x_basis_sums: FloatArray, degree: int) -> tuple[str, ...]:
+    """A note where 99 % of X lie within three tenths of the intervals between knots.
 
     Parameters
     ----------
     x_basis_sums : ndarray of shape (S, n_basis_x)
         Sums of the basis functions over curves.
+    degree : int
+        Of the splines: so many more functions than intervals are not zero there.
     """
     shares = np.sort(np.abs(x_basis_sums.sum(axis=0)))[::-1]
     used = int(np.searchsorted(np.cumsum(shares), 0.99 * shares.sum())) + 1
-    if used > 0.6 * shares.size:
+    if used - degree > 0.3 * (shares.size - degree):
         return ()
     return (f"99 % of X lie on {used} of {shares.size} basis functions over x: x_transform='quantile' may fit better",)
 

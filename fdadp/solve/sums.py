@@ -61,7 +61,13 @@ class Chunks:
         self._progress = progress
         self._head: tuple[Curves, Curves] | None = None
         self._held = False
+        self._n: int | None = None
         self._totals: _Totals | None = None
+
+    @property
+    def n(self) -> int | None:
+        """Number of pairs; None where it is not known before all of them were read once."""
+        return self._n if self._totals is None else self._totals.n
 
     @classmethod
     def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Chunks:
@@ -73,7 +79,7 @@ class Chunks:
                 yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
 
         chunks = cls(pieces, progress=progress)
-        chunks._held = True
+        chunks._held, chunks._n = True, len(x)
         return chunks
 
     def head(self) -> tuple[Curves, Curves]:

@@ -140,7 +140,7 @@ def run(
     test_share : float
         Share of the curves that is held out.
     model : AdditiveFunctionOnFunction, optional
-        Settings of the fit; default those of the class. Its ``privacy`` must be None.
+        Settings of the fit; default those of the class with 7 x 7 splines. Its ``privacy`` must be None.
     seed : int
         The answer depends on it alone, not on `jobs`.
     jobs : int
@@ -172,7 +172,7 @@ def run(
     settings = [(reading, float(epsilon)) for reading in sensitivities for epsilon in epsilons]
     for reading, epsilon in settings:
         Privacy(epsilon, mechanism="published", sensitivity=reading)
-    estimator = AdditiveFunctionOnFunction() if model is None else clone(model)
+    estimator = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7) if model is None else clone(model)
     estimator.set_params(progress=False)
     seeds = np.random.SeedSequence(seed).spawn(repeats)
     tasks = [(data, estimator, settings, draws, n_test, repeat, seeds[repeat]) for repeat in range(repeats)]

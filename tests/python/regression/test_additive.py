@@ -47,7 +47,7 @@ def close(a, b, rtol=1e-9):
 
 
 def test_attributes_have_the_shapes_of_the_contract(model):
-    assert model.coef_.shape == (3, 7, 7)
+    assert model.coef_.shape == (3, 14, 8)  # of 200 curves
     assert model.smoothing_parameters_.shape == (3, 2)
     assert model.edf_.shape == model.eigenvalues_.shape == model.criterion_.shape == (3,)
     assert model.eigenfunctions_.shape == (3, 51)
@@ -284,7 +284,7 @@ def test_scikit_learn(sim, arrays):
 
 def test_summary_says_what_was_fitted(model):
     text = str(model.summary())
-    for part in ("200", "7 x 7", "REML", f"{model.r2_:.4f}", f"{model.edf_[1]:.2f}", "without privacy"):
+    for part in ("200", "14 x 8", "REML", f"{model.r2_:.4f}", f"{model.edf_[1]:.2f}", "without privacy"):
         assert part in text
     assert "<table" in model._repr_html_()
     assert "<table" in model._repr_mimebundle_()["text/html"]

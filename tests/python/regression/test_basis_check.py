@@ -19,10 +19,10 @@ def checked(scenario, n, seed, **settings):
 
 
 def test_too_small_is_flagged_and_the_remedy_named():
-    found, sizes = checked(2, 600, 0)
+    found, sizes = checked(2, 600, 0, n_basis_x=7, n_basis_s=7)
     assert not found.adequate
     assert not sizes["n_basis_x"].adequate
-    assert sizes["n_basis_x"].lost > 0.02  # the default basis explains some 95 % of what can be
+    assert sizes["n_basis_x"].lost > 0.02  # this basis explains some 95 % of what can be
     assert sizes["n_basis_s"].adequate
     text = str(found)
     for part in ("5-fold cross-validation over 600 curves", "TOO SMALL", "Try n_basis_x=11"):
@@ -31,7 +31,7 @@ def test_too_small_is_flagged_and_the_remedy_named():
 
 
 def test_adequate_is_not():
-    found, sizes = checked(2, 600, 0, n_basis_x=12, n_components=4)
+    found, sizes = checked(2, 600, 0, n_basis_x=12, n_basis_s=7, n_components=4)
     assert found.adequate
     assert [s.size for s in found.sizes][:2] == [12, 7]
     assert "TOO SMALL" not in str(found)

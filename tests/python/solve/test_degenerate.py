@@ -43,7 +43,8 @@ def check(model, x, y):
     for values in (model.predict(x), model.predict_se(x), low, high, model.criterion_, model.coef_):
         assert np.isfinite(values).all()
     assert 0 <= model.r2_ <= 1
-    p = (model.n_basis_x - 1) * model.n_basis_s + 1
+    over_x, over_s = model.coef_.shape[1:]
+    p = (over_x - 1) * over_s + 1
     assert (model.edf_ >= 1).all()
     assert (model.edf_ <= p).all()
     assert np.abs(model.predict(x) - y.mean(axis=0)).max() <= 2 * np.abs(y - y.mean(axis=0)).max()
