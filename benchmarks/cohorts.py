@@ -38,10 +38,12 @@ def cohort(scenario: str, n: int, seed: int) -> tuple[Sample, Sample]:
     return draw(scenario, n, rng), draw(scenario, TEST_CURVES, rng)
 
 
-def draw(scenario: str, n: int, rng: np.random.Generator) -> Sample:
+def draw(scenario: str, n: int, rng: np.random.Generator, *, x_noise: bool = True) -> Sample:
+    """n people. Without noise in X, f is E[Y | X] of the curves X as they are seen."""
     if scenario in ROUGH:
-        return draw_rough(scenario, n, rng)
-    simulated = simulate_affr(int(scenario[1]), n, rng, n_points=POINTS)
+        return draw_rough(scenario, n, rng, x_noise=x_noise)
+    without = {} if x_noise else {"x_noise": 0.0}
+    simulated = simulate_affr(int(scenario[1]), n, rng, n_points=POINTS, **without)
     return Sample(simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0], simulated.mean_function)
 
 
@@ -101,7 +103,7 @@ def norming(scenario: str) -> tuple[np.ndarray, float]:
     return mean, float(np.sqrt((((values - mean) ** 2) @ WEIGHTS).mean()))
 
 
-def draw_rough(scenario: str, n: int, rng: np.random.Generator) -> Sample:
+def draw_rough(scenario: str, n: int, rng: np.random.Generator, *, x_noise: bool = True) -> Sample:
     curves, signal = ROUGH[scenario]
     x = curves(n, rng)
     mean, scale = norming(scenario)
@@ -109,4 +111,4 @@ def draw_rough(scenario: str, n: int, rng: np.random.Generator) -> Sample:
     heavy = rng.standard_t(3, size=(n, 3 + POINTS)) / np.sqrt(3)
     cosines = np.stack([np.ones(POINTS), *(np.sqrt(2) * np.cos(np.pi * k * GRID) for k in (1, 2))])
     y = f + (heavy[:, :3] * ERROR_SD) @ cosines + WHITE_NOISE * heavy[:, 3:]
-    return Sample(x + 0.1 * rng.normal(size=(n, POINTS)), y, f)
+    return Sample(x + 0.1 * rng.normal(size=(n, POINTS)) if x_noise else x, y, f)

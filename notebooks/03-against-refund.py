@@ -126,7 +126,7 @@ table(rows)
 
 # %%
 data = simulate_affr(scenario=1, n=150, seed=0)
-model = AdditiveFunctionOnFunction()
+model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7)
 if LIVE:
     live = r_bridge.crosscheck(model, data.X, data.Y)
     assert live.ok
@@ -186,7 +186,7 @@ if LIVE:
         seconds = {"fdadp": [], "mgcv": []}
         for _ in range(3):
             start = time.perf_counter()
-            AdditiveFunctionOnFunction(n_components=targets.shape[1]).fit(sample.X, sample.Y)
+            AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=targets.shape[1]).fit(sample.X, sample.Y)
             seconds["fdadp"].append(time.perf_counter() - start)
             start = time.perf_counter()
             for column in targets.T:

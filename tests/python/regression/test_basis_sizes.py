@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import InputError
-from fdadp.metrics import rmspe
+from fdadp.functional.metrics import rmspe
 from fdadp.terms.sizes import basis_sizes
 
 BOTH = ("auto", "auto")

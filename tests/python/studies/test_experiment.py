@@ -111,7 +111,9 @@ def test_base_lines_by_hand(data: experiment.Paired) -> None:
     order = rng.permutation(60)
     test, train = np.sort(order[:12]), np.sort(order[12:])
     mean = np.tile(data.Y[train].mean(axis=0), (12, 1))
-    model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(data.X[train], data.Y[train], s=data.s, t=data.t)
+    model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(
+        data.X[train], data.Y[train], s=data.s, t=data.t
+    )
     lower, upper = model.predict_interval(data.X[test])
     by_scheme = results.set_index("scheme")
     assert by_scheme.loc["mean curve", "rmspe"] == pytest.approx(rmspe(data.Y[test], mean))
