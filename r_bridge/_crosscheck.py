@@ -79,7 +79,8 @@ def crosscheck(
     Parameters
     ----------
     model : AdditiveFunctionOnFunction, optional
-        Its settings are used; default settings if None. Without privacy, cubic splines with second differences.
+        Its settings are used; if None, the default ones with 7 x 7 splines (mgcv 1.8 refuses more than curves).
+        Without privacy, cubic splines with second differences.
     X, Y, s, t
         As :meth:`fdadp.AdditiveFunctionOnFunction.fit`; no missing values.
     factor : float
@@ -94,7 +95,7 @@ def crosscheck(
     InputError
         A private model, or other settings that mgcv is not compared for.
     """
-    settings = AdditiveFunctionOnFunction() if model is None else model
+    settings = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7) if model is None else model
     if settings.privacy is not None or settings.degree != 3 or settings.penalty_order != 2:
         raise InputError("model must be without privacy, with degree=3 and penalty_order=2, to be compared with mgcv")
     if settings.x_transform is not None or settings.period_s is not None:
