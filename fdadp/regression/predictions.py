@@ -231,7 +231,8 @@ class Predictions:
         components it is 0. So the errors cover at each t on average over curves, whatever ``n_components`` is. They do
         not know of a part of F that the basis cannot follow: the default sizes leave little of it (at nominal 95 % the
         errors covered 91 to 97 % in five simulated cohorts at n = 200 and 2,000), of others :meth:`check` tells.
-        Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise, and O is 0.
+        Eigenfunctions and smoothing parameters are taken as known. In a private fit Var(Θ̂) includes the noise, and O
+        is 0.
 
         Parameters
         ----------
