@@ -5,7 +5,8 @@ As they are usually implemented: public clips, no private scales, no empirical B
 
 Sources: gradient descent with a public preconditioner, cf. Brown, Hayase, Hopkins, Kong, Liu, Oh, Perdomo & Smith
 (2024); functional mechanism, Zhang, Zhang, Xiao, Yang & Winslett (2012); AdaSSP, Wang (2018); output perturbation,
-Chaudhuri, Monteleoni & Sarwate (2011), with the bound of 02b, L9.
+Chaudhuri, Monteleoni & Sarwate (2011), with the
+bound without a ball of ``docs/theory/learners.md#output-perturbation``.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def functional_mechanism(problem: Problem) -> np.ndarray:
 
 
 def triangle_sum(problem: Problem, share: float) -> tuple[np.ndarray, float]:
-    """Noisy Σ f f', by its upper triangle (02b, L4), and the sd of its off-diagonals."""
+    """Noisy Σ f f', by its upper triangle (docs/theory/kernel.md#second-moments), and the sd of its off-diagonals."""
     d, pure = problem.d, problem.cohort.pure
     upper = np.triu_indices(d)
     off = 1.0 if pure else math.sqrt(2)

@@ -6,7 +6,7 @@ all owners and on nothing else, whatever the shares were and whether or not a to
 count the owners whose share is negative.) Totals in [-2^(w-1), 2^(w-1)) come back exactly; the borrows of negative ones
 are undone by 2^(w-1) more in each slot. The first slot counts the shares: each owner puts 1 there.
 
-For the proof, and for why totals fit: ``docs/theory/federated.md``.
+For the proof, and for why totals fit: ``docs/theory/federated.md#plaintext``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Who learns what. An *owner* has its own rows and the public totals. The *proxy* 
 ciphertexts, and the totals. The *data user* has the secret key, and is sent the sum of the shares of at least
 :attr:`Contract.least` owners, once for each release. Parties are honest but curious: they follow the protocol and may
 look at all that they get. What is proved, and what is left against parties who do not follow it, is in
-``docs/theory/federated.md`` and in :attr:`fdadp.privacy.Ledger.statement` of the fitted model.
+``docs/theory/federated.md#views`` and in :attr:`fdadp.privacy.Ledger.statement` of the fitted model.
 
 A party's :attr:`Party.state` changes with an answer and with nothing else: a message that is refused leaves no trace,
 and a party that dies over an answer has not given it. Answers once given are given again, byte for byte.

@@ -2,7 +2,7 @@
 
 Everything draws on one budget: each candidate's fit, and the selection. One public split into two parts is used; which
 part a person is in depends on that person's id alone (or on its place in the table, where n is declared), so that
-neighbouring data have neighbouring parts. Proof: docs/theory/accounting.md, section 7.
+neighbouring data have neighbouring parts. Proof: ``docs/theory/accounting.md#choice``.
 """
 
 from __future__ import annotations

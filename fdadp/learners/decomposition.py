@@ -23,7 +23,10 @@ __all__ = ["DPPCA"]
 
 MECHANISMS = ("moments", "power", "bingham")
 CONST = 1 / 6
-"""Constant that is added to a row, as a share of the radius (chosen on simulated rows, see CONTRIBUTING)."""
+"""Constant that is added to a row, as a share of the radius.
+
+Chosen on simulated rows: ``docs/decisions/0013-constants-of-the-learners.md``.
+"""
 _VARIANCES = 0.05
 """Share of "power" and "bingham" for the variances along their directions."""
 

@@ -37,8 +37,9 @@ def default_regularization(
     ``max(5.5 (|b|/√n)^(5/4), 1/(4 (exp(ε/(3K)) - 1)))``, |b| the usual length of the linear term that meets (ε, δ).
 
     The first term balances what noise does to the minimiser against shrinkage. Its factor was chosen by accuracy on
-    Adult's training rows and three small data sets (n from 281 to 26 049, 15 to 92 dimensions, ε from 0.1 to 5; see
-    CONTRIBUTING). With the second the Jacobian of objective perturbation costs at most ε/3.
+    Adult's training rows and three small data sets (n from 281 to 26 049, 15 to 92 dimensions, ε from 0.1 to 5;
+    ``docs/decisions/0013-constants-of-the-learners.md``). With the second the Jacobian of objective perturbation costs
+    at most ε/3.
 
     Parameters
     ----------

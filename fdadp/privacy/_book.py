@@ -4,7 +4,7 @@ Four steps, in this order: ``reserve`` (before anything is read), ``open`` (just
 whole reservation is spent), ``spend`` (just before each release: its share and its cost), and ``close`` (nothing was
 read) or ``stop`` (what no release has used goes back). :class:`Book` is what a :class:`~fdadp.privacy.Budget` asks for;
 :class:`MemoryBook` keeps it in memory. What is promised, and what a thread or a fork can do to it, is in
-docs/theory/accounting.md.
+``docs/theory/accounting.md#filter``.
 """
 
 from __future__ import annotations

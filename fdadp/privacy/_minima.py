@@ -2,7 +2,8 @@
 
 *Least squares.* ``θ = argmin over |θ|_F <= B of ½ Σ |θ'f - r|² + (Λ/2)|θ|²`` with |f| <= C, |r| <= R. The objective is
 Λ-strongly convex and the set convex, so the two variational inequalities give, for one person more or less,
-``|θ - θ'| <= |∇ℓ(θ)|/Λ <= C (B C + R)/Λ``: no number of persons is in it (02b, L9 has B = R √(n/Λ) instead of a ball).
+``|θ - θ'| <= |∇ℓ(θ)|/Λ <= C (B C + R)/Λ``: no number of persons is in it. Proof, and what the ball
+is for: ``docs/theory/learners.md#output-perturbation``.
 The sums are exact integers; the solution's rounding error is at most 10 D n u relative to that bound (backward
 stability of the symmetric eigenproblem), and 0.1 % more noise covers it while D n < 10¹¹.
 
@@ -111,7 +112,7 @@ def steps_from_real(kind: str, size: int) -> float:
     """Lattice steps, at most, between a linear term as it is drawn and one of the law in real numbers.
 
     A spherical one is a real one rounded. A discrete Gaussian is one whose coordinates moved by discrete Gaussians of
-    sd 4 about it (docs/theory/accounting.md): by more than 4 (√D + 12) with probability below 10⁻³¹.
+    sd 4 about it (docs/theory/accounting.md#lattice): by more than 4 (√D + 12) with probability below 10⁻³¹.
     """
     return math.sqrt(size) if kind == "spherical" else 4 * (math.sqrt(size) + 12)
 

@@ -60,7 +60,8 @@ class MomentReleases:
 
         *Replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and |S - S'|² <= 2 clip². On the
         lattice q = u - δ, |δ| <= √N, so ⟨q, q'⟩ >= -√N (|u| + |q'|) and |q - q'|² <= 2·4^bits + 4 √N 2^bits: this,
-        with 1 % on its second term for rounding in u, is the sensitivity used.
+        with 1 % on its second term for rounding in u, is the sensitivity used
+        (``docs/theory/kernel.md#second-moments``).
         """
         (shape,) = self._kernel.probe(f, name, 1)
         if len(shape) > 1:

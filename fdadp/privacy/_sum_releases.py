@@ -120,9 +120,9 @@ class SumReleases:
         *Sensitivity.* The contribution is the vector v of the N active entries W_jk f_j g_k, clipped to |v| <= C and
         truncated in these coordinates to q = trunc(v 2^bits / C), with |q| <= 2^bits checked on the integers. So the
         integer sum, in W-weighted coordinates, has the sensitivity 2^bits of any other sum
-        (``docs/theory/kernel.md#truncation``), whatever the rank of W; rescaling by C 2^-bits gives C. There is no need
-        for lattices of f and g apart: forming and adding the N products of one row at a time costs no more than the two
-        truncations would save, and no n outer products are ever held (one block of rows is).
+        (``docs/theory/kernel.md#outer-products``), whatever the rank of W; rescaling by C 2^-bits gives C. There is no
+        need for lattices of f and g apart: forming and adding the N products of one row at a time costs no more than
+        the two truncations would save, and no n outer products are ever held (one block of rows is).
         """
         if g is None:
             left, right = self._kernel.probe(f, name, 2)
@@ -158,7 +158,7 @@ class SumReleases:
         """Release the geometric mean over persons of a positive size, on the public range [lo, hi].
 
         A person adds v = clip(log(x/c), ±H)/H in [-1, 1], c = √(lo hi), H = ½ log(hi/lo), averaged over its rows; the
-        null record adds 0. Hence sensitivity 1, or 2 where a person is replaced (``docs/theory/kernel.md#truncation``).
+        null record adds 0. Hence sensitivity 1, or 2 where a person is replaced (``docs/theory/kernel.md#log-scales``).
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class SumReleases:
         """Release Σ over persons of h(row), h >= 0 with Σ_b h_b <= 1 a person: how a mass of 1 falls into bins.
 
         Negative entries count as 0, larger sums are scaled down to 1. Sensitivity 1 in both norms; where a person is
-        replaced √2 in L2, since ⟨h, h'⟩ >= 0 also on the lattice, and 2 in L1 (``docs/theory/kernel.md#truncation``).
+        replaced √2 in L2, since ⟨h, h'⟩ >= 0 also on the lattice, and 2 in L1 (``docs/theory/kernel.md#histograms``).
         """
         return self.sum(h, clip=1.0, share=share, name=name, norm=1, nonnegative=True)
 

@@ -5,7 +5,7 @@ det(W)^((ν-2)/2) e^(-tr W/2), so with one row x more the log-ratio of densities
 alone, χ² of ν degrees, and works out as that of χ² and χ² + |x|². That law is log-concave, hence the pair is the easier
 to tell apart the larger |x|; at |x| = 1 tests of the form χ² < c are best and give
 
-    δ(ε) = max(F(u) - e^ε F(u - 1), S(v) - e^ε S(v - 1)),   F and S = 1 - F those of χ² with ν degrees,
+    δ(ε) = max(F(u) - e^ε F(u - 1), S(v - 1) - e^ε S(v)),   F and S = 1 - F those of χ² with ν degrees,
 
 at the points where the two densities differ by e^ε. No constant has to be trusted: the sufficient number of degrees
 p + 28 log(4/δ)/ε² of Sheffet (2015, arXiv:1507.00056), for ε < 1, is 10 to 100 times the exact one there, and at ε = 5

@@ -73,7 +73,7 @@ def release_shares(
     *Sensitivity.* A person adds v - ½, v in [0, 1]^k the mean over its rows: of L2 norm at most √k/2 and L1 norm at
     most k/2, and the null record adds 0. So blanking out, adding or removing a person changes the sum by at most that,
     half of what v itself would need; exchanging one by twice that. It is the clip of :meth:`Cohort.sum`, and holds
-    whatever f does. The share is the sum over n, plus ½. (docs/theory/summaries.md, section 1.)
+    whatever f does. The share is the sum over n, plus ½. (``docs/theory/summaries.md#shares``)
 
     Examples
     --------

@@ -266,7 +266,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         """Release nothing more, and give what no release has used back to the budget.
 
         Whether and when a mechanism calls this may depend on what is public and on released values, on nothing else:
-        the rest is then as good as never asked for (docs/theory/accounting.md).
+        the rest is then as good as never asked for (``docs/theory/accounting.md#given-back``).
         """
         self._kernel.account.stop()
 

@@ -18,7 +18,7 @@ quite discrete Gaussian (Kairouz, Liu & Steinke 2021, Proposition 14, arXiv:2102
 steps, as here, τ is 0 in floating point. More shares than h only add independent noise. Who sees the share of one owner
 alone has that owner's persons at h times the ρ.
 
-Proofs, and what each party sees: ``docs/theory/federated.md``.
+Proofs, and what each party sees: ``docs/theory/federated.md#noise``.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
 
 
 LARGEST_DELTA = 1e-3
-"""Where n is private, and δ cannot be held against it; see docs/theory/accounting.md."""
+"""Where n is private, and δ cannot be held against it; see ``docs/theory/accounting.md#delta``."""
 
 
 def check_delta(delta: float | None, n: float | None) -> None:

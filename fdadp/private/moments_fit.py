@@ -2,9 +2,10 @@
 
 Sufficient-statistics perturbation on publicly whitened features. The statistic is kept (``moments_``): any model that
 is linear in the features can be computed from it without further privacy cost. It explains less than DP-AFF, whose
-noise scales with the residual and not with the response (02b, section 4).
+noise scales with the residual and not with the response (``docs/decisions/0022-gradients-instead-of-moments.md``).
 
-Sources: Vu & Slavković (2009), doi:10.1109/ICDMW.2009.52 (sufficient statistics); 02b, L4 (the sensitivity).
+Sources: Vu & Slavković (2009), doi:10.1109/ICDMW.2009.52 (sufficient statistics). Sensitivity:
+``docs/theory/kernel.md#second-moments``.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class _Products:
         f, r = self.rows.weighted(block)
         v = np.hstack((f, r * self.ratio))
         upper = np.triu_indices(v.shape[1])
-        # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix (02b, L4).
+        # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix.
         scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
         return np.asarray(v[:, upper[0]] * v[:, upper[1]] * scale)
 

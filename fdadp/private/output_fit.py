@@ -1,8 +1,8 @@
 """``mechanism="output"``: the ridge solution on white features, with noise on its coefficients.
 
 The noise has to cover what one person can move the solution by, in the worst case over all other people: far more than
-what it takes to hide a person in a sum. It is correct, simple, and shows why DP-AFF is not built this way (02b,
-section 4: dominated in every cell).
+what it takes to hide a person in a sum. It is correct, simple, and shows why DP-AFF is not built this way
+(``docs/decisions/0022-gradients-instead-of-moments.md``).
 
 Sources: Chaudhuri, Monteleoni & Sarwate (2011), JMLR 12:1069-1109 (output perturbation by strong convexity); the bound
 is :mod:`fdadp.privacy._minima`'s.

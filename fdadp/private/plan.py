@@ -202,7 +202,8 @@ def make_plan(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: b
     Notes
     -----
     An auxiliary release gets the smallest share that reaches its target accuracy, capped; it is left out where even the
-    cap would not make it useful. Constants as measured on simulators (see CONTRIBUTING.md).
+    cap would not make it useful. Constants as measured on simulators:
+    ``docs/decisions/0012-average-over-the-size-of-the-signal.md``, ``docs/decisions/0014-measure-more-pairs.md``.
     """
     eta = noise_multiplier / n
 

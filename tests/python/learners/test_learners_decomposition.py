@@ -33,7 +33,7 @@ def draws(S, n, seed=0):
 
 @pytest.mark.parametrize(("d", "a"), [(2, 1.0), (2, 12.0), (3, 4.0), (3, 12.0), (10, 10.0)])
 def test_bingham_second_moment_against_numerical_integration(d, a):
-    """03-learners, section 5.1: d = 3, a = 12 and d = 10, a = 10; the wrong exponent is off by a factor of two."""
+    """The wrong exponent (docs/theory/noise.md#bingham) is off by a factor of two in the last two cases."""
 
     def integral(p):
         return quad(lambda t: np.sin(t) ** p * np.exp(-a * np.cos(t) ** 2) * np.cos(t) ** (d - 2), 0, np.pi / 2)[0]
@@ -240,8 +240,10 @@ def test_what_is_wrong_is_named_and_nothing_is_spent(settings, error, text):
 
 
 def test_digits():
-    """03-learners-numbers: captured variance of 10 of 64 components, relative to exact ones, .524 at ε = .5, .962 at 5
-    with exact Gaussian accounting; here zCDP, 8 % more noise, and a smaller constant."""
+    """A prototype captured .524 of the variance at ε = .5 and .962 at 5 with less noise.
+
+    docs/decisions/0017-learners-account-in-zcdp.md#figures-that-tests-hold-learners-to
+    """
     X = load_digits().data / 16
     S = np.cov(X.T)
     best = np.linalg.eigvalsh(S)[::-1][:10].sum()

@@ -86,7 +86,7 @@ def test_the_table_of_the_default_prior_is_complete():
 
 @pytest.mark.parametrize(("n", "epsilon"), [(300, 1.0), (1000, 1.0), (3000, 1.0)])
 def test_forecasts_hold_on_the_simulators(n, epsilon):
-    """Of the mean over three scenarios that the prior does not know; single ones differ by more (02c: up to 0.13)."""
+    """Of the mean over three scenarios that the prior does not know; single ones differ by more (up to 0.13)."""
     shares, ratios = [], []
     for scenario in (1, 2, 3):
         X, Y, f = curves(scenario, n + 1000, 7)

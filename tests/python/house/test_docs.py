@@ -1,0 +1,114 @@
+"""Pages and what cites them: links between pages resolve, and every page and anchor that code cites is there."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
+FOLDERS = ("fdadp", "r_bridge", "R", "man", "inst", "vignettes", "notebooks", "tests", "benchmarks", "tools", "docs")
+KINDS = {".py", ".R", ".Rd", ".Rmd", ".md", ".ipynb", ".sh", ".toml", ".cfg"}
+FILES = sorted(
+    [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS and path.is_file()]
+    + [path for path in ROOT.glob("*") if path.suffix in KINDS]
+)
+PAGES = [path for path in FILES if path.suffix == ".md" and ".ipynb_checkpoints" not in path.parts]
+
+LINK = re.compile(r"\[[^\]\n]*\]\(([^()\s]+)\)")
+CITATION = re.compile(r"\bdocs/[\w./-]+\.md(?:#[\w-]+)?")
+ELSEWHERE = re.compile(r"\b0" + r"2[bc]\b|\b03" + r"-learners|\b0\d[a-c]?, (?:L\d|section \d)")
+"""Documents that are not in the repository, as docstrings used to cite them (in parts, so that this file has none)."""
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Explicit anchors of a page, and those that GitHub makes of its headings."""
+    text = page.read_text(encoding="utf-8")
+    found = set(re.findall(r'<a id="([^"]+)"', text))
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for heading in re.findall(r"^#+ (.+)$", prose, re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.replace("`", ""))
+        found.add(re.sub(r"[^\w\- ]", "", plain.lower()).strip().replace(" ", "-"))
+    return found
+
+
+def missing(base: Path, target: str) -> str | None:
+    """What is wrong with a link from a folder; None if nothing is."""
+    name, _, anchor = target.partition("#")
+    path = base / name
+    if not path.exists():
+        return f"no file {name}"
+    return f"no anchor #{anchor} in {name}" if anchor and anchor not in anchors(path.resolve()) else None
+
+
+def links(page: Path) -> list[str]:
+    """Targets of a page within the repository, each as ``name#anchor``; the page itself is its own name."""
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    targets = [target for target in LINK.findall(text) if not re.match(r"[a-z]+:", target)]
+    return [page.name + target if target.startswith("#") else target for target in targets]
+
+
+def test_links_between_pages_resolve() -> None:
+    found = [(page, target) for page in PAGES for target in links(page)]
+    assert len(found) > 100
+    wrong = [f"{page.relative_to(ROOT)}: {why}" for page, target in found if (why := missing(page.parent, target))]
+    assert wrong == []
+
+
+def test_what_is_cited_is_there() -> None:
+    cited = [(path, text) for path in FILES for text in CITATION.findall(path.read_text(encoding="utf-8"))]
+    assert len(cited) > 40
+    wrong = [f"{path.relative_to(ROOT)}: {why}" for path, text in cited if (why := missing(ROOT, text))]
+    assert wrong == []
+
+
+def test_nothing_cites_a_document_that_is_not_here() -> None:
+    texts = [(path, path.read_text(encoding="utf-8")) for path in FILES if path.suffix != ".ipynb"]
+    assert [f"{path.relative_to(ROOT)}: {hit[0]}" for path, text in texts for hit in ELSEWHERE.finditer(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("docs/theory/kernel.md#truncation", None),
+        ("docs" + "/theory/kernel.md#no-such-lemma", "no anchor"),
+        ("docs" + "/theory/none.md", "no file"),
+        ("docs/extend/mechanism.md#the-seven-tests", None),
+    ],
+)
+def test_a_wrong_link_is_noticed(target: str, why: str | None) -> None:
+    found = missing(ROOT, target)
+    assert found is None if why is None else found is not None and found.startswith(why)
+
+
+def test_every_page_can_be_found_from_the_index() -> None:
+    seen: set[Path] = set()
+    queue = [ROOT / "docs" / "index.md"]
+    while queue:
+        page = queue.pop()
+        if page not in seen and page.suffix == ".md":
+            seen.add(page)
+            queue += [(page.parent / target.partition("#")[0]).resolve() for target in links(page)]
+    assert [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md") if page not in seen] == []
+
+
+def test_pages_at_the_door_are_short() -> None:
+    lines = {
+        name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in ("README.md", "CONTRIBUTING.md")
+    }
+    assert max(lines.values()) <= 150, lines
+
+
+def test_decisions_have_a_date_and_say_how_to_repeat_them() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
+    assert len(pages) >= 20
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        assert re.search(r"^20\d\d-\d\d-\d\d", text, re.MULTILINE), page.name
+        missed = [
+            part for part in ("Context", "Decision", "What would change it", "Repeat") if f"**{part}.**" not in text
+        ]
+        assert missed == [], page.name
