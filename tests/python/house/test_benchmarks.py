@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -91,3 +92,12 @@ def test_the_recorded_published_experiment_is_in_the_form_of_its_script(script):
     blind = {f"{name}_published": 0.25 for name in ("acp_85", "acp_95", "width_95")}
     row = {"scheme": "published", "sensitivity": "scaled", "epsilon": 0.1, **empty, **blind}
     assert published.table(pd.DataFrame([row]))[2].count("|") == published.table(pd.DataFrame([row]))[0].count("|")
+
+
+def test_standard_errors_by_the_size_of_the_bases(script):
+    script("cohorts")
+    table = script("standard_errors").main(["--n", "80", "--cohorts", "1", "--scenarios", "S1", "S2"])
+    coverage = [
+        float(value) for cell in table.splitlines()[2].split(" | ")[1:] for value in re.findall(r"[\d.]+", cell)
+    ]
+    assert len(coverage) == 4 and 0.4 < min(coverage) <= max(coverage) <= 1
