@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,18 +13,26 @@ from fdadp.solve.search import ROUNDING
 __all__ = ["Factor", "NormalEquations"]
 
 
-@dataclass(frozen=True)
 class Factor:
-    """``A⁻¹ (p, p)``, the coefficients (p, K), log|A|, and ``A⁻¹G`` where it is known to more digits."""
+    """A = L L' in coordinates of unit diagonal; what is not asked for is not computed.
 
-    inverse: FloatArray
-    beta: FloatArray
-    log_det: float
-    firm_hat: FloatArray | None
+    Attributes
+    ----------
+    beta : ndarray of shape (p, K)
+        The coefficients ``A⁻¹ c``.
+    log_det : float
+        log|A|.
+    """
 
-    def hat(self, gram: FloatArray) -> FloatArray:
-        """``A⁻¹G``, shape (p, p)."""
-        return self.inverse @ gram if self.firm_hat is None else self.firm_hat
+    def __init__(self, lower: FloatArray, scale: FloatArray, beta: FloatArray) -> None:
+        self._lower, self._scale, self.beta = lower, scale, beta
+        self.log_det = 2 * float(np.log(np.abs(lower.diagonal()) / scale).sum())
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """``A⁻¹``, shape (p, p)."""
+        root = lapack.dtrtri(self._lower, lower=1)[0] * self._scale
+        return np.asarray(root.T @ root)
 
 
 class NormalEquations:
@@ -37,24 +44,19 @@ class NormalEquations:
 
     def factor(self, penalty: FloatArray) -> Factor:
         """Solve for a penalty (p,), scaled to unit diagonal first so that extreme ones do no harm."""
-        own = self.diagonal + penalty
-        scale = 1 / np.sqrt(own)
+        scale = 1 / np.sqrt(self.diagonal + penalty)
         a = self.gram * (scale * scale[:, None])
         a.flat[:: len(a) + 1] = 1.0
         lower, info = lapack.dpotrf(a, lower=1, clean=1)
         # A squared pivot is what a coordinate adds to those before it; near the rounding it says nothing.
-        pivots = lower.diagonal()
-        if info == 0 and pivots.min() > 1e-5:
-            root = lapack.dtrtri(lower, lower=1)[0] * scale
-            inverse = root.T @ root
-            return Factor(inverse, inverse @ self.cross, 2 * float(np.log(pivots / scale).sum()), None)
+        if info == 0 and lower.diagonal().min(initial=1.0) > 1e-5:
+            solved = lapack.dpotrs(lower, self.cross * scale[:, None], lower=1)[0]
+            return Factor(lower, scale, solved * scale[:, None])
         # [R; S^½] has twice the digits of A = R'R + S.
         gram_root, rotated = self._root
         q, r = np.linalg.qr(np.vstack((gram_root * scale, np.diag(np.sqrt(penalty) * scale))))
-        root = lapack.dtrtri(r.T, lower=1)[0] * scale
-        towards = root.T @ q[: len(gram_root)].T
-        log_det = 2 * float(np.log(np.abs(r.diagonal()) / scale).sum())
-        return Factor(root.T @ root, towards @ rotated, log_det, towards @ gram_root)
+        solved = lapack.dtrtrs(r, q[: len(gram_root)].T @ rotated)[0]
+        return Factor(r.T, scale, solved * scale[:, None])
 
     @cached_property
     def _root(self) -> tuple[FloatArray, FloatArray]:
