@@ -1,7 +1,8 @@
 """Penalised least squares of one or several terms from moments, with smoothing parameters by REML or GCV.
 
-The penalties of a term are diagonal in its coordinates (see :mod:`fdadp.functional.margins`), and the terms of a model stand one
-after another: ``A(λ) = G + Σ_j λ_j diag(d_j)`` with G the scatter of all features. Neither n nor the grid enters.
+The penalties of a term are diagonal in its coordinates (see :mod:`fdadp.functional.margins`), and the terms of a
+model stand one after another: ``A(λ) = G + Σ_j λ_j diag(d_j)`` with G the scatter of all features. Neither n nor the
+grid enters.
 
 References
 ----------
@@ -20,13 +21,15 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria, Value
-from fdadp.solve.normal_equations import NormalEquations
-from fdadp.solve.search import identified, minimize, starts_of
+from fdadp.solve.normal_equations import NormalEquations, identified
+from fdadp.solve.search import minimize
+from fdadp.solve.starts import starts_of
 
 __all__ = ["PenalizedLeastSquares", "Solution"]
 
 # Penalties beyond e^25 times the data's own scale, or below e^-25, change nothing any more but the rounding.
 LOG_RANGE = 25.0
+LOG_ROUNDING = float(np.log(np.finfo(float).eps))
 
 
 @dataclass(frozen=True)
@@ -160,13 +163,14 @@ class PenalizedLeastSquares:
 
         Notes
         -----
-        A smoothing parameter below e^-25 of where the penalty weighs as much as the data counts as that: the fit has
-        come to its limit by then, and lighter penalties leave nothing but rounding.
+        Where all penalties weigh less than e^-25 of the data, one factor raises them to this: the fit has come to its
+        limit by then. And none weighs less than 2.2e-16 of the data, the rounding of their sums.
         """
         sp = np.asarray(smoothing_parameters, dtype=np.float64)
         if sp.shape != (len(self.penalties),) or not (np.isfinite(sp) & (sp > 0)).all():
             raise InputError(f"smoothing_parameters must be {len(self.penalties)} positive numbers, got {sp.tolist()}")
-        log_sp = np.maximum(np.log(sp), self._centre - LOG_RANGE)
+        heavier = np.log(sp) + max(float((self._centre - LOG_RANGE - np.log(sp)).min(initial=np.inf)), 0.0)
+        log_sp = np.maximum(heavier, self._centre + LOG_ROUNDING)
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
         factor = of.normal.factor(diagonal)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
+from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.terms._rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.affr import AffrCore
 from r_bridge.mgcv import gam_linear_functional
@@ -121,6 +125,73 @@ def test_a_treatment_has_the_fitted_values_of_mgcvs_gcv():
     for criterion in ("reml", "gcv"):
         ours = core.predict(core.problem().optimize(criterion)[0], x)[0]
         np.testing.assert_allclose(ours, theirs.fitted, atol=1e-6 * np.ptp(theirs.fitted))
+
+
+# --- effective degrees of freedom, as they come ---
+
+
+def problem_of(kind, seed):
+    """Penalised least squares of three responses on the features of curves that are multiples of one shape."""
+    x, y = curves(kind, seed)
+    s = np.linspace(0, 1, x.shape[1])
+    x_margin, s_margin = Margin.pspline(x.min(), x.max(), 7), Margin.pspline(0, 1, 7)
+    features = FeatureMap(x_margin.basis, s_margin.basis, s, quadrature_weights(s))
+    smooth = TensorProduct(x_margin, s_margin, features.row_norm(x_margin.to_raw, s_margin.to_raw)(x))
+    z, y = features.rows(x) @ smooth.raw_rotation, y[:, [0, 10, 20]]
+    z, y = z - z.mean(axis=0), y - y.mean(axis=0)
+    return PenalizedLeastSquares(z.T @ z, z.T @ y, (y**2).sum(axis=0), len(z), smooth.penalties)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_edf_lie_between_the_unpenalised_coordinates_and_all_of_them(kind):
+    """``0 <= diag(A⁻¹G) <= 1``, whatever the penalties, and nothing is cut off to make it so."""
+    for seed in range(4):
+        problem = problem_of(kind, seed)
+        free = (problem.penalties == 0).all(axis=0) & problem.identified
+        for log_sp in [
+            *product(np.linspace(-70, 60, 14), repeat=2),
+            *np.log([f.smoothing_parameters for f in problem.optimize()]),
+        ]:
+            edf = problem.solve(np.exp(log_sp)).edf
+            assert edf.min() >= -1e-6
+            assert edf.max() <= 1 + 1e-6
+            assert free.sum() - 1e-6 <= edf.sum() <= problem.identified.sum() + 1e-6
+            assert (edf[~problem.identified] == 0).all()
+
+
+@pytest.mark.parametrize("log_sp", [(0, 0), (-12, 3), (-40, -40), (-69, -69), (-60, -50), (40, -60), (69, 69)])
+def test_edf_and_fit_of_whole_numbers_are_exact(log_sp):
+    """Of a design of rank 3 with six coefficients, against rational arithmetic at the smoothing parameters as given."""
+    rng = np.random.default_rng(1)
+    z = rng.integers(-4, 5, (30, 3)) @ rng.integers(-2, 3, (3, 6))
+    z = np.vstack((z, -z))
+    y = rng.integers(-9, 10, 30)
+    y = np.concatenate((y, -y))
+    penalties = np.array([[0, 1, 2, 0, 1, 3], [0, 0, 1, 2, 2, 1]])
+    sp = np.exp(np.array(log_sp, dtype=float))
+    ours = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, 60, penalties).solve(sp)
+    weight = [sum(Fraction(a) * int(d) for a, d in zip(sp.tolist(), column, strict=True)) for column in penalties.T]
+    gram = [[Fraction(int(v)) for v in row] for row in z.T @ z]
+    a = [[v + (weight[i] if i == j else 0) for j, v in enumerate(row)] for i, row in enumerate(gram)]
+    right = [[*row, Fraction(int(c))] for row, c in zip(gram, z.T @ y, strict=True)]
+    solved = solve_exactly(a, right)
+    edf, beta = [float(solved[i][i]) for i in range(6)], np.array([float(row[-1]) for row in solved])
+    np.testing.assert_allclose(ours.edf.sum(), sum(edf), atol=1e-6)
+    np.testing.assert_allclose(ours.edf, edf, atol=1e-6)
+    np.testing.assert_allclose(z @ ours.coefficients, z @ beta, atol=1e-6 * np.abs(y).max())
+
+
+def solve_exactly(a, b):
+    """Gauss and Jordan's elimination, of lists of fractions."""
+    rows = [[*left, *right] for left, right in zip(a, b, strict=True)]
+    for i in range(len(rows)):
+        pivot = next(r for r in range(i, len(rows)) if rows[r][i])
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [v / rows[i][i] for v in rows[i]]
+        for r in range(len(rows)):
+            if r != i and rows[r][i]:
+                rows[r] = [v - rows[r][i] * w for v, w in zip(rows[r], rows[i], strict=True)]
+    return [row[len(a) :] for row in rows]
 
 
 # --- units ---
