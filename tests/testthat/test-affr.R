@@ -63,7 +63,7 @@ test_that("a fit is plain R data with refund's manners", {
   skip_without_python()
   fit <- weather_fit()
   expect_s3_class(fit, "affr")
-  expect_identical(dim(coef(fit)), c(2L, 7L, 7L))
+  expect_identical(dim(coef(fit)), c(2L, 10L, 7L))
   expect_identical(dim(fit$efunctions), c(365L, 2L))
   expect_identical(rownames(fitted(fit)), weather()$stations$place)
   expect_equal(fitted(fit) + residuals(fit), weather()$Y)
@@ -86,7 +86,7 @@ test_that("whole numbers, shares and given smoothing parameters reach Python as 
   expect_equal(given$sp, rbind(c(1, 2), c(3, 4)))
   expect_identical(given$method, "given")
   one <- affr(sim$Y, sim$X, npc = 1) # arrays of length one stay arrays
-  expect_identical(dim(coef(one)), c(1L, 7L, 7L))
+  expect_identical(dim(coef(one)), c(1L, 11L, 7L))
   expect_identical(dim(predict(one, sim$X[1, , drop = FALSE], t = 0.5)), c(1L, 1L))
   expect_identical(dim(surface(one, 0, 0.5, 0.5)), c(1L, 1L, 1L))
 })
