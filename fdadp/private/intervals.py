@@ -152,17 +152,9 @@ def _size(
     )
     residuals.clip = (2.3 + 2.2 * plan.clarity) * norm
     bound = residuals.clip**2
-    upper = np.triu_indices(k)
-    # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix.
-    scale = np.where(upper[0] == upper[1], 1.0, 1.0 if plan.pure else math.sqrt(2))
-    clip = bound * (k + 1) / 2 if plan.pure else bound
-    total, sd = cohort.sum(
-        residuals.products, clip=clip, size=len(scale), share=0.75 * share, name="covariance of residuals"
-    )
-    noisy = np.zeros((k, k))
-    noisy[upper] = total / scale / plan.n
-    noisy = noisy + noisy.T - np.diag(np.diag(noisy))
-    sd = sd / plan.n
+    clip = bound * (k + 1) / 2 if plan.pure else bound  # in L1 the triangle of r r' is at most that long
+    moment, sd = cohort.second_moment(residuals.clipped, clip=clip, share=0.75 * share, name="covariance of residuals")
+    noisy, sd = moment / plan.n, sd / plan.n
     outside, outside_sd = cohort.sum(
         residuals.left_over, clip=norm**2, size=1, share=0.25 * share, name="energy outside the response functions"
     )

@@ -81,23 +81,20 @@ def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure
     return replace(plan, shares=shares, weights=np.ones(size), rounds=1, feature_clip=2 * math.sqrt(size[0] - 1))
 
 
-class _Products:
-    """Row functions: the triangle of v v' for v = (features, responses x ratio), both with the row's weight."""
+class _Joint:
+    """Row functions: v = (features, responses x ratio), both with the row's weight, and how large v v' is."""
 
     def __init__(self, rows: Rows, ratio: float, *, pure: bool) -> None:
         self.rows, self.ratio, self.pure = rows, ratio, pure
 
-    def triangle(self, block: Block) -> FloatArray:
+    def vector(self, block: Block) -> FloatArray:
+        """Return v, of shape (m, D + K)."""
         f, r = self.rows.weighted(block)
-        v = np.hstack((f, r * self.ratio))
-        upper = np.triu_indices(v.shape[1])
-        # Off-diagonals times sqrt(2): the L2 norm of the triangle is then that of the matrix.
-        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
-        return np.asarray(v[:, upper[0]] * v[:, upper[1]] * scale)
+        return np.hstack((f, r * self.ratio))
 
     def norm(self, block: Block) -> FloatArray:
-        f, r = self.rows.weighted(block)
-        v = np.hstack((f, r * self.ratio))
+        """Norm that bounds a person in the second moment: Frobenius, in pure form L1 of the upper triangle."""
+        v = self.vector(block)
         squares = rowwise_norm(v) ** 2
         return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
 
@@ -113,15 +110,15 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     cohort = cohort.derive(rows.derived, name="features and response coefficients")
     ratio = math.sqrt(d / energy)
-    products = _Products(rows, ratio, pure=plan.pure)
+    joint = _Joint(rows, ratio, pure=plan.pure)
     share = plan.shares["moments"]
     guess = 2.0 * d if not plan.pure else d * (0.64 * (d + k) + 1.0)
     scale, _ = cohort.log_scale(
-        products.norm, guess / 10, guess * 3, share=0.03 * share, name="scale of moments", n=plan.n
+        joint.norm, guess / 10, guess * 3, share=0.03 * share, name="scale of moments", n=plan.n
     )
     clip = plan.clip_factor * scale
-    total, sd = cohort.sum(products.triangle, clip=clip, share=0.97 * share, name="second moment")
-    statistic = _unfold(total / plan.n, sd / plan.n, d, k, ratio, plan)
+    moment, sd = cohort.second_moment(joint.vector, clip=clip, share=0.97 * share, name="second moment")
+    statistic = _statistic(moment / plan.n, sd / plan.n, d, ratio, plan)
     a = _steady(statistic)
     # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
     variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
@@ -133,14 +130,9 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     return fit, statistic
 
 
-def _unfold(mean: FloatArray, sd: float, d: int, k: int, ratio: float, plan: Plan) -> NoisyMoments:
-    size = d + k
-    upper = np.triu_indices(size)
-    off = 1.0 if plan.pure else math.sqrt(2)
-    matrix = np.zeros((size, size))
-    matrix[upper] = mean / np.where(upper[0] == upper[1], 1.0, off)
-    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
-    sd = sd / off
+def _statistic(matrix: FloatArray, sd: float, d: int, ratio: float, plan: Plan) -> NoisyMoments:
+    """Parts of the second moment of v, in the units of features and responses; `sd` is that of its diagonal."""
+    sd = sd if plan.pure else sd / math.sqrt(2)
     return NoisyMoments(
         features=matrix[:d, :d],
         cross=matrix[:d, d:] / ratio,

@@ -39,13 +39,10 @@ class ResidualRows:
         away = self.rows.away(block)
         return np.sqrt(observed_mean(away * away, self.rows.design.t_weights))
 
-    def products(self, block: Block) -> FloatArray:
-        """Upper triangle of r r' with r clipped, off-diagonals times sqrt(2) unless pure; shape (m, K(K+1)/2)."""
+    def clipped(self, block: Block) -> FloatArray:
+        """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""
         r = self.rows.residuals(block)
-        r = r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), 1e-300))[:, None]
-        upper = np.triu_indices(r.shape[1])
-        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.rows.plan.pure else np.sqrt(2))
-        return r[:, upper[0]] * r[:, upper[1]] * scale
+        return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), 1e-300))[:, None])
 
     def left_over(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""

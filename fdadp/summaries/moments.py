@@ -86,14 +86,9 @@ def release_covariance(
     per_square = math.sqrt(m) * _unit_noise(cohort, shares["covariance"]) / n * wide
     rows.reach = tail.clip(per_square * tail.candidates**2, power=2)
     clip = rows.reach**2 * wide
-    total, sd = cohort.sum(
-        rows.products, clip=clip, size=m * (m + 1) // 2, share=shares["covariance"], name="covariance"
-    )
-    upper = np.triu_indices(m)
+    moment, sd = cohort.second_moment(rows.within_reach, clip=clip, share=shares["covariance"], name="covariance")
     off = 1.0 if cohort.pure else math.sqrt(2)
-    matrix = np.zeros((m, m))
-    matrix[upper] = total / np.where(upper[0] == upper[1], 1.0, off) / n
-    matrix = matrix + matrix.T - np.diag(np.diag(matrix))
+    matrix = moment / n
     noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
     size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
     trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, 0.4 * size), 0.1 * size)

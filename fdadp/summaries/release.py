@@ -9,7 +9,7 @@ likewise. All of it are sums of clipped, noised contributions, and everything el
 Sensitivities: those of :meth:`Cohort.sum`, :meth:`Cohort.histogram`, :meth:`Cohort.log_scale` and
 :func:`~fdadp.privacy.clipped.release_shares` (a clip bounds a person's contribution). The triangle of r r',
 off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
-(``docs/theory/kernel.md#truncation``). Proofs, and what the bands hold: docs/theory/summaries.md.
+(``docs/theory/kernel.md#second-moments``). Proofs, and what the bands hold: docs/theory/summaries.md.
 
 References
 ----------

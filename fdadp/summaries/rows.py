@@ -62,13 +62,10 @@ class Rows:
         size = rowwise_matmul(np.abs(r), np.ones((r.shape[1], 1)))[:, 0] / L1_OVER_L2 if self.pure else rowwise_norm(r)
         return np.asarray((size[:, None] > self.edges).astype(np.float64))
 
-    def products(self, block: Block) -> FloatArray:
-        """Upper triangle of r r', r clipped at the reach; off-diagonals times sqrt(2) unless pure."""
+    def within_reach(self, block: Block) -> FloatArray:
+        """Coefficients about the released centre, shrunk to a norm of at most :attr:`reach`; shape (m, K)."""
         r = self.away(block)
-        r = r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), 1e-300))[:, None]
-        upper = np.triu_indices(r.shape[1])
-        scale = np.where(upper[0] == upper[1], 1.0, 1.0 if self.pure else math.sqrt(2))
-        return r[:, upper[0]] * r[:, upper[1]] * scale
+        return np.asarray(r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), 1e-300))[:, None])
 
     def rest(self, block: Block) -> FloatArray:
         """Mean square outside the functions, shape (m, 1)."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
 from fdadp.private.bayes import posterior
-from fdadp.private.moments_fit import _Products, plan_moments
+from fdadp.private.moments_fit import _Joint, plan_moments
 from fdadp.private.rows import Rows
 
 BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
@@ -39,6 +41,21 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
     assert model.ledger_.mechanism == "moments"
 
 
+@pytest.mark.parametrize("delta", [1e-6, None])
+@pytest.mark.parametrize("mechanism", ["moments", "dp-aff"])
+def test_to_exchange_a_person_moves_a_second_moment_by_the_root_of_two(mechanism, delta):
+    """Not by twice the clip: both are positive semidefinite. In L1, for pure epsilon, that does not help."""
+    X, Y, _ = curves(400)
+    settings = replace(privacy(400, delta, adjacency="replace", allow_useless=True), mechanism=mechanism)
+    releases = AdditiveFunctionOnFunction(privacy=settings).fit(X, Y).ledger_.releases
+    ratios = {r.name: r.sensitivity / r.clip for r in releases}
+    moments = {"second moment", "covariance of residuals"} & set(ratios)
+    assert len(moments) == (2 if mechanism == "moments" else 1)
+    for name in moments:
+        assert ratios.pop(name) == pytest.approx(np.sqrt(2) if delta else 2.0, rel=1e-5)
+    assert ratios["mean of Y"] == 2.0
+
+
 @pytest.mark.parametrize("pure", [False, True])
 def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
     design = PublicPrior().design(GRID, GRID)
@@ -47,11 +64,14 @@ def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
     rows.begin_regression(plan)
     rows.coefficients = np.zeros(plan.weights.shape)
     X, Y, _ = curves(5)
-    products = _Products(rows, 0.7, pure=pure)
+    joint = _Joint(rows, 0.7, pure=pure)
     block = rows.derived((X, Y))
-    triangle = products.triangle(block)
-    wanted = np.abs(triangle).sum(axis=1) if pure else np.sqrt((triangle**2).sum(axis=1))
-    np.testing.assert_allclose(products.norm(block), wanted, rtol=1e-12)
+    v = joint.vector(block)
+    products = v[:, :, None] * v[:, None]
+    upper = np.triu_indices(v.shape[1])
+    triangle = products[:, upper[0], upper[1]]
+    wanted = np.abs(triangle).sum(axis=1) if pure else np.linalg.norm(products, axis=(1, 2))
+    np.testing.assert_allclose(joint.norm(block), wanted, rtol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")

@@ -67,6 +67,11 @@ def test_releases_add_up_to_the_budget_and_no_more(estimator, variant):
     else:
         assert 0.99 < epsilon_from(sum(r.rho for r in ledger.releases), 1e-6) <= settings.epsilon
     assert ledger.private and not ledger.for_release and "not for release" in ledger.headline
+    of = {r.name: r.sensitivity / r.clip for r in ledger.releases}  # one clip, or two; of positive matrices √2 in L2
+    one = 2.0 if settings.stated_adjacency == "replace" else 1.0
+    assert of["mean"] == one and of["covariance"] == pytest.approx(
+        min(one, np.sqrt(2)) if settings.delta else one, rel=1e-5
+    )
 
 
 @BOTH
@@ -260,9 +265,9 @@ def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
 
 
 def _doubled_reach(monkeypatch):
-    right = release.Rows.products
+    right = release.Rows.within_reach
     kernel = Kernel.sensitivity
-    monkeypatch.setattr(release.Rows, "products", lambda self, block: 2 * right(self, block))
+    monkeypatch.setattr(release.Rows, "within_reach", lambda self, block: np.sqrt(2) * right(self, block))
     monkeypatch.setattr(Kernel, "sensitivity", lambda self, *a: kernel(self, *a) / 2)
 
 
