@@ -62,10 +62,10 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
     laws = []
     for size in (n, n - 1):
         model = _WithPublicBasis(**settings, smoothing=public.smoothing_parameters_)
-        model._public = public._basis
+        model._public = public._fitted.response.basis
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
-        changes = leave_one_out(model, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))
+        changes = leave_one_out(model._fitted, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))
         setting = Privacy(epsilon=epsilon, mechanism="published", sensitivity=sensitivity)
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, setting)

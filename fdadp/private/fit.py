@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from fdadp.private.plan import Plan
 from fdadp.private.preview import PLANNERS
 from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
 from fdadp.private.rows import Rows
+from fdadp.responses.functional import FunctionalResponse
+from fdadp.solve.fitted import Fitted, Residual
+from fdadp.terms.additive import AdditiveTerm
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
@@ -118,36 +122,38 @@ def fit_private(
         privacy.check_n(n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
     plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
-    model.moments_ = None
+    statistic = None
     with one_blas_thread():
         if privacy.mechanism == "moments":
-            fitted, model.moments_ = fit_moments(cohort, plan, design, rows)
+            fitted, statistic = fit_moments(cohort, plan, design, rows)
         else:
             fit = fit_output if privacy.mechanism == "output" else fit_dp_aff
             fitted = fit(cohort, plan, design, rows)
         _keep(model, fitted, design, plan)
     warned, notes = advise(fitted, plan, rows, design, model.r2_)
-    model.notes_ = warned + notes
-    model.ledger_ = cohort.ledger
-    model.privacy_ = privacy if model.ledger_.private else None
-    model.plan_ = plan
+    ledger = cohort.ledger
+    said = {"notes": warned + notes, "ledger": ledger, "privacy": privacy if ledger.private else None, "plan": plan}
+    model._adopt(replace(model._fitted, **said))
+    model.moments_ = statistic
     for text in warned:  # at the end: where warnings are errors the ledger is there
         warnings.warn(text, PublicInputWarning, stacklevel=4)
 
 
 def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesign, plan: Plan) -> None:
-    """Write a private fit down as a non-private one is: splines in units of X, eigenfunctions of Y."""
+    """Hand the model a private fit as a non-private one is: splines in units of X, eigenfunctions of Y."""
     prior, s = design.prior, design.s
     length = s[-1] - s[0]  # the private quadrature weights sum to one
     low, high = fit.location - HALF_WIDTH * fit.scale, fit.location + HALF_WIDTH * fit.scale
-    model._x_margin = Margin.pspline(low, high, prior.n_basis_x, margin=0.0)
-    model._s_margin = Margin.pspline(s[0], s[-1], prior.n_basis_s, margin=0.0)
-    model.x_range_, model._clip_x = (low, high), True
-    model.s_, model.t_ = s, design.t
+    term = AdditiveTerm(
+        Margin.pspline(low, high, prior.n_basis_x, margin=0.0),
+        Margin.pspline(s[0], s[-1], prior.n_basis_s, margin=0.0),
+        s,
+        (low, high),
+        model.quadrature,
+        continuation="constant",
+    )
     k, d = plan.n_outputs, plan.n_features
     whitening = design.whitening[:, : d - 1]
-    model._feature_mean = design.centre * length
-    model._rotation = whitening / length
     # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
     explained = fit.regression.coefficients.T @ fit.regression.second_moment @ fit.regression.coefficients
     explained -= np.outer(fit.regression.coefficients[0], fit.regression.coefficients[0])
@@ -159,7 +165,7 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     t_length = design.t[-1] - design.t[0]
     total = values.sum() + fit.left_over
     mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ fit.regression.coefficients[0]
-    model._basis = Eigenbasis(
+    basis = Eigenbasis(
         grid=design.t,
         weights=design.t_weights * t_length,
         mean=mean,
@@ -169,23 +175,30 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
         explained_ratio=values / total,
     )
     raw = (whitening / length @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
-    to_values = np.kron(np.linalg.inv(model._x_margin.to_raw), np.linalg.inv(model._s_margin.to_raw))
-    shape = (k, prior.n_basis_x, prior.n_basis_s)
-    coefficients = (to_values @ raw).T.reshape(shape)
-    centred = coefficients - model._mean_surface(coefficients, design.mean_x_basis, design.s_weights)[:, None, :]
-    model.coef_ = np.ascontiguousarray(centred)
-    model._set_basis()
-    model.smoothing_parameters_ = np.full((k, 2), np.nan)
-    model.criterion_ = np.full(k, np.nan)
-    model.edf_ = (axes**2).T @ fit.regression.edf
-    # Intervals: on the response functions, in which the posterior covariances are.
-    model._interval_functions = design.response[:, :k].T.copy()
-    model._covariance, model._unit_variance = fit.regression.covariance, np.ones(k)
-    phi = design.response
-    model.residual_variance_ = fit.residual_variance
-    model._mean_variance = phi**2 @ fit.regression.mean_variance
-    model._quantile = (fit.calibration[0], fit.calibration[1])
-    model.noise_variance_ = fit.left_over
+    to_values = np.kron(np.linalg.inv(term.x.to_raw), np.linalg.inv(term.s.to_raw))
+    values_of_surface = (to_values @ raw).T.reshape((k, prior.n_basis_x, prior.n_basis_s))
     unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over
-    model.r2_ = 1 - unexplained / max(float(np.trace(explained)) + unexplained, 1e-300)
-    model.n_curves_, model.n_features_in_ = round(plan.n), s.size
+    model._adopt(
+        Fitted(
+            terms=(term,),
+            coefficients=(term.centred(values_of_surface, design.mean_x_basis, design.s_weights),),
+            feature_mean=design.centre * length,
+            rotation=whitening / length,
+            covariance=fit.regression.covariance,
+            unit_variance=np.ones(k),
+            # Intervals: on the response functions, in which the posterior covariances are.
+            response=FunctionalResponse(basis, design.response[:, :k].T.copy()),
+            residual=Residual(
+                fit.residual_variance,
+                fit.left_over,
+                design.response**2 @ fit.regression.mean_variance,
+                1 - unexplained / max(float(np.trace(explained)) + unexplained, 1e-300),
+                *fit.calibration,
+            ),
+            edf=(axes**2).T @ fit.regression.edf,
+            smoothing_parameters=np.full((k, 2), np.nan),
+            criterion=np.full(k, np.nan),
+            n=round(plan.n),
+            limited=True,
+        )
+    )

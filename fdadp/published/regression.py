@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +16,11 @@ import numpy as np
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.functional.curves import as_curves, same_rows
-from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Privacy
 from fdadp.published.scheme import perturb_coefficients
+from fdadp.solve.fitted import Fitted
 from fdadp.solve.sums import Chunks
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms.additive import AdditiveTerm
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
@@ -47,11 +47,11 @@ class Sensitivities:
     n: int
 
 
-def perturb(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> None:
-    """Add the published noise to ``model.coef_`` in place, and the ledger that says what it is worth."""
-    assert model.privacy is not None
-    _add_noise(model, leave_one_out(model, chunks, persons), model.privacy)
+def perturb(fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
+    """Add the published noise to the coefficients of a fit, and the ledger that says what it is worth."""
+    noisy = _with_noise(fitted, leave_one_out(fitted, chunks, persons), privacy)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
+    return noisy
 
 
 INTERVALS = ("honest", "published")
@@ -98,57 +98,59 @@ def published_draws(
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
-    sensitivities = leave_one_out(model, Chunks.of(x, y, progress=False))
+    fitted = model._fitted
+    sensitivities = leave_one_out(fitted, Chunks.of(x, y, progress=False))
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy in settings:
         if privacy.mechanism != "published":
             raise InputError(f"settings must have mechanism 'published', got {privacy.mechanism!r}")
+        noisy = _with_noise(fitted, sensitivities, privacy)
         draw = copy.copy(model)
         draw.privacy = privacy
-        _add_noise(draw, sensitivities, privacy)
-        yield draw if intervals == "honest" else with_intervals_of(draw, model)
+        draw._adopt(noisy if intervals == "honest" else with_intervals_of(noisy, fitted))
+        yield draw
 
 
-def with_intervals_of(
-    draw: AdditiveFunctionOnFunction, model: AdditiveFunctionOnFunction
-) -> AdditiveFunctionOnFunction:
-    """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
-    blind = copy.copy(draw)
-    blind._covariance = model._covariance
-    return blind
+def with_intervals_of(noisy: Fitted, before: Fitted) -> Fitted:
+    """Return a fit with the intervals that it had before the noise: too narrow by what the noise does."""
+    return replace(noisy, covariance=before.covariance)
 
 
-def _add_noise(model: AdditiveFunctionOnFunction, sensitivities: Sensitivities, privacy: Privacy) -> None:
-    flat = model.coef_.reshape(len(model.coef_), -1)
-    noisy, scales, model.ledger_ = perturb_coefficients(
+def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy) -> Fitted:
+    (coefficients,) = fitted.coefficients
+    flat = coefficients.reshape(len(coefficients), -1)
+    noisy, scales, ledger = perturb_coefficients(
         flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy
     )
-    model.coef_ = noisy.reshape(model.coef_.shape)
-    # The coordinates are orthonormal, so the noise adds the same variance to each of them.
-    model._covariance = model._covariance + 2 * scales[:, None, None] ** 2 * np.eye(model._covariance.shape[1])
+    return replace(
+        fitted,
+        coefficients=(noisy.reshape(coefficients.shape),),
+        # The coordinates are orthonormal, so the noise adds the same variance to each of them.
+        covariance=fitted.covariance + 2 * scales[:, None, None] ** 2 * np.eye(fitted.covariance.shape[1]),
+        ledger=ledger,
+    )
 
 
-def leave_one_out(model: AdditiveFunctionOnFunction, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
+def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
     """Largest change of each component's coefficients when one person is left out.
 
     Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
     residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
     """
-    rotation = np.kron(model._x_margin.rotation[:, 1:], model._s_margin.rotation)
-    weights = quadrature_weights(model.s_, model.quadrature)
-    features = FeatureMap(model._x_margin.basis, model._s_margin.basis, model.s_, weights)
-    projection = (model.eigenfunctions_ * model._basis.weights).T
-    inverses = model._covariance / model._unit_variance[:, None, None]
+    (term,) = fitted.terms
+    assert isinstance(term, AdditiveTerm)
+    rotation = np.kron(term.x.rotation[:, 1:], term.s.rotation)
+    features = term.features(term.grid)
+    basis = fitted.response.basis
+    projection = (basis.functions * basis.weights).T
+    inverses = fitted.covariance / fitted.unit_variance[:, None, None]
     parts = [
-        (
-            features.rows(x.values) - model._feature_mean,
-            (y.values - model.mean_) @ projection,
-        )
+        (features.rows(x.values) - fitted.feature_mean, (y.values - basis.mean) @ projection)
         for x, y in chunks.read("leave-one-out")
     ]
     raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
-    residuals = scores - raw @ model._raw_coefficients()
-    z, n = raw @ model._rotation, len(raw)
+    residuals = scores - raw @ fitted.of_features
+    z, n = raw @ fitted.rotation, len(raw)
     l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
     order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
     cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1

@@ -20,16 +20,19 @@ from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
 from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 from fdadp.functional.margins import Margin
 from fdadp.functional.quadrature import RULES
-from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Family
 from fdadp.regression.identification import notes_on_x, refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
-from fdadp.regression.quantiles import QuantileTransform
-from fdadp.regression.residuals import Residuals, residuals_of
+from fdadp.regression.residuals import residual_of, widened
+from fdadp.responses.functional import FunctionalResponse
+from fdadp.solve.fitted import Fitted
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares, Solution
 from fdadp.solve.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
+from fdadp.terms.additive import AdditiveTerm
+from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import basis_sizes, check_size
 
 if TYPE_CHECKING:
@@ -231,7 +234,6 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
-        self._transform = None
         if self.privacy is not None:
             self.privacy.check_unit(groups)
         if self._is_private:
@@ -245,19 +247,18 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         persons = _as_groups(groups, len(x))
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
-        own_range, levels = None, complete_x
+        transform, own_range, levels = None, None, complete_x
         if self.x_transform == "quantile":
-            self._transform = QuantileTransform.of(complete_x)
-            own_range, levels = (0.0, 1.0), replace(complete_x, values=self._transform(complete_x))
+            transform = QuantileTransform.of(complete_x)
+            own_range, levels = (0.0, 1.0), replace(complete_x, values=transform(complete_x))
         complete_y, uncertain = self._missing.complete_y(y)
-        self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
+        fitted = self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
-            fitted = self.mean_ + self._scores(self._centred_features(complete_x)) @ self.eigenfunctions_
-            complete_y, uncertain = self._missing.complete_y(y, about=fitted)
-            self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
-        if self._transform is not None:
-            self.x_range_ = float(complete_x.values.min()), float(complete_x.values.max())
-        self._publish(Chunks.of(complete_x, complete_y, self.progress), persons)
+            about = _with_transform(fitted, transform, complete_x).predict({"X": complete_x})[0]
+            complete_y, uncertain = self._missing.complete_y(y, about=about)
+            fitted = self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
+        fitted = _with_transform(fitted, transform, complete_x)
+        self._adopt(self._publish(fitted, Chunks.of(complete_x, complete_y, self.progress), persons))
         self._remember_kind(x, y)
         return self
 
@@ -305,7 +306,6 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
         """
         self._check_settings()
-        self._transform = None
         if self._is_private:
             if x_range is not None:
                 raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see Bounds(x=)")
@@ -323,8 +323,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
-        self._fit(source, x_range=x_range)
-        self._publish(source)
+        self._adopt(self._publish(self._fit(source, x_range=x_range), source))
         x, y = source.head()
         self._remember_kind(x, y)
         self._y_kind = kind or y.kind
@@ -444,34 +443,34 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         *,
         x_range: tuple[float, float] | None = None,
         uncertain: FloatArray | None = None,
-    ) -> None:
+    ) -> Fitted:
         low, high = x_range or range_of(chunks)
         sizes = self._sizes(chunks)
-        sums = self._sums(chunks, (low, high), sizes)
+        term, sums = self._sums(chunks, (low, high), sizes)
         if self._sizes(chunks) != sizes:  # few curves: only now their number is known
-            sums = self._sums(chunks, (low, high), self._sizes(chunks))
+            term, sums = self._sums(chunks, (low, high), self._sizes(chunks))
         if uncertain is not None:
             sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
         with one_blas_thread():
             basis = self._eigenbasis(sums)
             solutions = self._solve(sums, basis)
-            self._keep(sums, basis, solutions, (low, high))
-            if uncertain is not None:
-                self._widen(information_lost(uncertain / sums.moments.n, basis, self._unit_variance))
-        self.privacy_: Privacy | None = None
-        self.ledger_: Ledger | None = None
-        self.plan_: Plan | None = None
-        self.moments_: NoisyMoments | None = None
-        self.notes_: tuple[str, ...] = notes_on_x(sums.x_basis_sums, self.degree)
+            fitted = self._fitted_of(sums, basis, solutions, term)
+        if uncertain is None:
+            return fitted
+        return widened(fitted, information_lost(uncertain / sums.moments.n, basis, fitted.unit_variance))
 
     def _sizes(self, chunks: Chunks) -> tuple[int, int]:
         """Numbers of B-splines over x and s."""
         return basis_sizes((self.n_basis_x, self.n_basis_s), chunks.n, chunks.head()[0].grid.size, self.degree)
 
-    def _sums(self, chunks: Chunks, x_range: tuple[float, float], sizes: tuple[int, int]) -> TrainingSums:
+    def _sums(
+        self, chunks: Chunks, x_range: tuple[float, float], sizes: tuple[int, int]
+    ) -> tuple[AdditiveTerm, TrainingSums]:
         grid = chunks.head()[0].grid
         x_margin = Margin.pspline(*x_range, sizes[0], degree=self.degree, order=self.penalty_order, name="n_basis_x")
-        return add_up(chunks, x_margin, self._margin_over_s(grid, sizes[1]), self._weights_over_s(grid))
+        s_margin = self._margin_over_s(grid, sizes[1])
+        term = AdditiveTerm(x_margin, s_margin, grid, x_range, self.quadrature, self.period_s)
+        return term, add_up(chunks, x_margin, s_margin, term.weights(grid))
 
     def _margin_over_s(self, grid: FloatArray, size: int) -> Margin:
         if self.period_s is None:
@@ -485,12 +484,13 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             )
         return Margin.cyclic(grid[0], float(self.period_s), size, degree=self.degree, name="n_basis_s")
 
-    def _publish(self, chunks: Chunks, persons: IntArray | None = None) -> None:
+    def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
         """Add the literature's noise, if asked to."""
-        if self.privacy is not None:
-            from fdadp.published.regression import perturb
+        if self.privacy is None:
+            return fitted
+        from fdadp.published.regression import perturb
 
-            perturb(self, chunks, persons)
+        return perturb(fitted, chunks, self.privacy, persons)
 
     def _eigenbasis(self, sums: TrainingSums) -> Eigenbasis:
         y = sums.y
@@ -538,65 +538,49 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
                 f"got {self.smoothing!r}"
             ) from exc
 
-    def _keep(
-        self, sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution], x_range: tuple[float, float]
-    ) -> None:
+    def _fitted_of(
+        self, sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution], term: AdditiveTerm
+    ) -> Fitted:
         smooth, features = sums.smooth, sums.features
         shape = (len(solutions), smooth.x.size, smooth.s.size)
         values = np.stack([smooth.rotation @ f.coefficients for f in solutions]).reshape(shape)
-        self._x_margin, self._s_margin, self._clip_x = smooth.x, smooth.s, False
-        self.s_ = features.grid
-        mean_x_basis = sums.x_basis_sums / sums.moments.n
-        centred = values - self._mean_surface(values, mean_x_basis, features.weights)[:, None, :]
-        self.coef_ = np.ascontiguousarray(centred)
-        self._rotation = smooth.raw_rotation
-        self._feature_mean = sums.moments.mean[: sums.n_features]
-        # Bayesian covariance of each component's identified coefficients; (K, p, p).
-        self._covariance = np.stack([f.covariance for f in solutions])
-        self._unit_variance = np.array([f.noise_variance for f in solutions])
-        self.smoothing_parameters_ = np.stack([f.smoothing_parameters for f in solutions])
-        self.edf_ = np.array([f.edf_total for f in solutions])
         by_gcv = isinstance(self.smoothing, str) and self.smoothing == "gcv"
-        self.criterion_ = np.array([f.gcv if by_gcv else f.reml for f in solutions])
-        self._basis = basis
-        self._interval_functions = basis.functions
-        self._set_basis()
-        self.x_range_ = x_range
-        self.n_curves_, self.n_features_in_ = sums.moments.n, features.grid.size
-        self._keep_residuals(residuals_of(sums, basis, solutions))
+        return Fitted(
+            terms=(term,),
+            coefficients=(term.centred(values, sums.x_basis_sums / sums.moments.n, features.weights),),
+            feature_mean=sums.moments.mean[: sums.n_features],
+            rotation=smooth.raw_rotation,
+            covariance=np.stack([f.covariance for f in solutions]),  # Bayesian, of the identified coefficients
+            unit_variance=np.array([f.noise_variance for f in solutions]),
+            response=FunctionalResponse(basis, basis.functions),
+            residual=residual_of(sums, basis, solutions),
+            edf=np.array([f.edf_total for f in solutions]),
+            smoothing_parameters=np.stack([f.smoothing_parameters for f in solutions]),
+            criterion=np.array([f.gcv if by_gcv else f.reml for f in solutions]),
+            n=sums.moments.n,
+            notes=notes_on_x(sums.x_basis_sums, self.degree),
+        )
 
-    def _set_basis(self) -> None:
-        """Publish the eigenbasis of Y as attributes."""
-        basis = self._basis
+    def _adopt(self, fitted: Fitted) -> None:
+        """Publish a fit as attributes."""
+        self._fitted = fitted
+        basis, residual, term = fitted.response.basis, fitted.residual, self._term
+        self.coef_ = fitted.coefficients[0]
+        self.smoothing_parameters_, self.edf_, self.criterion_ = (
+            fitted.smoothing_parameters,
+            fitted.edf,
+            fitted.criterion,
+        )
         self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
         self.explained_variance_ratio_ = basis.explained_ratio
         self.mean_, self.t_ = basis.mean, basis.grid
-
-    def _mean_surface(self, values: FloatArray, mean_x_basis: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return the mean of F_k{X(s), s} as a function of s, in values at the s-points; shape (K, n_basis_s).
-
-        `mean_x_basis` (S, n_basis_x) is the mean of the B-splines of X(s) over the curves.
-        """
-        mean_x = mean_x_basis @ self._x_margin.to_raw
-        design = self._s_margin.basis.design(self.s_) @ self._s_margin.to_raw  # (S, ks)
-        means = np.einsum("jl,klm,jm->jk", mean_x, values, design)
-        root = np.sqrt(np.abs(weights))[:, None]
-        return np.asarray(np.linalg.lstsq(design * root, means * root, rcond=None)[0].T)
-
-    def _keep_residuals(self, left: Residuals) -> None:
-        n = self.n_curves_
-        self.r2_, self.residual_variance_, self.noise_variance_ = left.r2, left.variance, left.noise_variance
-        # Of predicted mean curves: of the mean, and what the kept components cannot follow.
-        self._mean_variance = (left.variance + left.omitted) / n + left.omitted
-        self._quantile = (1.0, 1 / float(left.degrees.mean()))
-
-    def _widen(self, lost: FloatArray) -> None:
-        """Widen standard errors for the share of information about each component (K,) that gaps of Y took away."""
-        more = lost / (1 - lost)
-        self._covariance = self._covariance * (1 + more)[:, None, None]
-        self._mean_variance = (
-            self._mean_variance + (more * self._unit_variance) @ self.eigenfunctions_**2 / self.n_curves_
-        )
+        self.residual_variance_, self.noise_variance_ = residual.variance, residual.noise_variance
+        self.r2_ = residual.r2
+        self.x_range_, self.s_ = term.x_range, term.grid
+        self.n_curves_, self.n_features_in_ = fitted.n, term.grid.size
+        self.notes_, self.ledger_, self.privacy_ = fitted.notes, fitted.ledger, fitted.privacy
+        self.plan_ = fitted.plan
+        self.moments_: NoisyMoments | None = None
 
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
@@ -719,6 +703,16 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         from fdadp.regression.files import load
 
         return load(path)
+
+
+def _with_transform(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
+    """The fit as one to curves in units of X, where it was one to their ranks."""
+    if transform is None:
+        return fitted
+    (term,) = fitted.terms
+    assert isinstance(term, AdditiveTerm)
+    own_range = float(x.values.min()), float(x.values.max())
+    return replace(fitted, terms=(replace(term, x_range=own_range, transform=transform),))
 
 
 def _as_groups(groups: ArrayLike | None, n: int) -> IntArray | None:

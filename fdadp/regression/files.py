@@ -12,6 +12,7 @@ No training curve is in the file.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,10 @@ from fdadp.privacy import Ledger
 from fdadp.privacy._stored import settings_from_json, settings_to_json
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
-from fdadp.regression.quantiles import QuantileTransform
+from fdadp.responses.functional import FunctionalResponse
+from fdadp.solve.fitted import Fitted, Residual
+from fdadp.terms.additive import AdditiveTerm
+from fdadp.terms.quantiles import QuantileTransform
 
 if TYPE_CHECKING:
     from pandas import Index
@@ -36,32 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LAYOUT", "check_saveable", "load", "save"]
 
-_ARRAYS = {
-    "coef": "coef_",
-    "covariance": "_covariance",
-    "unit_variance": "_unit_variance",
-    "smoothing_parameters": "smoothing_parameters_",
-    "edf": "edf_",
-    "criterion": "criterion_",
-    "feature_mean": "_feature_mean",
-    "rotation": "_rotation",
-    "interval_functions": "_interval_functions",
-    "mean_variance": "_mean_variance",
-    "residual_variance": "residual_variance_",
-    "s": "s_",
-}
-_SCALARS = (
-    "n_curves_",
-    "n_features_in_",
-    "noise_variance_",
-    "r2_",
-    "_quantile",
-    "_clip_x",
-    "_y_kind",
-    "_units",
-    "_x_names",
-    "notes_",
-)
+_ARRAYS = ("covariance", "unit_variance", "smoothing_parameters", "edf", "criterion", "feature_mean", "rotation")
+"""Fields of a Fitted that are stored under their own names."""
+_LABELS = ("_y_kind", "_units", "_x_names")
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
 _BASIS |= {"explained_ratio": "{K}"}
 _MARGIN = {"points": "{k}", "to_raw": "{r} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
@@ -118,23 +99,39 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    ledger = model.ledger_
-    published = model.privacy if ledger is not None and model.privacy_ is None else None
+    fitted, term = model._fitted, model._term
+    ledger, residual, basis = fitted.ledger, fitted.residual, fitted.response.basis
+    published = model.privacy if ledger is not None and fitted.privacy is None else None
     content = {
-        "params": _params(model, model.privacy_ or published),
-        "degree": model._x_margin.basis.degree,
+        "params": _params(model, fitted.privacy or published),
+        "degree": term.x.basis.degree,
+        "quadrature": term.quadrature,
+        "continuation": term.continuation,
+        "n": fitted.n,
+        "limited": fitted.limited,
+        "notes": fitted.notes,
+        "r2": residual.r2,
+        "noise_variance": residual.noise_variance,
+        "interval_scale": residual.scale,
+        "interval_inverse_dof": residual.inverse_dof,
         "missing": model._missing.how,
-        "scalars": {name: getattr(model, name) for name in _SCALARS},
-        "noise_variance_of_basis": model._basis.noise_variance,
+        "labels": {name: getattr(model, name) for name in _LABELS},
+        "noise_variance_of_basis": basis.noise_variance,
         "missing_noise_variance": model._missing.x_basis.noise_variance if model._missing.x_basis else None,
         "columns": labels_to_json(model._y_columns, "Y"),
         "ledger": None if ledger is None else ledger.to_json(),
     }
-    arrays = {name: getattr(model, attribute) for name, attribute in _ARRAYS.items()}
-    arrays["x_range"] = model.x_range_
-    arrays["x_quantiles"] = np.zeros((model.s_.size, 0)) if model._transform is None else model._transform.table
-    arrays |= {f"basis_{f}": getattr(model._basis, f) for f in _BASIS}
-    for name, margin in (("x", model._x_margin), ("s", model._s_margin)):
+    arrays = {name: getattr(fitted, name) for name in _ARRAYS} | {
+        "coef": fitted.coefficients[0],
+        "interval_functions": fitted.response.interval_functions,
+        "mean_variance": residual.mean_variance,
+        "residual_variance": residual.variance,
+        "s": term.grid,
+        "x_range": np.array(term.x_range),
+        "x_quantiles": np.zeros((term.grid.size, 0)) if term.transform is None else term.transform.table,
+    }
+    arrays |= {f"basis_{f}": getattr(basis, f) for f in _BASIS}
+    for name, margin in (("x", term.x), ("s", term.s)):
         arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": margin.basis.knots}
     if model._missing.x_basis is not None:
         arrays |= {f"missing_{f}": getattr(model._missing.x_basis, f) for f in _BASIS}
@@ -159,26 +156,51 @@ def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFu
     if params["privacy"] is not None:
         params["privacy"] = settings_from_json(params["privacy"])
     model = AdditiveFunctionOnFunction(**params)
-    for name, attribute in _ARRAYS.items():
-        setattr(model, attribute, arrays[name])
-    for name in _SCALARS:
-        setattr(model, name, content["scalars"][name])
-    model.notes_ = tuple(model.notes_)
-    model.x_range_ = (float(arrays["x_range"][0]), float(arrays["x_range"][1]))
-    if arrays["x_quantiles"].size:
-        model._transform = QuantileTransform(model.s_, arrays["x_quantiles"])
-    model._basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
-    model._set_basis()
-    model._x_margin, model._s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
+    ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
+    fitted = _fitted(content, arrays, model.period_s)
+    private = ledger is not None and ledger.private
+    model._adopt(replace(fitted, ledger=ledger, privacy=model.privacy if private else None))
+    for name in _LABELS:
+        setattr(model, name, content["labels"][name])
     noise = content["missing_noise_variance"]
     basis = None if noise is None else _eigenbasis("missing", arrays, noise)
     model._missing = MissingValues(content["missing"], basis, within_rows=model._is_private)
     model._y_columns = labels_from_json(content["columns"])
-    model.ledger_ = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
-    private = model.ledger_ is not None and model.ledger_.private
-    model.privacy_ = model.privacy if private else None
-    model.plan_ = None
     return model
+
+
+def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: float | None) -> Fitted:
+    x_margin, s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
+    low, high = (float(end) for end in arrays["x_range"])
+    term = AdditiveTerm(
+        x_margin,
+        s_margin,
+        arrays["s"],
+        (low, high),
+        content["quadrature"],
+        period,
+        content["continuation"],
+        QuantileTransform(arrays["s"], arrays["x_quantiles"]) if arrays["x_quantiles"].size else None,
+    )
+    basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
+    residual = Residual(
+        arrays["residual_variance"],
+        content["noise_variance"],
+        arrays["mean_variance"],
+        content["r2"],
+        content["interval_scale"],
+        content["interval_inverse_dof"],
+    )
+    return Fitted(
+        terms=(term,),
+        coefficients=(arrays["coef"],),
+        response=FunctionalResponse(basis, arrays["interval_functions"]),
+        residual=residual,
+        n=content["n"],
+        limited=content["limited"],
+        notes=tuple(content["notes"]),
+        **{name: arrays[name] for name in _ARRAYS},
+    )
 
 
 def _margin(name: str, arrays: dict[str, FloatArray], degree: int) -> Margin:

@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis, face_smooth
+from fdadp.solve.fitted import Fitted, Residual
 from fdadp.solve.penalized import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["Residuals", "residuals_of"]
+__all__ = ["residual_of", "widened"]
 
 
-@dataclass(frozen=True)
-class Residuals:
-    """Of a fit, from the sums.
+def residual_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]) -> Residual:
+    """Residual statistics of components (K of them) fitted to sums over curves.
 
-    Attributes
-    ----------
-    r2 : float
-        Share of the variance of Y, integrated over t, that the fit explains.
-    variance : ndarray of shape (T,)
-        Of Y about E[Y | X], corrected for the degrees of freedom used.
-    omitted : ndarray of shape (T,)
-        Variance over curves of the part of E[Y | X] that lies outside the kept components.
-    noise_variance : float
-        White part of the residual variance.
-    degrees : ndarray of shape (K,)
-        Residual degrees of freedom of each component.
+    The variance is corrected for the degrees of freedom used. The part of E[Y | X] outside the kept components is not
+    in it, but in that of predicted mean curves.
     """
-
-    r2: float
-    variance: FloatArray
-    omitted: FloatArray
-    noise_variance: float
-    degrees: FloatArray
-
-
-def residuals_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]) -> Residuals:
-    """Residual statistics of components (K of them) fitted to sums over curves."""
     p, n = sums.n_features, sums.moments.n
     rotation = sums.smooth.raw_rotation
     zz = rotation.T @ sums.moments.scatter[:p, :p] @ rotation
@@ -61,7 +41,21 @@ def residuals_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution
     omitted = _explained_variance(zz, zy @ outside, (outside * (yy @ outside)).sum(axis=0), n, solutions[edf.argmax()])
     omitted = np.minimum(omitted, variance)
     white = face_smooth(covariance, sums.t)[1] if sums.t.size >= 12 else float(variance.min())
-    return Residuals(r2, variance - omitted, omitted, float(white), degrees)
+    # Of predicted mean curves: of the mean, and what the kept components cannot follow.
+    left = variance - omitted
+    return Residual(left, float(white), (left + omitted) / n + omitted, r2, inverse_dof=1 / float(degrees.mean()))
+
+
+def widened(fitted: Fitted, lost: FloatArray) -> Fitted:
+    """Standard errors for the share of information about each component (K,) that gaps of Y took away."""
+    more = lost / (1 - lost)
+    functions = fitted.response.basis.functions
+    mean_variance = fitted.residual.mean_variance + (more * fitted.unit_variance) @ functions**2 / fitted.n
+    return replace(
+        fitted,
+        covariance=fitted.covariance * (1 + more)[:, None, None],
+        residual=replace(fitted.residual, mean_variance=mean_variance),
+    )
 
 
 def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, n: int, like: Solution) -> FloatArray:

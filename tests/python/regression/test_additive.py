@@ -386,8 +386,8 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         published.perturb, additive.add_up = original, original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
-    z = caught["sums"].features.rows(x) @ model._rotation
-    scores = (y - model.mean_) @ (model.eigenfunctions_ * model._basis.weights).T
+    z = caught["sums"].features.rows(x) @ model._fitted.rotation
+    scores = (y - model.mean_) @ (model.eigenfunctions_ * model._fitted.response.weights).T
     penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].smooth.penalties)
 
     def fit(keep):

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import Curves
-from fdadp.regression.quantiles import QuantileTransform
+from fdadp.terms.quantiles import QuantileTransform
 
 GRID = np.linspace(0, 1, 31)
 
