@@ -132,8 +132,8 @@ def fit_private(
         _keep(model, fitted, design, plan)
     warned, notes = advise(fitted, plan, rows, design, model.r2_)
     ledger = cohort.ledger
-    said = {"notes": warned + notes, "ledger": ledger, "privacy": privacy if ledger.private else None, "plan": plan}
-    model._adopt(replace(model._fitted, **said))
+    guarantee = privacy if ledger.private else None
+    model._adopt(replace(model._fitted, notes=warned + notes, ledger=ledger, privacy=guarantee, plan=plan))
     model.moments_ = statistic
     for text in warned:  # at the end: where warnings are errors the ledger is there
         warnings.warn(text, PublicInputWarning, stacklevel=4)

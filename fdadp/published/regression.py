@@ -107,13 +107,17 @@ def published_draws(
         noisy = _with_noise(fitted, sensitivities, privacy)
         draw = copy.copy(model)
         draw.privacy = privacy
-        draw._adopt(noisy if intervals == "honest" else with_intervals_of(noisy, fitted))
-        yield draw
+        draw._adopt(noisy)
+        yield draw if intervals == "honest" else with_intervals_of(draw, model)
 
 
-def with_intervals_of(noisy: Fitted, before: Fitted) -> Fitted:
-    """Return a fit with the intervals that it had before the noise: too narrow by what the noise does."""
-    return replace(noisy, covariance=before.covariance)
+def with_intervals_of(
+    draw: AdditiveFunctionOnFunction, model: AdditiveFunctionOnFunction
+) -> AdditiveFunctionOnFunction:
+    """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
+    blind = copy.copy(draw)
+    blind._adopt(replace(draw._fitted, covariance=model._fitted.covariance))
+    return blind
 
 
 def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy) -> Fitted:

@@ -199,7 +199,13 @@ def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: floa
         n=content["n"],
         limited=content["limited"],
         notes=tuple(content["notes"]),
-        **{name: arrays[name] for name in _ARRAYS},
+        feature_mean=arrays["feature_mean"],
+        rotation=arrays["rotation"],
+        covariance=arrays["covariance"],
+        unit_variance=arrays["unit_variance"],
+        edf=arrays["edf"],
+        smoothing_parameters=arrays["smoothing_parameters"],
+        criterion=arrays["criterion"],
     )
 
 

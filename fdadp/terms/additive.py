@@ -99,10 +99,8 @@ class AdditiveTerm(Term):
     def _warn_outside(self, x: Curves) -> None:
         low, high = self.x_range
         if self.transform is None:
-            outside, where = (
-                int(((x.values < low) | (x.values > high)).sum()),
-                f"the training range [{low:g}, {high:g}]",
-            )
+            outside = int(((x.values < low) | (x.values > high)).sum())
+            where = f"the training range [{low:g}, {high:g}]"
         else:
             outside, where = self.transform.count_outside(x), "the training range at their s"
         if outside:

@@ -275,7 +275,7 @@ def test_shapes_and_types_are_those_of_the_kind(array, text, path):
         lambda c: c.update(ledger="{"),
         lambda c: c.update(ledger=3),
         lambda c: c.update(columns={"kind": "no such type", "name": None, "values": [1]}),
-        lambda c: c.update(scalars=None),
+        lambda c: c.update(labels=None),
     ],
 )
 def test_content_that_makes_no_model_is_a_file_error(change, path):

@@ -370,8 +370,9 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     caught = {}
     original, original_sums = published.perturb, additive.add_up
 
-    def spy(model, chunks, groups):
-        caught.update(changes=published.leave_one_out(model, chunks, groups))
+    def spy(fitted, chunks, privacy, groups):
+        caught.update(changes=published.leave_one_out(fitted, chunks, groups))
+        return fitted
 
     def spy_sums(*arguments):
         caught.update(sums=original_sums(*arguments))
