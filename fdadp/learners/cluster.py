@@ -106,6 +106,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     the count and w z to the sums, z clipped: a row lies in one block, so the clusters compose in parallel. The centre
     is the noisy sum over the noisy count, clipped; where the noisy count is at most 2 sd it stays where it was.
 
+    *Sensitivity*: ``docs/theory/learners.md#k-means``.
+
     *Gaussian.* w_0 = √(1 - split), w = √split/R: L2 norm at most 1. Where a person is replaced the kernel doubles it;
     max(2 √split, √2) would do.
 

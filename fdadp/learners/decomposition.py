@@ -121,6 +121,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
 
     Notes
     -----
+    *Sensitivity*: ``docs/theory/learners.md#pca``.
+
     *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with |aa'|_F = |a|² <= B² + const²; where a
     person is replaced √2 times that. See :meth:`fdadp.privacy.Cohort.second_moment`, also for the noise.
 

@@ -80,7 +80,8 @@ class DPLinearRegression(PrivateRegressor):
 
     Notes
     -----
-    *Sensitivity.* A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
+    *Sensitivity* (proof: ``docs/theory/learners.md#linear-regression``).
+    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
     with |t| <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
     |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. For pure ε with 1 in place of √2: L1 norm at most
     (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release
@@ -231,7 +232,7 @@ def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
 
 
 def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Do the same with Wishart noise: |(z, t)|² <= 2."""
+    """Release the moments of features z and targets t with Wishart noise; |(z, t)|² <= 2."""
     moment, sd = cohort.wishart_moment(
         pair, clip=math.sqrt(2.0), share=1.0, name="second moment of features and targets"
     )

@@ -124,7 +124,7 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
-    """Do so for the products ``weights * outer(f_i, r_i)``, of which only one at a time is ever there.
+    """Add the integers of the products ``weights * outer(f_i, r_i)``, one person each, to ``total``; one is held at a time.
 
     An inactive pair (weight 0) is 0 in every row, hence left out; a non-finite factor there makes the row unusable.
     """
@@ -334,7 +334,7 @@ def _matmul(a, b, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
-    """Do the same, bit for bit, for few columns: eight sums stay in registers."""
+    """Product of rows with a matrix of few columns, the bits of ``_matmul``: eight sums stay in registers."""
     eights = b.shape[1] - b.shape[1] % 8
     for k in range(0, eights, 8):
         for i in range(len(a)):

@@ -136,7 +136,7 @@ class Vault:
         return ((self.view(rows, m), m, codes) for rows, m, codes in self.source_blocks())
 
     def source_blocks(self) -> Iterator[Block]:
-        """Do the same with rows as their source has them: :meth:`view`, on any thread, makes of them what is here."""
+        """One pass over all rows as their source has them; :meth:`view`, on any thread, makes numbers of them."""
         self.__passes[0] += 1
         self.__load()
         return self.__blocks()

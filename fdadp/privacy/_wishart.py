@@ -1,16 +1,12 @@
 """A second moment with Wishart noise: what the kernel adds up, how much noise, and how it is drawn.
 
-*Privacy.* M = Σ aa' + W with |a| <= 1, W ~ Wishart_p(m, I), ν = m - p + 1 >= 2. Its density is, up to a constant,
-det(W)^((ν-2)/2) e^(-tr W/2), so with one row x more the log-ratio of densities at M depends on W by x'W⁻¹x = |x|²/χ²
-alone, χ² of ν degrees, and works out as that of χ² and χ² + |x|². That law is log-concave, hence the pair is the easier
-to tell apart the larger |x|; at |x| = 1 tests of the form χ² < c are best and give
+*Privacy* (proof: ``docs/theory/noise.md#wishart``). M = Σ aa' + W with |a| <= 1, W ~ Wishart_p(m, I), ν = m - p + 1 >=
+2. With F and S = 1 - F those of χ² with ν degrees, one row more or less is as hard to notice as χ² + 1 beside χ²:
 
-    δ(ε) = max(F(u) - e^ε F(u - 1), S(v - 1) - e^ε S(v)),   F and S = 1 - F those of χ² with ν degrees,
+    δ(ε) = max(F(u) - e^ε F(u - 1), S(v - 1) - e^ε S(v)),
 
-at the points where the two densities differ by e^ε. No constant has to be trusted: the sufficient number of degrees
-p + 28 log(4/δ)/ε² of Sheffet (2015, arXiv:1507.00056), for ε < 1, is 10 to 100 times the exact one there, and at ε = 5
-it would be too small. As ν grows the noise becomes that of the Gaussian mechanism on symmetric matrices, with twice the
-variance on the diagonal.
+at the points where the two densities differ by e^ε. As ν grows the noise becomes that of the Gaussian mechanism on
+symmetric matrices, with twice the variance on the diagonal.
 
 *Integers.* Rows are truncated onto a lattice (``_rows``), products and sums are exact; M is a lattice point plus W, so
 rounding M to the lattice is rounding W: post-processing. W is computed to 50 digits.
@@ -126,6 +122,6 @@ def wishart(p: int, nu: int, unit: float, uniform: Callable[[], decimal.Decimal]
 
 
 def float_wishart(p: int, nu: int, unit: float, rng: np.random.Generator) -> FloatArray:
-    """Do the same in floats, for simulations."""
+    """Upper triangle of unit · W with W ~ Wishart_p(ν + p - 1, I), in floating point, for simulations."""
     root = np.tril(rng.standard_normal((p, p)), -1) + np.diag(np.sqrt(rng.chisquare(nu + p - 1 - np.arange(p))))
     return np.asarray(unit * (root @ root.T)[np.triu_indices(p)])

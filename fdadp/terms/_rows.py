@@ -91,7 +91,7 @@ def _feature_rows(x, lower, upper, scale, n_intervals, degree, ends, s_first, s_
 
 @njit(cache=True, nogil=True)
 def _cubic_feature_rows(x, lower, upper, scale, n_intervals, ends, s_first, s_values, n_s, rows, basis_sums):  # type: ignore[no-untyped-def]
-    """Do the same for cubic splines on both sides, the usual case, three times as fast.
+    """Write feature rows for cubic splines on both sides, the usual case, three times as fast.
 
     Everything stays in registers, the four sums in s are read before one is written, and the indices are unsigned
     because numba tests signed ones for counting from the end.
