@@ -124,7 +124,7 @@ def add_rows(values, m, clip, limit, norm, total):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True)
 def add_outer_rows(f, r, weights, active, m, clip, limit, norm, total):  # type: ignore[no-untyped-def]
-    """Add the integers of the products ``weights * outer(f_i, r_i)``, one person each, to ``total``; one is held at a time.
+    """Add the integers of products ``weights * outer(f_i, r_i)``, one person each, to ``total``; one is held at a time.
 
     An inactive pair (weight 0) is 0 in every row, hence left out; a non-finite factor there makes the row unusable.
     """
