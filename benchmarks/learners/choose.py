@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 from fdadp import learners
 from fdadp.datasets._places import data_dir
-from fdadp.learners import Numeric, naive_bayes
+from fdadp.learners import Numeric, histogram_bayes
 from fdadp.studies.learner_tasks import ADULT, LEARNERS, TASKS, Task
 from fdadp.studies.learners import _captured, _split
 
@@ -80,11 +80,11 @@ def naive_bayes_lines() -> Iterator[Line]:
     task = adult()
     score = classifier("DPHistogramNB", task, 4)
     epsilons = [0.01, 0.1, 1.0]
-    usual = naive_bayes._NOISE_SMOOTHING
+    usual = histogram_bayes._NOISE_SMOOTHING
     for value in (0.0, 0.1, 0.3, 1.0, 3.0):
-        naive_bayes._NOISE_SMOOTHING = value
+        histogram_bayes._NOISE_SMOOTHING = value
         yield "histogram NB", f"smoothing by {value:g} sd of the noise", {e: score(e, {}) for e in epsilons}
-    naive_bayes._NOISE_SMOOTHING = usual
+    histogram_bayes._NOISE_SMOOTHING = usual
     gains = {"capital-gain": 1e5, "capital-loss": 5e3}
     for bins in (8, 16, 32):
         yield "histogram NB", f"{bins} even bins", {e: score(e, {"n_bins": bins}) for e in epsilons}

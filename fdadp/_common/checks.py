@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["flag", "generator", "is_number", "is_one_of", "numbers", "one_of", "whole"]
+__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "numbers", "one_of", "whole"]
 
 
 def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = None) -> int:
@@ -41,6 +41,13 @@ def is_one_of(value: Any, allowed: Collection[str | None]) -> bool:
 def is_number(value: Any) -> bool:
     """Whether a value is one real number, NumPy's too; True, arrays and text are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def fraction(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1; raises InputError for all else."""
+    if not is_number(value) or not 0 < value < 1:
+        raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
+    return float(value)
 
 
 def flag(value: Any, name: str) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
-from fdadp.learners.decomposition import CONST, centred, in_ball, signed
-from fdadp.privacy import Cohort, Ledger, Privacy
+from fdadp.learners._base import PrivateEstimator
+from fdadp.learners.decomposition import Components, centred, count, noisy_moment
+from fdadp.learners.inputs import as_table
+from fdadp.privacy import Ledger, Privacy
 
 __all__ = ["PrivateLocalPCA"]
 
@@ -24,7 +24,8 @@ DISJOINT = (
 )
 
 
-class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLocalPCA(Components, PrivateEstimator):
     """Principal components of many owners' rows, passed on from owner to owner.
 
     Every owner puts noise on its own second moment, as much as one owner of all rows would need. It approximates the
@@ -89,26 +90,7 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        random_state: int | None = None,
-        n_components: int | None = None,
-        data_norm: float | None = None,
-        center: ArrayLike = 0.0,
-        const: float | None = None,
-        n_passed: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.random_state = random_state
-        self.n_components = n_components
-        self.data_norm = data_norm
-        self.center = center
-        self.const = const
-        self.n_passed = n_passed
+    n_passed: int | None = None
 
     def fit(self, X: Sequence[Any], y: Any = None) -> PrivateLocalPCA:
         """Go through the owners in their order.
@@ -127,12 +109,8 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
                 f"X must be one table for each owner, of equal width, got widths {[t.shape[1] for t in tables]}"
             )
         d = int(tables[0].shape[1])
-        B, center = ball(self.data_norm, self.center, d)
-        k = _count("n_components", self.n_components, d, d)
-        passed = _count("n_passed", self.n_passed, k + 1, d + 1)
-        const = B * CONST if self.const is None else self.const
-        if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
-            raise InputError(f"const must be a finite number above 0, got {self.const!r}")
+        B, center, const, k = self._public(d)
+        passed = count(self.n_passed, "n_passed", d + 1, k + 1)
         if self.delta is None:
             raise InputError("delta must be given: the noise is Gaussian, got None")
         public = {"data_norm": B, "center": self.center, "n_components": k, "n_passed": passed, "owners": len(tables)}
@@ -141,14 +119,11 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
         self.ledgers_ = []
         for i, table in enumerate(tables):
             cohort = self._settings_of(i).cohort((table,), mechanism="PrivateLocalPCA", public=public)
-            P = merged(P, own_moment(cohort, center, B, float(const)), passed)
+            P = merged(P, noisy_moment(cohort, center, B, const, 1.0), passed)
             self.ledgers_.append(cohort.ledger)
-        n, mean, scatter = centred(P @ P.T, B, float(const))
+        n, mean, scatter = centred(P @ P.T, B, const)
         values, axes = np.linalg.eigh(scatter)
-        self.components_ = signed(axes[:, ::-1][:, :k].T)
-        self.explained_variance_ = np.maximum(values[::-1][:k], 0.0) / n
-        self.mean_ = center + mean
-        self.noisy_n_ = n
+        self._keep(n, center + mean, axes[:, ::-1][:, :k].T, values[::-1][:k])
         self._close(cohort)
         self.ledger_ = _together(self.ledgers_)
         return self
@@ -156,25 +131,6 @@ class PrivateLocalPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Private
     def _settings_of(self, owner: int) -> Privacy:
         seed = None if self.random_state is None else 1000 * self.random_state + owner
         return Privacy(epsilon=self.epsilon, delta=self.delta, random_state=seed)
-
-    def transform(self, X: Any) -> FloatArray:
-        """Scores (m, k) of rows on the components, about the mean."""
-        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-
-def own_moment(cohort: Cohort, center: FloatArray, radius: float, const: float) -> FloatArray:
-    """One owner's noisy second moment (d + 1, d + 1) of clipped rows with a constant added: its one release."""
-
-    def row(rows: Rows) -> FloatArray:
-        x = in_ball(rows[0] - center, radius)
-        return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
-
-    M, _ = cohort.second_moment(row, clip=radius**2 + const**2, share=1.0, name="second moment of rows and a constant")
-    return np.asarray(M)
 
 
 def merged(P: FloatArray, M: FloatArray, k: int) -> FloatArray:
@@ -189,14 +145,6 @@ def _root(M: FloatArray, k: int) -> FloatArray:
     d = len(M)
     values, axes = eigh(M, subset_by_index=(max(d - k, 0), d - 1))
     return np.asarray(axes * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _count(name: str, value: Any, default: int, most: int) -> int:
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
-        raise InputError(f"{name} must be an integer from 1 to {most}, got {value!r}")
-    return int(value)
 
 
 def _together(ledgers: Sequence[Ledger]) -> Ledger:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,7 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import Randomizer
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.local.statement import ledger, user_guarantee
-from fdadp.learners._base import as_table, box, class_labels
-from fdadp.learners._features import positive
+from fdadp.learners.inputs import as_table, box, class_labels, positive
 
 __all__ = ["LDPLogisticRegression", "default_lr", "division"]
 
@@ -49,6 +48,7 @@ def default_lr(mechanism: Randomizer, n: int, n_rounds: int, radius: float, mome
     return (1 - momentum) * min(10.0, radius * math.sqrt(n / n_rounds) / mechanism.length)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression for two classes in the local model: no record leaves a user unrandomised.
 
@@ -140,42 +140,22 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     (True, 2.0)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = 1.0,
-        alpha: float | None = None,
-        half_exponent: bool = True,
-        mechanism: str = "one_coordinate",
-        n_rounds: int = 20,
-        participation: str = "disjoint",
-        total_epsilon: float | None = None,
-        delta: float | None = None,
-        classes: Sequence[Hashable] | None = None,
-        bounds: Any = None,
-        lr: float | None = None,
-        momentum: float = 0.8,
-        radius: float = 5.0,
-        average: bool = True,
-        shuffle_delta: float = 1e-6,
-        random_state: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.half_exponent = half_exponent
-        self.mechanism = mechanism
-        self.n_rounds = n_rounds
-        self.participation = participation
-        self.total_epsilon = total_epsilon
-        self.delta = delta
-        self.classes = classes
-        self.bounds = bounds
-        self.lr = lr
-        self.momentum = momentum
-        self.radius = radius
-        self.average = average
-        self.shuffle_delta = shuffle_delta
-        self.random_state = random_state
+    epsilon: float | None = 1.0
+    alpha: float | None = None
+    half_exponent: bool = True
+    mechanism: str = "one_coordinate"
+    n_rounds: int = 20
+    participation: str = "disjoint"
+    total_epsilon: float | None = None
+    delta: float | None = None
+    classes: Sequence[Hashable] | None = None
+    bounds: Any = None
+    lr: float | None = None
+    momentum: float = 0.8
+    radius: float = 5.0
+    average: bool = True
+    shuffle_delta: float = 1e-6
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any) -> LDPLogisticRegression:
         """Play users and server, round by round; every user spends again.

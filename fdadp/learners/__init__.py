@@ -10,11 +10,11 @@ from fdadp._common.lazy import lazy_exports
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
-    "DPAdditiveHistograms": "fdadp.learners.boosting",
+    "DPAdditiveHistograms": "fdadp.learners.additive_histograms",
     "DPBoostedStumps": "fdadp.learners.boosting",
-    "DPCategoricalNB": "fdadp.learners.naive_bayes",
+    "DPCategoricalNB": "fdadp.learners.histogram_bayes",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
-    "DPHistogramNB": "fdadp.learners.naive_bayes",
+    "DPHistogramNB": "fdadp.learners.histogram_bayes",
     "DPKMeans": "fdadp.learners.cluster",
     "DPLinearRegression": "fdadp.learners.linear_regression",
     "DPLogisticRegression": "fdadp.learners.logistic",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,31 +13,73 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
-from fdadp.privacy import Cohort, Ledger, Privacy
+from fdadp.learners.inputs import as_table, as_target
+from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Family, score_is_not_private
-from fdadp.privacy.boundary import Table, check_ids, labels, table
+from fdadp.privacy.boundary import Table, check_ids, labels
 from fdadp.privacy.noise import Noise
 
-__all__ = [
-    "PrivateClassifier",
-    "PrivateLearner",
-    "PrivateRegressor",
-    "Rows",
-    "as_table",
-    "ball",
-    "box",
-    "class_labels",
-    "public",
-]
-
-Rows = tuple[Any, ...]
-"""A block of private rows, as a function handed to the kernel gets it: (X,) or (X, y)."""
+__all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateLearner", "PrivateRegressor"]
 
 
-class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
-    """Base of the learners: keyword parameters, of which the first nine are those of every one.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
+    """Base of all private estimators on tables: the guarantee, and the ledger of what was released.
+
+    Parameters
+    ----------
+    epsilon : float
+        Above 0.
+    delta : float, optional
+        In (0, 1), below 1/n, and at most 0.001 where n is private. None: pure ε.
+    random_state : int, optional
+        Noise that can be repeated, for simulations: the ledger then says "not for release".
+
+    Attributes
+    ----------
+    ledger_ : Ledger
+        What was released, with which noise, under which assumptions.
+    privacy_spent_ : dict
+        ``epsilon``, ``delta``, ``adjacency`` and ``unit`` of the guarantee; ``spent``: what the releases used, as ε.
+    n_features_in_ : int
+    """
+
+    epsilon: float = 1.0
+    delta: float | None = None
+    random_state: int | None = None
+    ledger_: Ledger = field(init=False)
+    privacy_spent_: dict[str, Any] = field(init=False)
+    n_features_in_: int = field(init=False)
+
+    def _close(self, cohort: Cohort) -> None:
+        """Write down what was spent."""
+        self.ledger_ = cohort.ledger
+        whole = any(r.delta is not None for r in cohort.releases)
+        self.privacy_spent_ = {
+            "epsilon": float(self.epsilon) if self.ledger_.private else None,
+            "delta": self.delta,
+            "adjacency": cohort.adjacency,
+            "unit": cohort.unit,
+            "spent": float(self.epsilon) if whole else self.ledger_.details["spent by its releases, as epsilon"],
+        }
+
+    def _check_new_table(self, X: Any) -> None:
+        """Of a table to predict for, with text and gaps perhaps: as wide, and with the names, that was fitted."""
+        check_is_fitted(self, "ledger_")
+        as_table(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""
+        check_is_fitted(self, "ledger_")
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), dtype=np.float64)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLearner(PrivateEstimator):
+    """Base of the learners: the parameters that every one of them has, and the way of a table into the kernel.
 
     Parameters
     ----------
@@ -76,18 +119,12 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
     spends again.
     """
 
-    epsilon: float
-    delta: float | None
-    n: int | None
-    adjacency: str | None
-    unit: str | None
-    labels: str | None
-    budget: Any
-    dataset: str | None
-    random_state: int | None
-    ledger_: Ledger
-    privacy_spent_: dict[str, Any]
-    n_features_in_: int
+    n: int | None = None
+    adjacency: str | None = None
+    unit: str | None = None
+    labels: str | None = None
+    budget: Budget | None = None
+    dataset: str | None = None
 
     def _settings(self) -> Privacy:
         return Privacy(
@@ -172,32 +209,28 @@ class PrivateLearner(Family, BaseEstimator):  # type: ignore[misc]
                 f"(epsilon, delta) by itself and takes a whole budget, not {share:.3g} of {budget!r}"
             )
 
-    def _close(self, cohort: Cohort) -> None:
-        """Write down what was spent."""
-        self.ledger_ = cohort.ledger
-        whole = any(r.delta is not None for r in cohort.releases)
-        self.privacy_spent_ = {
-            "epsilon": float(self.epsilon) if self.ledger_.private else None,
-            "delta": self.delta,
-            "adjacency": cohort.adjacency,
-            "unit": cohort.unit,
-            "spent": float(self.epsilon) if whole else self.ledger_.details["spent by its releases, as epsilon"],
-        }
 
-    def _check_new_table(self, X: Any) -> None:
-        """Of a table to predict for, with text and gaps perhaps: as wide, and with the names, that was fitted."""
-        check_is_fitted(self, "ledger_")
-        as_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-
-    def _new_rows(self, X: Any) -> FloatArray:
-        """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""
-        check_is_fitted(self, "ledger_")
-        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), dtype=np.float64)
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
-    """A private learner that classifies."""
+    """A private learner that classifies.
+
+    Parameters
+    ----------
+    classes : sequence
+        Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+    """
+
+    classes: Sequence[Hashable] | None = None
+    classes_: np.ndarray[Any, Any] = field(init=False)
+
+    def _labels(self, score: FloatArray) -> np.ndarray[Any, Any]:
+        """Class of the largest score, (m,), from scores (m, K), or (m,) of the second class of two."""
+        best = (score > 0).astype(np.int64) if score.ndim == 1 else score.argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on some rows, which it tells without noise."""
@@ -214,74 +247,3 @@ class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]
         score_is_not_private(self)
         same_rows(X=X, y=y)
         return float(super().score(X, y, sample_weight))
-
-
-def public(name: str, value: Any, what: str) -> Any:
-    """Return a public parameter, or say that it is missing."""
-    if value is None:
-        raise PublicParameterMissing(
-            f"{name} must be given: {what}. It is public, and taking it from the data would not be private"
-        )
-    return value
-
-
-def class_labels(classes: Any) -> list[Hashable]:
-    """Public labels of a classifier, at least two."""
-    try:
-        labels = list(public("classes", classes, "all labels there are"))
-    except TypeError as exc:
-        raise InputError(f"classes must be a sequence of labels, got {classes!r}") from exc
-    if len(labels) < 2:
-        raise InputError(f"classes must be at least two, got {labels!r}")
-    return labels
-
-
-def as_table(X: Any) -> Table:
-    """(n, d) table as it is; only its shape is looked at, and how many rows it has is not told."""
-    found = table(X, "X")
-    if len(found.shape) != 2:
-        raise InputError(
-            f"X must be two-dimensional (rows, features), got {len(found.shape)} dimension(s). Reshape your data: "
-            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
-        )
-    if found.shape[0] == 0:
-        raise InputError("X must not be empty: 0 sample(s) while a minimum of 1 is required.")
-    if found.shape[1] == 0:
-        raise InputError("X must not be empty: 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    return found
-
-
-def as_target(y: Any) -> Table:
-    """(n,) or (n, q) numbers as they are."""
-    if y is None:
-        raise InputError("the regression requires y to be passed, but the target y is None")
-    found = table(y, "y")
-    if len(found.shape) not in (1, 2):
-        raise InputError(f"y must be of shape (n,) or (n, q), got {len(found.shape)} dimensions")
-    return found
-
-
-def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
-    """Public bounds (low, high), each a number or d of them, as two vectors."""
-    public(name, bounds, f"a pair (low, high), each a number or {d} numbers")
-    try:
-        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)).copy() for b in bounds)
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"{name} must be a pair (low, high), each a number or {d} numbers, got {bounds!r}") from exc
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise InputError(f"{name} must be finite with low < high, got {bounds!r}")
-    return low, high
-
-
-def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
-    """Public radius and centre (d,) of the ball that rows are clipped to."""
-    public("data_norm", data_norm, "the largest L2 norm of a row about `center`, to which rows are clipped")
-    if isinstance(data_norm, bool) or not isinstance(data_norm, (int, float, np.number)) or not 0 < data_norm < 1e100:
-        raise InputError(f"data_norm must be a finite number above 0, got {data_norm!r}")
-    try:
-        middle = np.broadcast_to(np.asarray(center, dtype=np.float64), (d,)).copy()
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"center must be a number or {d} numbers, got {center!r}") from exc
-    if not np.isfinite(middle).all():
-        raise InputError(f"center must be finite, got {center!r}")
-    return float(data_norm), middle

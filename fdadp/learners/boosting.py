@@ -1,36 +1,33 @@
-"""Private boosting over public bins: stumps chosen one by one, and additive histograms fitted in turn.
+"""Private boosting of stumps over public bins: each round selects a one-feature test and weighs it.
 
-The published private variants of AdaBoost (see :mod:`fdadp.published.learners`) add noise to a few weights and release
+The published private variants of AdaBoost (see :mod:`fdadp.published.boosting`) add noise to a few weights and release
 the rest as it is. Here each round is a private selection and a private sum, so that the rounds' costs add up to the
 budget and everything that is kept was released.
 
 Sources: Freund & Schapire (1997), doi:10.1006/jcss.1997.1504 (boosting); Domingo & Watanabe (2000), MadaBoost (weights
 in [0, 1] without normalisation); Friedman, Hastie & Tibshirani (2000), doi:10.1214/aos/1016218223 (logistic weights);
-Dong, Durfee & Rogers (2020), arXiv:1909.01917 (bounded range of the exponential mechanism); Nori et al. (2021),
-Accuracy, Interpretability and Differential Privacy via Explainable Boosting, arXiv:2106.09680 (cyclic histograms).
+Dong, Durfee & Rogers (2020), arXiv:1909.01917 (bounded range of the exponential mechanism).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from scipy.special import expit, softmax
+from scipy.special import expit
 
-from fdadp._common.checks import is_number
+from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
+from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import Bins, odds
+from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
-from fdadp.privacy import Cohort
 
-RowFunction = Callable[[Rows], Any]
-
-__all__ = ["DPAdditiveHistograms", "DPBoostedStumps", "Stump"]
+__all__ = ["DPBoostedStumps", "Stump"]
 
 
 class Stump(NamedTuple):
@@ -46,52 +43,8 @@ class Stump(NamedTuple):
     step: float
 
 
-class _Binned(PrivateClassifier):
-    """A classifier whose scores are sums over features of a released number for each bin."""
-
-    features: Any
-    classes: Sequence[Hashable] | None
-    _bins: Bins
-    classes_: np.ndarray[Any, Any]
-    scores_: FloatArray
-
-    def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
-        """Cohort, and the same persons as (codes of bins, code of the class)."""
-        labels = class_labels(self.classes)
-        bins = Bins(self.features, int(as_table(X).shape[1]))
-        if (bins.sizes < 2).all():
-            raise InputError("features must have at least one with two bins or labels")
-        shown = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
-        cohort = self._open(X, y, groups, classes=labels, public=shown, columns=bins.encoder.columns(X))
-        binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
-        return cohort, binned, bins, labels
-
-    def _codes(self, X: Any) -> FloatArray:
-        """Bins of rows to predict for; NaN where there is none."""
-        self._check_new_table(X)
-        return self._bins.encoder.transform(X)
-
-    def decision_function(self, X: Any) -> FloatArray:
-        """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
-        codes = self._codes(X)
-        return self._bins.scores(codes, self.scores_)
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Class with the largest score, (m,)."""
-        return self._decide(self.decision_function(X))
-
-    def _decide(self, score: FloatArray) -> np.ndarray[Any, Any]:
-        best = (score > 0).astype(np.int64) if score.ndim == 1 else score.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
-
-
-class DPBoostedStumps(_Binned):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPBoostedStumps(BinnedClassifier):
     """Boosting of one-feature tests: each round selects a test privately and weighs it by a noisy weighted error.
 
     Parameters
@@ -157,38 +110,9 @@ class DPBoostedStumps(_Binned):
     (0, 5.0)
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        classes: Sequence[Hashable] | None = None,
-        features: Any = None,
-        n_rounds: int | None = None,
-        select_share: float = 0.7,
-        max_step: float = 2.0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.classes = classes
-        self.features = features
-        self.n_rounds = n_rounds
-        self.select_share = select_share
-        self.max_step = max_step
+    n_rounds: int | None = None
+    select_share: float = 0.7
+    max_step: float = 2.0
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPBoostedStumps:
         """Select and weigh the stumps.
@@ -204,8 +128,8 @@ class DPBoostedStumps(_Binned):
         """
         self._settings()  # refuses an epsilon that is none
         rounds = _rounds(self.epsilon) if self.n_rounds is None else self.n_rounds
-        _whole("n_rounds", rounds)
-        _share("select_share", self.select_share)
+        whole(rounds, "n_rounds")
+        fraction(self.select_share, "select_share")
         if not is_number(self.max_step) or not 0 < self.max_step < math.inf:
             raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
         cohort, binned, bins, labels = self._start(X, y, groups)
@@ -261,7 +185,7 @@ class DPBoostedStumps(_Binned):
             column = at % width
             total[:, column] += stump.step * stump.polarity * self._bins.scores(codes, self._tests.pattern(stump))
             if column == width - 1:
-                yield self._decide(total[:, 0] if K == 2 else total)
+                yield self._labels(total[:, 0] if K == 2 else total)
 
 
 class _Tests:
@@ -344,231 +268,3 @@ def _votes(starts: IntArray, scores: FloatArray, wanted: int, feature: int, patt
 
 def _rounds(epsilon: float) -> int:
     return 5 if epsilon < 0.05 else 25 if epsilon < 0.5 else 50
-
-
-def _whole(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def _share(name: str, value: Any) -> None:
-    if not is_number(value) or not 0 < value < 1:
-        raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
-
-
-class DPAdditiveHistograms(_Binned):
-    """Additive model with one score for each bin, fitted feature after feature from noisy residual sums.
-
-    Parameters
-    ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
-    classes : sequence
-        Public labels; a row with another label counts as no row.
-    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
-        Public; see :class:`DPBoostedStumps`.
-    n_passes : int
-        How often each feature has its turn.
-    learning_rate : float
-        In (0, 1].
-    count_share : float
-        Share of the budget for the numbers of rows in the bins.
-    prior_sd, smooth_sd : float
-        Standard deviations, in logits, of what is believed in public of a step of a score, and of the difference of the
-        steps of neighbouring bins of a number: noise is shrunk and smoothed by them, and with a large budget they do
-        not matter.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-    scores_ : ndarray of shape (number of bins,), or (number of bins, K) of more than two classes
-        In logits.
-    bin_counts_ : ndarray of shape (number of bins,)
-        As released, with noise.
-    ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or features. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
-
-    Notes
-    -----
-    *Proof.* A row lies in one bin of each of d features: the counts have sensitivity √d in L2 and d in L1. Given the
-    model so far (released), its residual r = 1[y = 1] - p, |r| <= 1, goes to one bin of the feature whose turn it is:
-    sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
-    |e_y - p|₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
-    replaced the counts, which are not negative, move by √2 times that in L2, all else by twice that. Turns compose
-    adaptively.
-
-    *Step.* With a curvature of at most count/4 (that of the logistic loss) the residual sum is H step + noise; the step
-    is its posterior mean under the public prior, at most 2. All of it is post-processing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fdadp.learners import DPAdditiveHistograms, Numeric
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(0, 10, (5000, 2))
-    >>> y = (np.abs(X[:, 0] - 5) < 2).astype(int)
-    >>> spec = [Numeric(0, 10), Numeric(0, 10)]
-    >>> model = DPAdditiveHistograms(epsilon=1.0, classes=[0, 1], features=spec, random_state=0).fit(X, y)
-    >>> bool(model.score(X, y) > 0.9)
-    True
-    """
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        classes: Sequence[Hashable] | None = None,
-        features: Any = None,
-        n_passes: int = 4,
-        learning_rate: float = 0.7,
-        count_share: float = 0.15,
-        prior_sd: float = 0.7,
-        smooth_sd: float = 0.6,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.classes = classes
-        self.features = features
-        self.n_passes = n_passes
-        self.learning_rate = learning_rate
-        self.count_share = count_share
-        self.prior_sd = prior_sd
-        self.smooth_sd = smooth_sd
-
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPAdditiveHistograms:
-        """Release counts and residual sums; parameters as :meth:`DPBoostedStumps.fit`."""
-        _whole("n_passes", self.n_passes)
-        _share("count_share", self.count_share)
-        if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
-            raise InputError(f"learning_rate must lie in (0, 1], got {self.learning_rate!r}")
-        for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
-            if not is_number(sd) or not 0 < sd < math.inf:
-                raise InputError(f"{name} must be a number above 0, got {sd!r}")
-        cohort, binned, bins, labels = self._start(X, y, groups)
-        d, K = len(bins.sizes), len(labels)
-        width = 1 if K == 2 else K
-        pure = cohort.pure
-
-        def counts(rows: Rows) -> FloatArray:
-            out = np.empty((len(rows[0]), bins.total))
-            _spread(rows[0], bins.starts, 0, np.ones((len(out), 1)) + 0 * rows[1][:, None], out)
-            return out
-
-        clip = float(d) if pure else math.sqrt(d)
-        noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins", nonnegative=True)
-        scores = np.zeros((bins.total, width))
-        share = (1 - self.count_share) / (self.n_passes * d)
-        bound = 1.0 if K == 2 else 2.0 if pure else math.sqrt(2)
-        for turn in range(1, self.n_passes + 1):
-            for j in range(d):
-                start, stop = bins.starts[j : j + 2]
-                total, sd = binned.sum(
-                    _residuals(bins.starts, scores, j, K),
-                    clip=bound,
-                    share=share,
-                    name=f"pass {turn}: residuals by {bins.names[j]}",
-                )
-                scores[start:stop] += self.learning_rate * _steps(
-                    total.reshape(stop - start, width),
-                    noisy[start:stop],
-                    sd,
-                    ordered=bool(bins.ordered[j]),
-                    prior_sd=self.prior_sd,
-                    smooth_sd=self.smooth_sd,
-                )
-        self.classes_ = np.array(labels)
-        self._bins = bins
-        self.bin_counts_ = noisy
-        self.scores_ = scores[:, 0] if K == 2 else scores
-        self._close(cohort)
-        return self
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities of the classes, (m, K)."""
-        score = self.decision_function(X)
-        if score.ndim == 1:
-            return np.stack([expit(-score), expit(score)], axis=1)
-        return np.asarray(softmax(score, axis=1))
-
-
-def _residuals(starts: IntArray, scores: FloatArray, feature: int, K: int) -> RowFunction:
-    """Row function: the residuals, (m, bins of the feature · columns of the scores), in the bin of each row."""
-
-    def residuals(rows: Rows) -> FloatArray:
-        codes, label = rows
-        each = odds(codes, starts, scores)
-        if K == 2:
-            share = 1 / (1 + 1 / each)
-            hit = label[:, None] == 1
-        else:
-            total = each[:, 0].copy()
-            for k in range(1, K):  # in a fixed order
-                total += each[:, k]
-            share = each / total[:, None]
-            hit = label[:, None] == np.arange(K)
-        out = np.empty((len(codes), int(starts[feature + 1] - starts[feature]) * scores.shape[1]))
-        _spread(
-            codes[:, feature : feature + 1],
-            np.array([0, starts[feature + 1] - starts[feature]]),
-            0,
-            hit - share + 0 * label[:, None],
-            out,
-        )
-        return out
-
-    return residuals
-
-
-@njit(cache=True, nogil=True)
-def _spread(codes, starts, first, values, out):  # type: ignore[no-untyped-def]
-    """Put each row's values (m, K) into its bin of each feature; a row with a missing bin becomes NaN."""
-    K = values.shape[1]
-    out[:] = 0.0
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            code = codes[i, j]
-            if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
-                for k in range(K):
-                    out[i, (starts[j] + np.int64(code)) * K + k] = values[i, k]
-            else:
-                out[i, 0] = np.nan
-
-
-def _steps(
-    total: FloatArray, count: FloatArray, sd: float, *, ordered: bool, prior_sd: float, smooth_sd: float
-) -> FloatArray:
-    """Posterior mean of the bins' steps, (bins, K), given ``total = H step + N(0, sd²)`` with curvature H = count/4.
-
-    Prior: each step N(0, prior_sd²) and, of ordered bins, each difference of neighbours N(0, smooth_sd²).
-    """
-    curvature = np.maximum(count, 0.0) / 4
-    precision = np.diag((curvature / sd) ** 2 + 1 / prior_sd**2)
-    if ordered:
-        difference = np.diff(np.eye(len(count)), axis=0)
-        precision += difference.T @ difference / smooth_sd**2
-    steps = np.linalg.solve(precision, (curvature / sd**2)[:, None] * total)
-    return np.asarray(np.clip(steps, -_LARGEST_STEP, _LARGEST_STEP))
-
-
-_LARGEST_STEP = 2.0

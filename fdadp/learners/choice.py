@@ -19,8 +19,8 @@ from sklearn.base import clone, is_classifier
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.learners._base import as_target
 from fdadp.learners.encoding import Categorical
+from fdadp.learners.inputs import as_target
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy, epsilon_from
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy.boundary import check_ids, labels, person_of, table

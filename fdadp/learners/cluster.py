@@ -8,6 +8,7 @@ the noisy counts and sums depends on the data.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from sklearn.base import ClusterMixin, TransformerMixin
 from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
-from fdadp.learners._base import PrivateLearner, Rows, as_table, ball, box
-from fdadp.learners.decomposition import CONST, clip_to_ball, in_ball, noisy_scatter
+from fdadp.learners._base import PrivateLearner
+from fdadp.learners._rows import Rows, blocks, in_ball
+from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
+from fdadp.learners.inputs import as_table, ball, box
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._seen import score_is_not_private
 
@@ -57,6 +60,7 @@ def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Gene
         a *= 0.8
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
     """k-means clustering with differential privacy.
 
@@ -130,46 +134,15 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        n_clusters: int = 8,
-        bounds: Any = None,
-        data_norm: float | None = None,
-        center: ArrayLike = 0.0,
-        n_iter: int | None = None,
-        init: Any = "sphere_packing",
-        split: float = 0.8,
-        projection: int | None = None,
-        projection_norm: float | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.n_clusters = n_clusters
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.center = center
-        self.n_iter = n_iter
-        self.init = init
-        self.split = split
-        self.projection = projection
-        self.projection_norm = projection_norm
+    n_clusters: int = 8
+    bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
+    n_iter: int | None = None
+    init: Any = "sphere_packing"
+    split: float = 0.8
+    projection: int | None = None
+    projection_norm: float | None = None
 
     def _region(self, d: int) -> tuple[FloatArray, float, FloatArray | None]:
         """Public middle (d,), radius, and half widths of the box if there is one."""
@@ -305,16 +278,13 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         turned = np.ascontiguousarray(centers.T)
         lengths = (centers**2).sum(axis=1) / 2
 
-        def blocks(rows: Rows) -> FloatArray:
+        def counts_and_sums(rows: Rows) -> FloatArray:
             z = row(rows)
             near = (rowwise_matmul(z, turned) - lengths).argmax(axis=1)
             one = np.concatenate((np.full((len(z), 1), count), z * weight), axis=1)
-            here = near[:, None] == np.arange(k)
-            # A value that is no number makes the row NaN in every block: the kernel leaves it out.
-            spread = np.where(here[:, :, None], one[:, None], 0.0) + 0.0 * z.sum(axis=1)[:, None, None]
-            return np.asarray(spread.reshape(len(z), k * (d + 1)))
+            return blocks(one, near, k, usable=z.sum(axis=1))
 
-        total, sd = cohort.sum(blocks, clip=1.0, share=share, name=name)
+        total, sd = cohort.sum(counts_and_sums, clip=1.0, share=share, name=name)
         table = total.reshape(k, d + 1)
         sizes = table[:, 0] / count
         moved = table[:, 1:] / weight / np.maximum(sizes, 1.0)[:, None]

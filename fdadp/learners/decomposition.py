@@ -8,16 +8,19 @@ rows with a constant added, whose sensitivity is exact.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._common.checks import is_one_of
+from fdadp._common.checks import is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateLearner, Rows, as_table, ball
-from fdadp.privacy import Cohort, rowwise_matmul, rowwise_norm
+from fdadp.learners._base import PrivateEstimator, PrivateLearner
+from fdadp.learners._rows import Rows, in_ball, with_constant
+from fdadp.learners.inputs import as_table, ball, positive
+from fdadp.privacy import Cohort, rowwise_matmul
 
 __all__ = ["DPPCA"]
 
@@ -29,12 +32,6 @@ Chosen on simulated rows: ``docs/decisions/0013-constants-of-the-learners.md``.
 """
 _VARIANCES = 0.05
 """Share of "power" and "bingham" for the variances along their directions."""
-
-
-def in_ball(x: FloatArray, radius: float) -> FloatArray:
-    """Rows moved into the ball of a radius about 0; for functions handed to the kernel."""
-    norm = rowwise_norm(x)
-    return x * np.minimum(1.0, radius / np.maximum(norm, 1e-300))[:, None]
 
 
 def clip_to_ball(v: FloatArray, radius: float) -> FloatArray:
@@ -50,16 +47,16 @@ def noisy_scatter(
     a = (x - center, const) has |a|² <= radius² + const², hence so has the Frobenius norm of aa'. In L1, over the
     entries on and above the diagonal, (|a|₁² + |a|²)/2 with |a|₁ <= √d radius + const.
     """
-    d = len(center)
+    return centred(noisy_moment(cohort, center, radius, const, share), radius, const)
 
-    def row(rows: Rows) -> FloatArray:
-        x = in_ball(rows[0] - center, radius)
-        return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
 
+def noisy_moment(cohort: Cohort, center: FloatArray, radius: float, const: float, share: float) -> FloatArray:
+    """Second moment (d + 1, d + 1) of clipped rows with a constant added; clips as in :func:`noisy_scatter`."""
     square = radius**2 + const**2
-    clip = ((math.sqrt(d) * radius + const) ** 2 + square) / 2 if cohort.pure else square
+    clip = ((math.sqrt(len(center)) * radius + const) ** 2 + square) / 2 if cohort.pure else square
+    row = with_constant(center, radius, const)
     M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant")
-    return centred(M, radius, const)
+    return np.asarray(M)
 
 
 def centred(M: FloatArray, radius: float, const: float) -> tuple[float, FloatArray, FloatArray]:
@@ -76,7 +73,79 @@ def signed(components: FloatArray) -> FloatArray:
     return np.asarray(components * np.where(components[np.arange(len(at)), at] < 0, -1.0, 1.0)[:, None])
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+def count(value: int | None, name: str, most: int, default: int) -> int:
+    """Return how many directions there are to be: a whole number from 1 to `most`, or None for the default."""
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
+        raise InputError(f"{name} must be an integer from 1 to {most}, got {value!r}")
+    return int(value)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Principal components of clipped rows: their public settings, and what is done with them once they are there.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Default: all d.
+    data_norm : float
+        Public radius B: rows are clipped to the ball of this radius about `center`.
+    center : float or array_like of shape (d,)
+        Public guess of the middle of the data, in units of the features.
+    const : float, optional
+        Constant that is added to each row to learn the mean and the number of rows; default B/6.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Orthonormal rows.
+    explained_variance_ : ndarray of shape (k,)
+        In squared units of the features, about the mean.
+    mean_ : ndarray of shape (d,)
+    noisy_n_ : float
+        Number of usable rows, or persons, with noise.
+    """
+
+    n_components: int | None = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
+    const: float | None = None
+    components_: FloatArray = field(init=False)
+    explained_variance_: FloatArray = field(init=False)
+    mean_: FloatArray = field(init=False)
+    noisy_n_: float = field(init=False)
+
+    def _public(self, d: int) -> tuple[float, FloatArray, float, int]:
+        """Radius, centre (d,), constant and number of components for d features, checked."""
+        B, center = ball(self.data_norm, self.center, d)
+        k = count(self.n_components, "n_components", d, d)
+        const = positive(B * CONST if self.const is None else self.const, "const", below=1e100)
+        return B, center, const, k
+
+    def _keep(self, n: float, mean: FloatArray, components: FloatArray, variances: FloatArray) -> None:
+        """Keep the result: `variances` are sums over the n rows."""
+        self.components_ = signed(components)
+        self.explained_variance_ = np.maximum(variances, 0.0) / n
+        self.mean_ = mean
+        self.noisy_n_ = n
+
+    def transform(self, X: Any) -> FloatArray:
+        """Scores (m, k) of rows on the components, about the mean."""
+        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: ArrayLike) -> FloatArray:
+        """Rows (m, d) that have the scores (m, k)."""
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPPCA(Components, PrivateLearner):
     """Principal components with differential privacy.
 
     Parameters
@@ -145,42 +214,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        n_components: int | None = None,
-        data_norm: float | None = None,
-        center: ArrayLike = 0.0,
-        mechanism: str = "moments",
-        const: float | None = None,
-        n_iter: int = 3,
-        mean_share: float = 0.1,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.n_components = n_components
-        self.data_norm = data_norm
-        self.center = center
-        self.mechanism = mechanism
-        self.const = const
-        self.n_iter = n_iter
-        self.mean_share = mean_share
+    mechanism: str = "moments"
+    n_iter: int = 3
+    mean_share: float = 0.1
 
     def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> DPPCA:
         """Release what the mechanism needs and fit.
@@ -195,23 +231,16 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
             Person of each row: then a person's second moments are averaged before they are clipped.
         """
         d = int(as_table(X).shape[1])
-        B, center = ball(self.data_norm, self.center, d)
-        k = d if self.n_components is None else self.n_components
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= d:
-            raise InputError(f"n_components must be an integer from 1 to the number of features, {d}, got {k!r}")
+        B, center, const, k = self._public(d)
         if not is_one_of(self.mechanism, MECHANISMS):
             raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
-        const = B * CONST if self.const is None else self.const
-        if not isinstance(const, (int, float, np.number)) or not 0 < const < 1e100:
-            raise InputError(f"const must be a finite number above 0, got {self.const!r}")
-        if isinstance(self.n_iter, bool) or not isinstance(self.n_iter, (int, np.integer)) or self.n_iter < 1:
-            raise InputError(f"n_iter must be an integer of at least 1, got {self.n_iter!r}")
+        whole(self.n_iter, "n_iter")
         if not isinstance(self.mean_share, (int, float, np.number)) or not 0 <= self.mean_share < 0.9:
             raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")
         shown = {"data_norm": B, "center": self.center, "mechanism": self.mechanism, "n_components": k}
         cohort = self._open(X, groups=groups, public=shown)
         if self.mechanism == "moments":
-            n, mean, scatter = noisy_scatter(cohort, center, B, float(const), 1.0)
+            n, mean, scatter = noisy_scatter(cohort, center, B, const, 1.0)
             values, axes = np.linalg.eigh(scatter)
             components, variances = axes[:, ::-1][:, :k].T, values[::-1][:k]
         else:
@@ -224,18 +253,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
 
             rest = 1 - self.mean_share - _VARIANCES
             if self.mechanism == "bingham":
-                components = cohort.principal_directions(
-                    row, int(k), clip=B**2, share=rest, name="principal directions"
-                )
+                components = cohort.principal_directions(row, k, clip=B**2, share=rest, name="principal directions")
             else:
-                components = self._power(cohort, row, d, int(k), B, rest)
+                components = self._power(cohort, row, d, k, B, rest)
             n, variances = _variances(cohort, row, components, B)
             order = np.argsort(-variances, kind="stable")
             components, variances = components[order], variances[order]
-        self.components_ = signed(components)
-        self.explained_variance_ = np.maximum(variances, 0.0) / n
-        self.mean_ = center + mean
-        self.noisy_n_ = n
+        self._keep(n, center + mean, components, variances)
         self._close(cohort)
         return self
 
@@ -254,18 +278,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateLearner): 
             left = np.linalg.svd(Y, full_matrices=False)[0]
             Q = np.ascontiguousarray(left)
         return np.asarray(left.T)
-
-    def transform(self, X: Any) -> FloatArray:
-        """Scores (m, k) of rows on the components, about the mean."""
-        return np.asarray((self._new_rows(X) - self.mean_) @ self.components_.T)
-
-    def inverse_transform(self, X: ArrayLike) -> FloatArray:
-        """Rows (m, d) that have the scores (m, k)."""
-        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
 
 
 def _mean(cohort: Cohort, center: FloatArray, B: float, share: float) -> FloatArray:

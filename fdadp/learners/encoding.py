@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import public
+from fdadp.learners.inputs import public
 from fdadp.privacy.boundary import Table, columns, index_of, table
 
 __all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder"]
@@ -166,6 +166,7 @@ def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> Pub
     return PublicEncoder(features, output="codes").fit()
 
 
+@dataclass(eq=False, repr=False)
 class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Encode tables of numbers and labels, row by row, by what is declared; there is nothing to fit.
 
@@ -201,9 +202,8 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ['age_[0, 50)', 'age_[50, 120]', 'work_Private', 'work_State-gov']
     """
 
-    def __init__(self, features: Any, output: str = "one-hot") -> None:
-        self.features = features
-        self.output = output
+    features: Any
+    output: str = "one-hot"
 
     def fit(self, X: Any = None, y: Any = None) -> PublicEncoder:
         """Read nothing and return self."""

@@ -8,6 +8,7 @@ AdaSSP); Zhang et al. (2012), arXiv:1208.0219 (functional mechanism); Dwork et a
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ import numpy as np
 from fdadp._common.checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateRegressor, Rows, as_table, as_target, box, public
-from fdadp.learners._features import UnitRows
+from fdadp.learners._base import PrivateRegressor
+from fdadp.learners._rows import Rows, UnitRows
+from fdadp.learners.inputs import as_table, as_target, box, public
 from fdadp.privacy import Cohort
 
 __all__ = ["DPLinearRegression"]
@@ -38,6 +40,7 @@ class _Moments(NamedTuple):
     sd_cross: float
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPLinearRegression(PrivateRegressor):
     """Linear regression for one or several targets, differentially private.
 
@@ -104,40 +107,12 @@ class DPLinearRegression(PrivateRegressor):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        bounds: Any = None,
-        data_norm: float | None = None,
-        center: ArrayLike = 0.0,
-        bounds_y: Any = None,
-        mechanism: str = "moments",
-        intercept_scaling: float = 1.0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.bounds = bounds
-        self.data_norm = data_norm
-        self.center = center
-        self.bounds_y = bounds_y
-        self.mechanism = mechanism
-        self.intercept_scaling = intercept_scaling
+    bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
+    bounds_y: Any = None
+    mechanism: str = "moments"
+    intercept_scaling: float = 1.0
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLinearRegression:
         """Release the moments and fit.

@@ -8,7 +8,7 @@ doi:10.1109/SP.2019.00001, for noise on an approximate minimum, by which the ker
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from scipy.special import expit, softmax
 from fdadp._common.checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier, Rows, as_table, class_labels
-from fdadp.learners._features import UnitRows, positive
+from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._rows import Rows, UnitRows
+from fdadp.learners.inputs import as_table, class_labels, positive
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._minima import gaussian_multiplier
 
@@ -73,6 +74,7 @@ def default_regularization(
     return float(min(max(5.5 * (length / math.sqrt(n or _USUAL_N)) ** 1.25, jacobian, 0.01), 1e9))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPLogisticRegression(PrivateClassifier):
     """Logistic regression for two or more classes, differentially private.
 
@@ -143,42 +145,12 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        n: int | None = None,
-        adjacency: str | None = None,
-        unit: str | None = None,
-        labels: str | None = None,
-        budget: Any = None,
-        dataset: str | None = None,
-        random_state: int | None = None,
-        classes: Sequence[Hashable] | None = None,
-        data_norm: float | None = None,
-        center: ArrayLike = 0.0,
-        mechanism: str = "objective",
-        regularization: float | None = None,
-        intercept_scaling: float = 0.5,
-        n_steps: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n = n
-        self.adjacency = adjacency
-        self.unit = unit
-        self.labels = labels
-        self.budget = budget
-        self.dataset = dataset
-        self.random_state = random_state
-        self.classes = classes
-        self.data_norm = data_norm
-        self.center = center
-        self.mechanism = mechanism
-        self.regularization = regularization
-        self.intercept_scaling = intercept_scaling
-        self.n_steps = n_steps
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
+    mechanism: str = "objective"
+    regularization: float | None = None
+    intercept_scaling: float = 0.5
+    n_steps: int | None = None
 
     def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLogisticRegression:
         """Fit, and spend ε.
@@ -286,8 +258,7 @@ class DPLogisticRegression(PrivateClassifier):
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Most probable class, shape (m,)."""
-        logits = self.decision_function(X)
-        return np.asarray(self.classes_[(logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)])
+        return self._labels(self.decision_function(X))
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

@@ -1,1 +1,31 @@
-"""NOT PRIVATE: schemes as they were published, kept to compare with; their ledgers say what they lack."""
+"""NOT PRIVATE: schemes as they were published, kept to compare with; their ledgers say what they lack.
+
+Each warns when it is fitted, has ``privacy_spent_ = None`` and a ledger that says in its first line that it is not
+private and lists what is released without noise. They read plain arrays, not a :class:`fdadp.privacy.Cohort`: what they
+do to the data cannot be had from it. The private counterparts are in :mod:`fdadp.regression`, :mod:`fdadp.learners` and
+:mod:`fdadp.federated`. Names are loaded on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fdadp._common.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from fdadp.published.boosting import PublishedDPAda, PublishedNoisyAdaBoost
+    from fdadp.published.components import PublishedPCA
+    from fdadp.published.encrypted_pca import PublishedDPDPCA
+    from fdadp.published.naive_bayes import PublishedGaussianNB
+
+_EXPORTS = {
+    "PublishedDPAda": "fdadp.published.boosting",
+    "PublishedDPDPCA": "fdadp.published.encrypted_pca",
+    "PublishedGaussianNB": "fdadp.published.naive_bayes",
+    "PublishedNoisyAdaBoost": "fdadp.published.boosting",
+    "PublishedPCA": "fdadp.published.components",
+}
+
+__all__ = ["PublishedDPAda", "PublishedDPDPCA", "PublishedGaussianNB", "PublishedNoisyAdaBoost", "PublishedPCA"]
+
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

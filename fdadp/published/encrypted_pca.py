@@ -23,15 +23,16 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
-from fdadp.learners._base import as_table, box
 from fdadp.learners.decomposition import signed
+from fdadp.learners.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import opendp
 from fdadp.privacy.ledger import Release
-from fdadp.published.learners import _one_of, _Published
+from fdadp.published._base import Published
 
 __all__ = ["ProxyView", "PublishedDPDPCA", "UserView"]
 
@@ -85,7 +86,8 @@ class ProxyView:
     noise: IntArray
 
 
-class PublishedDPDPCA(_Published):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PublishedDPDPCA(Published):
     """PCA of many owners' rows by the published protocol. **Not private**, whatever ε it claims.
 
     Parameters
@@ -139,29 +141,14 @@ class PublishedDPDPCA(_Published):
     still leaves each owner its own share of the noise.
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        bits: int = 8,
-        mask_bits: int = 32,
-        masking: str = "published",
-        bounds: Any = None,
-        key_bits: int = 2048,
-        key: SecretKey | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bits = bits
-        self.mask_bits = mask_bits
-        self.masking = masking
-        self.bounds = bounds
-        self.key_bits = key_bits
-        self.key = key
-        self.random_state = random_state
+    n_components: int = 2
+    delta: float | None = None
+    bits: int = 8
+    mask_bits: int = 32
+    masking: str = "published"
+    bounds: Any = None
+    key_bits: int = 2048
+    key: SecretKey | None = None
 
     def fit(self, X: Sequence[Any], y: Any = None) -> PublishedDPDPCA:
         """Carry the protocol out between the owners of `X`, a proxy and a data user; warns that it is not private.
@@ -174,13 +161,14 @@ class PublishedDPDPCA(_Published):
             Ignored.
         """
         tables = [as_table(one).read() for one in X]
-        self._positive(epsilon=self.epsilon, delta=0.5 if self.delta is None else self.delta)
+        positive(self.epsilon, "epsilon")
+        positive(0.5 if self.delta is None else self.delta, "delta")
         d = tables[0].shape[1] if tables else 0
         if not tables or any(table.shape[1] != d or not np.isfinite(table).all() for table in tables):
             raise InputError("X must be one table of finite numbers for each owner, of equal width")
         if not 1 <= self.n_components <= d:
             raise InputError(f"n_components must lie between 1 and {d}, got {self.n_components!r}")
-        _one_of("masking", self.masking, MASKINGS)
+        one_of(self.masking, "masking", MASKINGS)
         if self.bounds is None:
             low = np.min([table.min(axis=0) for table in tables], axis=0)
             high = np.max([table.max(axis=0) for table in tables], axis=0)

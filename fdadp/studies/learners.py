@@ -21,7 +21,7 @@ from fdadp import learners
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._present import load_present
 from fdadp.errors import InputError, NotPrivateWarning
-from fdadp.published.learners import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
+from fdadp.published.boosting import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 from fdadp.studies.learner_tasks import LEARNERS, TASKS, Task, adaboost, one_hot_codes
 
 __all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "captured", "load", "published", "run", "summarise"]

@@ -15,8 +15,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.randomizers import Randomizer, randomizer
 from fdadp.files.json import reading
-from fdadp.learners._base import box, class_labels
-from fdadp.learners._features import positive
+from fdadp.learners.inputs import box, class_labels, positive
 
 __all__ = ["LocalParameters"]
 

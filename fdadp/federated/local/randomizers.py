@@ -24,7 +24,7 @@ from scipy.special import betainc, betaincinv, gammaln
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.coins import FULL, Coins, normals, threshold, tossed, uniforms
-from fdadp.learners._features import positive
+from fdadp.learners.inputs import positive
 
 __all__ = ["MECHANISMS", "CondensedLocal", "L2Ball", "OneCoordinate", "PrivUnit", "Randomizer", "randomizer"]
 

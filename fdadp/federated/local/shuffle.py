@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._features import positive
+from fdadp.learners.inputs import positive
 
 __all__ = ["shuffled_delta", "shuffled_epsilon"]
 

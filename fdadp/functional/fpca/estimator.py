@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ __all__ = ["FPCA"]
 METHODS = ("face", "dense", "sc", "ssvd")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Functional principal component analysis.
 
@@ -86,26 +88,14 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     (2, (200, 2))
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: float | None = 0.95,
-        method: str = "face",
-        max_components: int | None = None,
-        n_knots: int | None = None,
-        n_basis: int = 10,
-        shrink: bool = False,
-        refine: bool = False,
-        quadrature: str = "trapezoid",
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.max_components = max_components
-        self.n_knots = n_knots
-        self.n_basis = n_basis
-        self.shrink = shrink
-        self.refine = refine
-        self.quadrature = quadrature
+    n_components: float | None = 0.95
+    method: str = "face"
+    max_components: int | None = None
+    n_knots: int | None = None
+    n_basis: int = 10
+    shrink: bool = False
+    refine: bool = False
+    quadrature: str = "trapezoid"
 
     def fit(self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None) -> FPCA:
         """Find the eigenbasis.

@@ -20,7 +20,7 @@ from fdadp.functional.curves import as_curves
 from fdadp.functional.metrics import functional_r2
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy.budget import Budget
-from fdadp.published.learners import PublishedDPAda
+from fdadp.published import PublishedDPAda
 
 COHORT = simulate_affr(scenario=1, n=60, seed=3)
 X = pd.DataFrame(COHORT.X.data_matrix[..., 0], columns=COHORT.s)

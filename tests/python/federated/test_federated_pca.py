@@ -270,7 +270,7 @@ def test_owners_of_the_chain_have_tables_of_one_width(digits):
 def published(key):
     X = np.random.default_rng(0).normal(size=(500, 3)) * [3.0, 1.0, 0.5]
     with pytest.warns(NotPrivateWarning, match="NOT differentially private"):
-        model = PublishedDPDPCA(2, key=key, random_state=0).fit(np.array_split(X, 4))
+        model = PublishedDPDPCA(n_components=2, key=key, random_state=0).fit(np.array_split(X, 4))
     low, high = X.min(axis=0), X.max(axis=0)
     return model, np.floor(255 * (X - low) / (high - low)).astype(np.int64)
 
@@ -321,7 +321,7 @@ def test_repaired_masking_gives_the_scatter_with_noise_and_nothing_of_the_sums(k
     X = np.random.default_rng(1).uniform(size=(200, 3))
     with pytest.warns(NotPrivateWarning):
         model = PublishedDPDPCA(
-            3, epsilon=2.0, delta=1e-6, masking="uniform", bounds=(0, 1), key=key, random_state=seed
+            n_components=3, epsilon=2.0, delta=1e-6, masking="uniform", bounds=(0, 1), key=key, random_state=seed
         ).fit(np.array_split(X, 3))
     x = np.floor(255 * X).astype(np.int64)
     v, view, n = x.sum(axis=0), model.user_view_, int(key.public.n)

@@ -176,7 +176,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
     users = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith("fdadp.privacy._vault")}
     assert {unit(name) for name in users} == {"privacy"}
     local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
-    raw = ("fdadp.privacy.boundary", "fdadp.learners._base.as_table", "fdadp.privacy.rowwise")
+    raw = ("fdadp.privacy.boundary", "fdadp.learners.inputs.as_table", "fdadp.privacy.rowwise")
     readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}

@@ -12,20 +12,13 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.errors import InputError, NotPrivateWarning
-from fdadp.published import learners as published
-from fdadp.published.learners import (
-    VARIANTS,
-    PublishedDPAda,
-    PublishedGaussianNB,
-    PublishedNoisyAdaBoost,
-    PublishedPCA,
-    boost,
-    noised_rounds,
-)
+from fdadp.published import PublishedDPAda, PublishedGaussianNB, PublishedNoisyAdaBoost, PublishedPCA
+from fdadp.published._adaboost import boost
+from fdadp.published.boosting import SCHEMES, VARIANTS, noised_rounds
 
 ALL = [
     *(PublishedDPAda(variant=v, n_rounds=5, random_state=0) for v in VARIANTS),
-    *(PublishedNoisyAdaBoost(scheme=s, n_rounds=5, random_state=0) for s in published.SCHEMES),
+    *(PublishedNoisyAdaBoost(scheme=s, n_rounds=5, random_state=0) for s in SCHEMES),
     PublishedGaussianNB(random_state=0),
     PublishedPCA(random_state=0),
 ]
@@ -115,7 +108,7 @@ def test_pca_moves_by_more_than_its_sensitivity():
     scatter = [np.var(rows) * len(rows) for rows in (X, X[:-1])]
     assert scatter[0] - scatter[1] > 3.9
     with pytest.warns(NotPrivateWarning):
-        model = PublishedPCA(1, data_norm=1.0, random_state=0).fit(X)
+        model = PublishedPCA(n_components=1, data_norm=1.0, random_state=0).fit(X)
     assert model.ledger_.releases[0].sensitivity == 1.0
     assert model.ledger_.details["true sensitivity"] == 4.0
 

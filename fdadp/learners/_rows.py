@@ -1,4 +1,7 @@
-"""Rows as vectors of norm at most 1, for the linear learners."""
+"""Row functions that learners hand to the kernel: rows in a ball, rows with a constant, one block a class.
+
+All are row-local: what a row becomes depends on that row and on public values alone, bit for bit.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,47 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._base import ball, box, public
+from fdadp.learners.inputs import ball, box, positive
 from fdadp.privacy import rowwise_norm
+from fdadp.privacy._local import RowFunction, Rows
 
-__all__ = ["UnitRows", "positive"]
+__all__ = ["RowFunction", "Rows", "UnitRows", "blocks", "in_ball", "with_constant"]
+
+
+def in_ball(x: FloatArray, radius: float) -> FloatArray:
+    """Rows moved into the ball of a radius about 0."""
+    norm = rowwise_norm(x)
+    return x * np.minimum(1.0, radius / np.maximum(norm, 1e-300))[:, None]
+
+
+def with_constant(center: FloatArray, radius: float, const: float) -> RowFunction:
+    """Row function: rows (m, d) about a centre, moved into the ball of a radius, and a constant; (m, d + 1)."""
+
+    def row(rows: Rows) -> FloatArray:
+        x = in_ball(rows[0] - center, radius)
+        return np.concatenate((x, np.full((len(x), 1), const)), axis=1)
+
+    return row
+
+
+def blocks(values: FloatArray, at: FloatArray | IntArray, count: int, usable: FloatArray | None = None) -> FloatArray:
+    """Values (m, p) of each row in one of `count` blocks, zeros in the others; shape (m, count p).
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, p)
+    at : ndarray of shape (m,)
+        Number of the block, as the code of a class.
+    count : int
+    usable : ndarray of shape (m,), optional
+        Where it is NaN the whole row becomes NaN, and the kernel leaves it out; default: `at`, NaN for unknown labels.
+    """
+    here = at[:, None] == np.arange(count)
+    whole = at if usable is None else usable
+    out = np.where(here[:, :, None], values[:, None], 0.0) + 0.0 * whole[:, None, None]
+    return np.asarray(out.reshape(len(values), count * values.shape[1]))
 
 
 class UnitRows:
@@ -77,12 +115,3 @@ class UnitRows:
         """Slopes (K, d) and intercepts (K,), in units of the features, of w (d + 1, K)."""
         slopes = w[:-1].T / (self.length * self.scale)
         return slopes, w[-1] * self.intercept / self.length - slopes @ self.center
-
-
-def positive(value: Any, name: str, *, below: float = math.inf) -> float:
-    """Return a public number above 0, or say what it was."""
-    public(name, value, "a number above 0")
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < below:
-        limit = "" if below == math.inf else f" and below {below:g}"
-        raise InputError(f"{name} must be a finite number above 0{limit}, got {value!r}")
-    return float(value)

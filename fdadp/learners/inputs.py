@@ -1,0 +1,95 @@
+"""Public inputs of the learners: tables by their shape, labels, boxes and balls; errors that name the argument."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.privacy.boundary import Table, table
+
+__all__ = ["as_table", "as_target", "ball", "box", "class_labels", "positive", "public"]
+
+
+def public(name: str, value: Any, what: str) -> Any:
+    """Return a public parameter, or say that it is missing."""
+    if value is None:
+        raise PublicParameterMissing(
+            f"{name} must be given: {what}. It is public, and taking it from the data would not be private"
+        )
+    return value
+
+
+def class_labels(classes: Any) -> list[Hashable]:
+    """Public labels of a classifier, at least two."""
+    try:
+        labels = list(public("classes", classes, "all labels there are"))
+    except TypeError as exc:
+        raise InputError(f"classes must be a sequence of labels, got {classes!r}") from exc
+    if len(labels) < 2:
+        raise InputError(f"classes must be at least two, got {labels!r}")
+    return labels
+
+
+def as_table(X: Any) -> Table:
+    """(n, d) table as it is; only its shape is looked at, and how many rows it has is not told."""
+    found = table(X, "X")
+    if len(found.shape) != 2:
+        raise InputError(
+            f"X must be two-dimensional (rows, features), got {len(found.shape)} dimension(s). Reshape your data: "
+            "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one row"
+        )
+    if found.shape[0] == 0:
+        raise InputError("X must not be empty: 0 sample(s) while a minimum of 1 is required.")
+    if found.shape[1] == 0:
+        raise InputError("X must not be empty: 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    return found
+
+
+def as_target(y: Any) -> Table:
+    """(n,) or (n, q) numbers as they are."""
+    if y is None:
+        raise InputError("the regression requires y to be passed, but the target y is None")
+    found = table(y, "y")
+    if len(found.shape) not in (1, 2):
+        raise InputError(f"y must be of shape (n,) or (n, q), got {len(found.shape)} dimensions")
+    return found
+
+
+def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArray]:
+    """Public bounds (low, high), each a number or d of them, as two vectors."""
+    public(name, bounds, f"a pair (low, high), each a number or {d} numbers")
+    try:
+        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)).copy() for b in bounds)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be a pair (low, high), each a number or {d} numbers, got {bounds!r}") from exc
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise InputError(f"{name} must be finite with low < high, got {bounds!r}")
+    return low, high
+
+
+def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
+    """Public radius and centre (d,) of the ball that rows are clipped to."""
+    public("data_norm", data_norm, "the largest L2 norm of a row about `center`, to which rows are clipped")
+    if isinstance(data_norm, bool) or not isinstance(data_norm, (int, float, np.number)) or not 0 < data_norm < 1e100:
+        raise InputError(f"data_norm must be a finite number above 0, got {data_norm!r}")
+    try:
+        middle = np.broadcast_to(np.asarray(center, dtype=np.float64), (d,)).copy()
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"center must be a number or {d} numbers, got {center!r}") from exc
+    if not np.isfinite(middle).all():
+        raise InputError(f"center must be finite, got {center!r}")
+    return float(data_norm), middle
+
+
+def positive(value: Any, name: str, *, below: float = math.inf) -> float:
+    """Return a public number above 0, or say what it was."""
+    public(name, value, "a number above 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < below:
+        limit = "" if below == math.inf else f" and below {below:g}"
+        raise InputError(f"{name} must be a finite number above 0{limit}, got {value!r}")
+    return float(value)
