@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin, TransformerMixin
 
-from fdadp._common.checks import numbers
+from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner
 from fdadp.learners._rows import Rows, blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
-from fdadp.learners.inputs import as_table, ball, box
+from fdadp.learners.inputs import as_table, ball, box, positive
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._seen import score_is_not_private
 
@@ -162,22 +162,14 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         return middle, radius, half
 
     def _check(self, d: int) -> None:
-        for name, value, top in (
-            ("n_clusters", self.n_clusters, math.inf),
-            ("n_iter", self.n_iter, math.inf),
-            ("projection", self.projection, d),
-        ):
-            if value is None and name != "n_clusters":
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value <= top:
-                limit = f" up to the number of features, {d}" if name == "projection" else " above 0"
-                raise InputError(f"{name} must be an integer{limit}, got {value!r}")
-        if not isinstance(self.split, (int, float, np.number)) or not 0 < self.split < 1:
-            raise InputError(f"split must lie between 0 and 1, got {self.split!r}")
+        whole(self.n_clusters, "n_clusters")
+        if self.n_iter is not None:
+            whole(self.n_iter, "n_iter")
+        if self.projection is not None:
+            whole(self.projection, "projection", most=d)
+        fraction(self.split, "split")
         if self.projection_norm is not None:
-            norm = self.projection_norm
-            if not isinstance(norm, (int, float, np.number)) or not 0 < norm < 1e100:
-                raise InputError(f"projection_norm must be a finite number above 0, got {norm!r}")
+            positive(self.projection_norm, "projection_norm")
 
     def _start(self, d: int, middle: FloatArray) -> FloatArray | None:
         """Given centres about the middle, or None."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from fdadp._common.checks import is_one_of, whole
+from fdadp._common.checks import is_number, is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
@@ -121,7 +121,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         """Radius, centre (d,), constant and number of components for d features, checked."""
         B, center = ball(self.data_norm, self.center, d)
         k = count(self.n_components, "n_components", d, d)
-        const = positive(B * CONST if self.const is None else self.const, "const", below=1e100)
+        const = positive(B * CONST if self.const is None else self.const, "const")
         return B, center, const, k
 
     def _keep(self, n: float, mean: FloatArray, components: FloatArray, variances: FloatArray) -> None:
@@ -235,7 +235,7 @@ class DPPCA(Components, PrivateLearner):
         if not is_one_of(self.mechanism, MECHANISMS):
             raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
         whole(self.n_iter, "n_iter")
-        if not isinstance(self.mean_share, (int, float, np.number)) or not 0 <= self.mean_share < 0.9:
+        if not is_number(self.mean_share) or not 0 <= self.mean_share < 0.9:
             raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")
         shown = {"data_norm": B, "center": self.center, "mechanism": self.mechanism, "n_components": k}
         cohort = self._open(X, groups=groups, public=shown)

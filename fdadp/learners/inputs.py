@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import is_number
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy.boundary import Table, table
 
 __all__ = ["as_table", "as_target", "ball", "box", "class_labels", "positive", "public"]
+
+HUGE = 1e100
+"""Numbers from here on count as infinite: their squares may be."""
 
 
 def public(name: str, value: Any, what: str) -> Any:
@@ -75,21 +78,20 @@ def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArr
 def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
     """Public radius and centre (d,) of the ball that rows are clipped to."""
     public("data_norm", data_norm, "the largest L2 norm of a row about `center`, to which rows are clipped")
-    if isinstance(data_norm, bool) or not isinstance(data_norm, (int, float, np.number)) or not 0 < data_norm < 1e100:
-        raise InputError(f"data_norm must be a finite number above 0, got {data_norm!r}")
+    radius = positive(data_norm, "data_norm")
     try:
         middle = np.broadcast_to(np.asarray(center, dtype=np.float64), (d,)).copy()
     except (TypeError, ValueError) as exc:
         raise InputError(f"center must be a number or {d} numbers, got {center!r}") from exc
     if not np.isfinite(middle).all():
         raise InputError(f"center must be finite, got {center!r}")
-    return float(data_norm), middle
+    return radius, middle
 
 
-def positive(value: Any, name: str, *, below: float = math.inf) -> float:
+def positive(value: Any, name: str, *, below: float = HUGE) -> float:
     """Return a public number above 0, or say what it was."""
     public(name, value, "a number above 0")
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 < value < below:
-        limit = "" if below == math.inf else f" and below {below:g}"
+    if not is_number(value) or not 0 < value < below:
+        limit = "" if below == HUGE else f" and below {below:g}"
         raise InputError(f"{name} must be a finite number above 0{limit}, got {value!r}")
     return float(value)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from fdadp._common.checks import is_one_of
+from fdadp._common.checks import is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
@@ -167,9 +167,8 @@ class DPLogisticRegression(PrivateClassifier):
         K = 1 if len(labels) == 2 else len(labels)
         if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
-        steps = self.n_steps
-        if steps is not None and (isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1):
-            raise InputError(f"n_steps must be a positive integer, got {steps!r}")
+        if self.n_steps is not None:
+            whole(self.n_steps, "n_steps")
         encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
         if self.mechanism == "objective":

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import pytest
-from fdadp.learners._rows import UnitRows
 from privacy_tools import distance
 from scipy.special import expit
 from sklearn.datasets import load_diabetes, load_iris
@@ -19,6 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from fdadp.audit.engines import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
+from fdadp.learners._rows import UnitRows
 from fdadp.learners.logistic import default_regularization
 from fdadp.privacy import Budget, SeededNoise, TapeNoise, _minimum_releases
 
