@@ -101,3 +101,10 @@ def test_standard_errors_by_the_size_of_the_bases(script):
         float(value) for cell in table.splitlines()[2].split(" | ")[1:] for value in re.findall(r"[\d.]+", cell)
     ]
     assert len(coverage) == 4 and 0.4 < min(coverage) <= max(coverage) <= 1
+
+
+def test_mechanisms_side_by_side(script):
+    script("cohorts")
+    table = script("mechanisms").main(["--n", "500", "--seeds", "1"])
+    output, dp_aff = (float(line.split(" | ")[1].strip(" |")) for line in table.splitlines()[2:])
+    assert output < 0.5 < dp_aff < 1
