@@ -48,6 +48,14 @@ class Criteria:
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
+    def smoothest(self, count: int) -> Criteria:
+        """Return the criteria of the same responses on the `count` coordinates that the penalties weigh least."""
+        largest = self.penalties.max(axis=1, keepdims=True)
+        rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
+        keep = np.sort(np.argsort(rough, kind="stable")[:count])
+        normal = NormalEquations(self.normal.gram[np.ix_(keep, keep)], self.normal.cross[keep])
+        return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof)
+
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
         """REML of all responses at the same λ, shape (K,)."""
         diagonal = np.exp(log_sp) @ self.penalties

@@ -22,13 +22,20 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria, Value
 from fdadp.solve.normal_equations import NormalEquations, identified
-from fdadp.solve.search import minimize
+from fdadp.solve.search import minima, minimize
 from fdadp.solve.starts import starts_of
 
 __all__ = ["PenalizedLeastSquares", "Solution"]
 
 # Penalties beyond e^25 times the data's own scale, or below e^-25, change nothing any more but the rounding.
 LOG_RANGE = 25.0
+
+SMOOTHEST = 48
+"""Coordinates a term on which REML's search is rehearsed, where it has more than half as many again."""
+
+START_RANGE = 10.0
+"""Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
+
 LOG_ROUNDING = float(np.log(np.finfo(float).eps))
 
 
@@ -241,9 +248,23 @@ class PenalizedLeastSquares:
             scores, starts = [partial(of.gcv, response=k) for k in responses], [[self._centre] for _ in responses]
         else:
             scores = [partial(of.reml, response=k) for k in responses]
-            starts = starts_of(of.reml_values, self.total.size, self._centre, self._n_penalties, flat=1e-7 * self.n)
+            starts = self._starts()
         ends = minimize(scores, starts, bounds, tolerance)
         return [self.solve(np.exp(end), k) for k, end in enumerate(ends)]
+
+    def _starts(self) -> list[list[FloatArray]]:
+        """Where REML's search starts for each response: at its minima on the smoothest coordinates, if there are many.
+
+        Smoothing parameters mean the same there, a step costs a small part, and the minima are nearly those of all.
+        """
+        of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
+        few = of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
+        starts = starts_of(few.reml_values, self.total.size, self._centre, self._n_penalties, flat=1e-7 * self.n)
+        if few is of:
+            return starts
+        bounds = self._centre - START_RANGE, self._centre + START_RANGE
+        scores = [partial(few.reml, response=k) for k in range(self.total.size)]
+        return [minima(score, points, bounds, 1e-4 * of.dof) for score, points in zip(scores, starts, strict=True)]
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike]) -> tuple[FloatArray, list[int]]:

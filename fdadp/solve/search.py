@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["Descent", "Score", "minimize", "newton"]
+__all__ = ["Descent", "Score", "minima", "minimize", "newton"]
 
 NEAR = 1.0
 """A search that comes closer to an earlier one than this, in every log λ, is taken to end where that one did."""
@@ -36,13 +36,21 @@ def minimize(
     scores: Sequence[Score], starts: Sequence[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
 ) -> list[FloatArray]:
     """Return the lowest minimum of each function that :func:`newton` finds from its starts."""
-    lowest = []
-    for score, points in zip(scores, starts, strict=True):
-        descents: list[Descent] = []
-        for point in points:
-            descents.append(newton(score, point, bounds, tolerance, descents))
-        lowest.append(min(descents, key=lambda descent: descent.value).points[-1])
-    return lowest
+    return [minima(score, points, bounds, tolerance)[0] for score, points in zip(scores, starts, strict=True)]
+
+
+def minima(
+    score: Score, starts: list[FloatArray], bounds: tuple[FloatArray, FloatArray], tolerance: float
+) -> list[FloatArray]:
+    """Return the minima of a function that :func:`newton` finds from its starts, the lowest first, no two near."""
+    descents: list[Descent] = []
+    for point in starts:
+        descents.append(newton(score, point, bounds, tolerance, descents))
+    found: list[FloatArray] = []
+    for descent in sorted(descents, key=lambda descent: descent.value):
+        if all(abs(descent.points[-1] - other).max(initial=0.0) >= NEAR for other in found):
+            found.append(descent.points[-1])
+    return found
 
 
 def newton(

@@ -11,6 +11,8 @@ from scipy.optimize import minimize
 
 from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.solve import penalized
+from fdadp.solve.normal_equations import NormalEquations
 from fdadp.solve.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.starts import term_grids
 from fdadp.terms._rows import FeatureMap
@@ -104,6 +106,24 @@ def test_of_several_local_minima_the_lowest_is_taken():
         several += ends[-1] > ends[0] + 1e-3
         not_above(problem.optimize()[0].reml, ends[0])
     assert several > 10  # else this shows nothing
+
+
+def test_many_coordinates_reach_the_optimum_of_the_whole_search_with_fewer_steps(monkeypatch):
+    """Their search starts at minima on the smoothest coordinates: the same optimum, or one that is hardly worse."""
+    sizes, above = [], []
+    factor, few = NormalEquations.factor, penalized.SMOOTHEST
+    monkeypatch.setattr(NormalEquations, "factor", lambda self, s: sizes.append(len(s)) or factor(self, s))
+    for seed in range(12):
+        problem, found = PenalizedLeastSquares(*additive(seed, 1, n=200, basis=12)), []
+        for smoothest in (few, 1000):
+            monkeypatch.setattr(penalized, "SMOOTHEST", smoothest)
+            sizes.clear()
+            found.append((problem.optimize()[0].reml, sizes.count(132)))
+        (reml, steps), (of_all, steps_of_all) = found
+        above.append(reml - of_all)
+        assert steps < 0.6 * steps_of_all
+    assert np.median(np.abs(above)) < 1e-6
+    assert max(above) < 0.1
 
 
 def test_terms_stand_one_after_another():
