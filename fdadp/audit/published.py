@@ -7,7 +7,6 @@ arise: an output that differs without noise identifies the person with certainty
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,11 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.audit.canaries import X_BOUNDS, simulated
 from fdadp.functional.curves import as_curves
-from fdadp.functional.fpca import Eigenbasis
 from fdadp.privacy import Privacy
 from fdadp.published.regression import leave_one_out
 from fdadp.published.scheme import perturb_coefficients
 from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.solve.sums import Chunks
+from fdadp.solve.chunks import Chunks
 
 __all__ = ["COMPONENTS", "published_laws", "published_scores"]
 
@@ -28,15 +26,6 @@ COMPONENTS = 3
 Law = tuple[FloatArray, FloatArray]
 Laws = tuple[Law, Law]
 """Centre (K, p) and scale (K,) of the Laplace noise, with the canary and without."""
-
-
-class _WithPublicBasis(AdditiveFunctionOnFunction):
-    """The shipped model, with eigenfunctions from elsewhere."""
-
-    _public: Eigenbasis
-
-    def _eigenbasis(self, sums: object) -> Eigenbasis:
-        return replace(self._public, mean=sums.y.mean)  # type: ignore[attr-defined]
 
 
 def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: int = 0) -> Laws:
@@ -61,8 +50,8 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
     x[-1], y[-1] = 4.3, mean.mean(axis=0) + 4.0
     laws = []
     for size in (n, n - 1):
-        model = _WithPublicBasis(**settings, smoothing=public.smoothing_parameters_)
-        model._public = public._fitted.response.basis
+        given = settings | {"n_components": public._fitted.response.basis, "smoothing": public.smoothing_parameters_}
+        model = AdditiveFunctionOnFunction(**given)
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
         changes = leave_one_out(model._fitted, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))

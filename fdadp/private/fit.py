@@ -151,6 +151,7 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
         (low, high),
         model.quadrature,
         continuation="constant",
+        mean_x_basis=design.mean_x_basis,
     )
     k, d = plan.n_outputs, plan.n_features
     whitening = design.whitening[:, : d - 1]
@@ -181,7 +182,7 @@ def _keep(model: AdditiveFunctionOnFunction, fit: PrivateFit, design: WhiteDesig
     model._adopt(
         Fitted(
             terms=(term,),
-            coefficients=(term.centred(values_of_surface, design.mean_x_basis, design.s_weights),),
+            coefficients=(term.centred(values_of_surface, design.s_weights),),
             feature_mean=design.centre * length,
             rotation=whitening / length,
             covariance=fit.regression.covariance,

@@ -18,8 +18,8 @@ from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Privacy
 from fdadp.published.scheme import perturb_coefficients
+from fdadp.solve.chunks import Chunks
 from fdadp.solve.fitted import Fitted
-from fdadp.solve.sums import Chunks
 from fdadp.terms.additive import AdditiveTerm
 
 if TYPE_CHECKING:
@@ -146,11 +146,11 @@ def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = Non
     rotation = np.kron(term.x.rotation[:, 1:], term.s.rotation)
     features = term.features(term.grid)
     basis = fitted.response.basis
-    projection = (basis.functions * basis.weights).T
+    projection = fitted.response.projection
     inverses = fitted.covariance / fitted.unit_variance[:, None, None]
     parts = [
-        (features.rows(x.values) - fitted.feature_mean, (y.values - basis.mean) @ projection)
-        for x, y in chunks.read("leave-one-out")
+        (features.rows(columns[term.column].values) - fitted.feature_mean, (y.values - basis.mean) @ projection)
+        for columns, y in chunks.read("leave-one-out")
     ]
     raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
     residuals = scores - raw @ fitted.of_features

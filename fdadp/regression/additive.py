@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,28 +12,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, is_one_of, numbers, one_of, whole
+from fdadp._common.checks import flag, is_one_of, numbers, one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
-from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
-from fdadp.functional.margins import Margin
-from fdadp.functional.quadrature import RULES
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Family
-from fdadp.regression.identification import notes_on_x, refuse_same_curves, warn_unidentified
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
-from fdadp.regression.residuals import residual_of, widened
-from fdadp.responses.functional import FunctionalResponse
+from fdadp.responses.functional import Functional, FunctionalResponse
+from fdadp.solve.chunks import Chunks, dask_chunks, is_dask, ranges_of
 from fdadp.solve.fitted import Fitted
-from fdadp.solve.moments import Moments
-from fdadp.solve.penalized import PenalizedLeastSquares, Solution
-from fdadp.solve.sums import Chunks, TrainingSums, add_up, dask_chunks, is_dask, range_of
-from fdadp.terms.additive import AdditiveTerm
+from fdadp.solve.least_squares import fit_sums, refuse_same_curves
+from fdadp.solve.residuals import widened
+from fdadp.solve.sums import TrainingSums, add_up
+from fdadp.terms.additive import Additive, AdditiveTerm
+from fdadp.terms.base import Covariate, Term
 from fdadp.terms.quantiles import QuantileTransform
-from fdadp.terms.sizes import basis_sizes, check_size
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -281,7 +277,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
             float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
             for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :func:`fdadp.solve.sums.Chunks` says what is accepted.
+            :func:`fdadp.solve.chunks.Chunks` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -324,8 +320,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
         self._adopt(self._publish(self._fit(source, x_range=x_range), source))
-        x, y = source.head()
-        self._remember_kind(x, y)
+        columns, y = source.head()
+        self._remember_kind(columns["X"], y)
         self._y_kind = kind or y.kind
         return self
 
@@ -336,22 +332,15 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         for name, allowed in (
             ("fpca", ("face", "dense")),
             ("missing", MISSING),
-            ("quadrature", RULES),
         ):
             one_of(getattr(self, name), name, allowed)
         if not isinstance(self.progress, str):
             flag(self.progress, "progress")
         else:
             one_of(self.progress, "progress", ("auto",))
-        for name in ("n_basis_x", "n_basis_s"):
-            least = check_size(getattr(self, name), name, self.degree)
-            if not 1 <= whole(self.penalty_order, "penalty_order") < least:
-                raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
+        self._terms()  # checks their settings
         if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
-        period = self.period_s
-        if period is not None and not (isinstance(period, (int, float, np.number)) and 0 < period < np.inf):
-            raise InputError(f"period_s must be a number above 0 or None, got {period!r}")
         if self.privacy is not None:
             for name in ("x_transform", "period_s"):
                 if getattr(self, name) is not None:
@@ -444,45 +433,37 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         x_range: tuple[float, float] | None = None,
         uncertain: FloatArray | None = None,
     ) -> Fitted:
-        low, high = x_range or range_of(chunks)
-        sizes = self._sizes(chunks)
-        term, sums = self._sums(chunks, (low, high), sizes)
-        if self._sizes(chunks) != sizes:  # few curves: only now their number is known
-            term, sums = self._sums(chunks, (low, high), self._sizes(chunks))
+        ranges = {"X": x_range} if x_range else ranges_of(chunks)
+        terms = self._fixed_terms(chunks, ranges)
+        sums = add_up(chunks, terms)
+        again = self._fixed_terms(chunks, ranges)
+        if [term.n_features for term in again] != [term.n_features for term in terms]:
+            sums = add_up(chunks, again)  # few curves: only now their number is known
         if uncertain is not None:
             sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
         with one_blas_thread():
-            basis = self._eigenbasis(sums)
-            solutions = self._solve(sums, basis)
-            fitted = self._fitted_of(sums, basis, solutions, term)
+            fitted = fit_sums(sums, self._response(sums), self.smoothing)
         if uncertain is None:
             return fitted
-        return widened(fitted, information_lost(uncertain / sums.moments.n, basis, fitted.unit_variance))
+        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
 
-    def _sizes(self, chunks: Chunks) -> tuple[int, int]:
-        """Numbers of B-splines over x and s."""
-        return basis_sizes((self.n_basis_x, self.n_basis_s), chunks.n, chunks.head()[0].grid.size, self.degree)
+    def _terms(self) -> tuple[Additive, ...]:
+        """The terms, before the ranges of their covariates are known."""
+        return (
+            Additive(
+                "X",
+                self.n_basis_x,
+                self.n_basis_s,
+                self.degree,
+                self.penalty_order,
+                self.quadrature,
+                self.period_s,
+            ),
+        )
 
-    def _sums(
-        self, chunks: Chunks, x_range: tuple[float, float], sizes: tuple[int, int]
-    ) -> tuple[AdditiveTerm, TrainingSums]:
-        grid = chunks.head()[0].grid
-        x_margin = Margin.pspline(*x_range, sizes[0], degree=self.degree, order=self.penalty_order, name="n_basis_x")
-        s_margin = self._margin_over_s(grid, sizes[1])
-        term = AdditiveTerm(x_margin, s_margin, grid, x_range, self.quadrature, self.period_s)
-        return term, add_up(chunks, x_margin, s_margin, term.weights(grid))
-
-    def _margin_over_s(self, grid: FloatArray, size: int) -> Margin:
-        if self.period_s is None:
-            return Margin.pspline(
-                grid[0], grid[-1], size, degree=self.degree, order=self.penalty_order, name="n_basis_s"
-            )
-        length = float(grid[-1] - grid[0])
-        if not self.period_s >= length * (1 - 1e-9):
-            raise InputError(
-                f"period_s must be at least the length of the grid of X, {length:g}, got {self.period_s:g}"
-            )
-        return Margin.cyclic(grid[0], float(self.period_s), size, degree=self.degree, name="n_basis_s")
+    def _fixed_terms(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]]) -> list[Term]:
+        heads = chunks.head()[0]
+        return [term.fixed(Covariate(heads[term.column].grid, ranges[term.column], chunks.n)) for term in self._terms()]
 
     def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
         """Add the literature's noise, if asked to."""
@@ -492,74 +473,14 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
 
         return perturb(fitted, chunks, self.privacy, persons)
 
-    def _eigenbasis(self, sums: TrainingSums) -> Eigenbasis:
+    def _response(self, sums: TrainingSums) -> FunctionalResponse:
+        """The response on its basis."""
         y = sums.y
         least = 2 * self.penalty_order + 1
         if y.n < least:
             raise InputError(f"X and Y must hold at least {least} curves, got {y.n}")
-        smooth = self.fpca == "face" and sums.t.size >= 12
-        estimate = face_eigenbasis if smooth else dense_eigenbasis
         refuse_same_curves("Y", y)
-        # More components than n - 1 have no scores to regress.
-        cap = min(y.n - 1, sums.t.size)
-        if isinstance(self.n_components, (int, np.integer)) and self.n_components > cap:
-            raise InputError(f"n_components must be at most {cap} for {y.n} curves, got {self.n_components}")
-        return estimate(
-            y.mean,
-            y.covariance(ddof=0),
-            sums.t,
-            n_components=self.n_components,
-            max_components=cap,
-        )
-
-    def _solve(self, sums: TrainingSums, basis: Eigenbasis) -> list[Solution]:
-        """Penalised least squares of each score on the identified coordinates of the features."""
-        p = sums.n_features
-        refuse_same_curves("X", Moments(sums.moments.n, sums.moments.mean[:p], sums.moments.scatter[:p, :p]))
-        rotation = sums.smooth.raw_rotation
-        gram = rotation.T @ sums.moments.scatter[:p, :p] @ rotation
-        projection = (basis.functions * basis.weights).T  # scores = (Y - mean) @ projection
-        cross = rotation.T @ sums.moments.scatter[:p, p:] @ projection
-        total = np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection)
-        given = None if isinstance(self.smoothing, str) else self._given_smoothing(basis.n_components)
-        problem = PenalizedLeastSquares(gram, cross, total, sums.moments.n, sums.smooth.penalties)
-        warn_unidentified(problem.identified, sums.smooth)
-        if given is None:
-            return problem.optimize(str(self.smoothing))
-        return [problem.solve(given[k], k) for k in range(basis.n_components)]
-
-    def _given_smoothing(self, n_components: int) -> FloatArray:
-        try:
-            values = np.asarray(self.smoothing, dtype=np.float64)
-            return np.array(np.broadcast_to(values, (n_components, 2)))
-        except (TypeError, ValueError) as exc:
-            raise InputError(
-                f"smoothing must be 'reml', 'gcv' or numbers of shape (2,) or ({n_components}, 2), "
-                f"got {self.smoothing!r}"
-            ) from exc
-
-    def _fitted_of(
-        self, sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution], term: AdditiveTerm
-    ) -> Fitted:
-        smooth, features = sums.smooth, sums.features
-        shape = (len(solutions), smooth.x.size, smooth.s.size)
-        values = np.stack([smooth.rotation @ f.coefficients for f in solutions]).reshape(shape)
-        by_gcv = isinstance(self.smoothing, str) and self.smoothing == "gcv"
-        return Fitted(
-            terms=(term,),
-            coefficients=(term.centred(values, sums.x_basis_sums / sums.moments.n, features.weights),),
-            feature_mean=sums.moments.mean[: sums.n_features],
-            rotation=smooth.raw_rotation,
-            covariance=np.stack([f.covariance for f in solutions]),  # Bayesian, of the identified coefficients
-            unit_variance=np.array([f.noise_variance for f in solutions]),
-            response=FunctionalResponse(basis, basis.functions),
-            residual=residual_of(sums, basis, solutions),
-            edf=np.array([f.edf_total for f in solutions]),
-            smoothing_parameters=np.stack([f.smoothing_parameters for f in solutions]),
-            criterion=np.array([f.gcv if by_gcv else f.reml for f in solutions]),
-            n=sums.moments.n,
-            notes=notes_on_x(sums.x_basis_sums, self.degree),
-        )
+        return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
 
     def _adopt(self, fitted: Fitted) -> None:
         """Publish a fit as attributes."""

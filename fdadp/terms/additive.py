@@ -3,22 +3,85 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from fdadp._common.checks import numbers
+from fdadp._common.checks import numbers, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import Curves
-from fdadp.functional.margins import Margin
-from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.margins import Margin, TensorProduct
+from fdadp.functional.quadrature import RULES, quadrature_weights
 from fdadp.terms._rows import FeatureMap
-from fdadp.terms.base import Term
+from fdadp.terms.base import Covariate, Term
 from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.sizes import basis_sizes, check_size
 
-__all__ = ["AdditiveTerm"]
+__all__ = ["Additive", "AdditiveTerm"]
+
+
+@dataclass(frozen=True)
+class Additive:
+    """The additive term before the range of its covariate is known.
+
+    Parameters
+    ----------
+    column : str
+        Name of the covariate.
+    n_basis_x, n_basis_s : int or "auto"
+        Numbers of B-splines over its values and its domain (:func:`fdadp.terms.sizes.basis_sizes`).
+    degree, penalty_order : int
+        Of the splines, and of the differences that are penalised.
+    quadrature : str
+        Rule for ∫ ds, see :func:`fdadp.functional.quadrature.quadrature_weights`.
+    period : float, optional
+        Length of a periodic domain.
+
+    Raises
+    ------
+    InputError
+        Sizes, degree or order that do not fit together, an unknown rule, a period that is not positive.
+    """
+
+    column: str = "X"
+    n_basis_x: int | str = "auto"
+    n_basis_s: int | str = "auto"
+    degree: int = 3
+    penalty_order: int = 2
+    quadrature: str = "trapezoid"
+    period: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.quadrature, "quadrature", RULES)
+        for name in ("n_basis_x", "n_basis_s"):
+            least = check_size(getattr(self, name), name, self.degree)
+            if not 1 <= whole(self.penalty_order, "penalty_order") < least:
+                raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
+        period = self.period
+        if period is not None and not (isinstance(period, (int, float, np.number)) and 0 < period < np.inf):
+            raise InputError(f"period_s must be a number above 0 or None, got {period!r}")
+
+    def fixed(self, covariate: Covariate) -> AdditiveTerm:
+        """The term on splines over the range and the domain of its covariate."""
+        grid = covariate.grid
+        over_x, over_s = basis_sizes((self.n_basis_x, self.n_basis_s), covariate.n, grid.size, self.degree)
+        x = Margin.pspline(*covariate.range, over_x, degree=self.degree, order=self.penalty_order, name="n_basis_x")
+        s = self._over_s(grid, over_s)
+        return AdditiveTerm(x, s, grid, covariate.range, self.quadrature, self.period, column=self.column)
+
+    def _over_s(self, grid: FloatArray, size: int) -> Margin:
+        if self.period is None:
+            return Margin.pspline(
+                grid[0], grid[-1], size, degree=self.degree, order=self.penalty_order, name="n_basis_s"
+            )
+        length = float(grid[-1] - grid[0])
+        if not self.period >= length * (1 - 1e-9):
+            raise InputError(f"period_s must be at least the length of the grid of X, {length:g}, got {self.period:g}")
+        return Margin.cyclic(grid[0], float(self.period), size, degree=self.degree, name="n_basis_s")
 
 
 @dataclass(frozen=True)
@@ -44,6 +107,10 @@ class AdditiveTerm(Term):
     transform : QuantileTransform or None
         From values to ranks, of which F is then a function.
     column : str
+    row_norm : float
+        Scales the penalties as mgcv does (:class:`~fdadp.functional.margins.TensorProduct`); from the training curves.
+    mean_x_basis : ndarray of shape (S, kx), or None
+        Mean of the B-splines of X(s) over the training curves, about which F is centred.
     """
 
     x: Margin
@@ -55,6 +122,8 @@ class AdditiveTerm(Term):
     continuation: Literal["linear", "constant"] = "linear"
     transform: QuantileTransform | None = None
     column: str = "X"
+    row_norm: float = 1.0
+    mean_x_basis: FloatArray | None = None
 
     @property
     def n_features(self) -> int:
@@ -112,30 +181,87 @@ class AdditiveTerm(Term):
                 stacklevel=7,
             )
 
+    def add_to(self, x: Curves, rows: FloatArray) -> _Seen:
+        """Add the feature rows of training curves to the first columns of `rows`."""
+        features = self._own_features
+        basis_sums = np.zeros((self.grid.size, self.x.basis.n_basis))
+        features.add_to(x.values, rows, basis_sums)
+        return _Seen(basis_sums, self._row_norm(x.values))
+
+    @cached_property
+    def _own_features(self) -> FeatureMap:
+        return self.features(self.grid)
+
+    @cached_property
+    def _row_norm(self) -> Callable[[FloatArray], float]:
+        return self._own_features.row_norm(self.x.to_raw, self.s.to_raw)
+
+    def learned(self, seen: _Seen, n: int) -> AdditiveTerm:
+        """The term with the scale of its penalties, and the mean about which F is centred."""
+        return replace(self, row_norm=seen.row_norm, mean_x_basis=seen.basis_sums / n)
+
+    @property
+    def smooth(self) -> TensorProduct:
+        """The two bases together, with what is not identified left out."""
+        return TensorProduct(self.x, self.s, self.row_norm)
+
+    @property
+    def rotation(self) -> FloatArray:
+        """From identified coordinates to B-spline coefficients, shape (kx·ks, p)."""
+        return self.smooth.raw_rotation
+
+    @property
+    def penalties(self) -> FloatArray:
+        """Diagonals of the penalties over x and s in identified coordinates, shape (2, p)."""
+        return self.smooth.penalties
+
+    def names(self, directions: Sequence[int]) -> list[str]:
+        """The integrals ``∫ s^b X(s)^a ds`` that unpenalised coordinates stand for."""
+        powers = [(1 + int(i) // self.s.size, int(i) % self.s.size) for i in directions]
+        return ["∫ " + _power("s", b) + _power(f"{self.column}(s)", a) + "ds" for a, b in powers]
+
+    def notes(self) -> tuple[str, ...]:
+        """A note where 99 % of X lie within three tenths of the intervals between knots."""
+        assert self.mean_x_basis is not None
+        shares = np.sort(np.abs(self.mean_x_basis.sum(axis=0)))[::-1]
+        used = int(np.searchsorted(np.cumsum(shares), 0.99 * shares.sum())) + 1
+        degree = self.x.basis.degree
+        if used - degree > 0.3 * (shares.size - degree):
+            return ()
+        return (
+            f"99 % of {self.column} lie on {used} of {shares.size} basis functions over x: x_transform='quantile' "
+            "may fit better",
+        )
+
+    def published(self, identified: FloatArray) -> FloatArray:
+        """Values of F at the points of the bases (K, kx, ks), centred, from identified coordinates (K, p)."""
+        rotation = self.smooth.rotation
+        values = np.stack([rotation @ row for row in identified])
+        return self.centred(values.reshape(len(values), self.x.size, self.s.size))
+
     def to_features(self, coefficients: FloatArray) -> FloatArray:
         """B-spline coefficients (q, K) from values of F (K, kx, ks)."""
         raw = np.einsum("ab,kbc,dc->kad", self.x.to_raw, coefficients, self.s.to_raw)
         return np.asarray(raw.reshape(len(raw), -1).T)
 
-    def centred(self, values: FloatArray, mean_x_basis: FloatArray, weights: FloatArray) -> FloatArray:
+    def centred(self, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """Take from F_k its mean over curves as a function of s, which is not identified.
 
         Parameters
         ----------
         values : ndarray of shape (K, kx, ks)
-        mean_x_basis : ndarray of shape (S, kx)
-            Mean of the B-splines of X(s) over the curves.
-        weights : ndarray of shape (S,)
-            Quadrature weights.
+        weights : ndarray of shape (S,), optional
+            Quadrature weights; default those of the grid.
 
         Returns
         -------
         ndarray of shape (K, kx, ks)
         """
-        mean_x = mean_x_basis @ self.x.to_raw
+        assert self.mean_x_basis is not None
+        mean_x = self.mean_x_basis @ self.x.to_raw
         design = self.s.basis.design(self.grid) @ self.s.to_raw  # (S, ks)
         means = np.einsum("jl,klm,jm->jk", mean_x, values, design)
-        root = np.sqrt(np.abs(weights))[:, None]
+        root = np.sqrt(np.abs(self.weights(self.grid) if weights is None else weights))[:, None]
         mean_surface = np.linalg.lstsq(design * root, means * root, rcond=None)[0].T
         return np.ascontiguousarray(values - mean_surface[:, None, :])
 
@@ -172,3 +298,20 @@ class AdditiveTerm(Term):
             return np.asarray(np.einsum("abl,bm,klm,kt->abt", bx, bs, coefficients, functions, optimize=True))
         bx = self.x.basis.design(at_x) @ self.x.to_raw
         return np.asarray(np.einsum("al,bm,klm,kt->abt", bx, bs, coefficients, functions, optimize=True))
+
+
+@dataclass
+class _Seen:
+    """Of training curves: ``Σ_i B_l(X_i(s_j))``, shape (S, kx), and their largest row of the basis."""
+
+    basis_sums: FloatArray
+    row_norm: float
+
+    def merge(self, other: _Seen) -> _Seen:
+        self.basis_sums += other.basis_sums
+        self.row_norm = max(self.row_norm, other.row_norm)
+        return self
+
+
+def _power(of: str, exponent: int) -> str:
+    return "" if exponent == 0 else f"{of} " if exponent == 1 else f"{of}^{exponent} "

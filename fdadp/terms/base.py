@@ -1,18 +1,52 @@
-"""A term: what one covariate contributes to the mean of a response, linear in coefficients."""
+"""A term: what one covariate contributes to the mean of a response, linear in coefficients.
+
+What a new kind of term has to say is in :class:`Term`; docs/extend/term.md goes through an example.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 
-__all__ = ["Term"]
+if TYPE_CHECKING:
+    from fdadp.private.prior import PublicPrior
+
+__all__ = ["Covariate", "Term"]
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """What is known of a covariate before the training curves are added up.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (S,)
+    range : (float, float)
+        Of its values.
+    n : int or None
+        Number of training curves, where it is known.
+    """
+
+    grid: FloatArray
+    range: tuple[float, float]
+    n: int | None = None
 
 
 class Term(ABC):
-    """What one covariate contributes: a row of features for each curve, times coefficients.
+    """What one covariate contributes: a row of q features for each curve, times coefficients for each of K outputs.
+
+    A term is used in this order: :meth:`fixed` once the covariate's range is known, :meth:`add_to` for each block of
+    training curves, :meth:`learned` when all were seen; then `rotation` and `penalties` say what is estimated and how
+    it is smoothed, :meth:`published` turns the estimates into coefficients for users, and :meth:`rows` with
+    :meth:`to_features` predict. Only `n_features` and :meth:`rows` have no default: coefficients are then those of the
+    features, with a ridge penalty.
 
     Attributes
     ----------
@@ -20,20 +54,80 @@ class Term(ABC):
         Name of the covariate.
     separable : bool
         Whether the features are the same for every t, so that a contribution is ``rows @ coefficients @ functions``.
+        Others are not fitted yet.
     """
 
     column: str
     separable: ClassVar[bool] = True
+
+    # --- bases ---
+
+    def fixed(self, covariate: Covariate) -> Term:
+        """The term on bases that suit the range and the grid of its covariate."""
+        return self
 
     @property
     @abstractmethod
     def n_features(self) -> int:
         """Length of a feature row, q."""
 
-    @abstractmethod
-    def rows(self, x: Curves) -> FloatArray:
-        """Feature rows of complete curves, shape (n, q): each from its own curve alone, on any grid over the domain."""
+    # --- features ---
 
     @abstractmethod
+    def rows(self, x: Curves) -> FloatArray:
+        """Feature rows of complete curves, shape (n, q), on any grid over the domain.
+
+        Each row must be a function of its own curve alone, bit for bit, and bounded where values are: private fits
+        rely on it. So sum in a fixed order (:func:`fdadp.privacy.rowwise_matmul`), without BLAS.
+        """
+
+    def add_to(self, x: Curves, rows: FloatArray) -> Any:
+        """Add the feature rows of training curves to the first q columns of `rows` (n, >= q).
+
+        Returns
+        -------
+        object or None
+            What :meth:`learned` wants to know of these curves; with a method ``merge(other)`` that returns it of both.
+        """
+        rows[:, : self.n_features] += self.rows(x)
+        return None
+
+    def learned(self, seen: Any, n: int) -> Term:
+        """The term with what :meth:`add_to` saw of all `n` training curves."""
+        return self
+
+    # --- what is estimated ---
+
+    @property
+    def rotation(self) -> FloatArray:
+        """From identified coordinates to coefficients of the features, shape (q, p)."""
+        return np.eye(self.n_features)
+
+    @property
+    def penalties(self) -> FloatArray:
+        """Diagonals of M penalties in identified coordinates, shape (M, p), one smoothing parameter each."""
+        return np.ones((1, self.n_features))
+
+    def names(self, directions: Sequence[int]) -> list[str]:
+        """What identified coordinates stand for, for the warning that curves do not tell them apart."""
+        return [f"direction {i + 1} of {self.column}" for i in directions]
+
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of the training curves, after :meth:`learned`."""
+        return ()
+
+    # --- coefficients ---
+
+    def published(self, identified: FloatArray) -> FloatArray:
+        """Coefficients as users see them, shape (K, ...), from identified coordinates (K, p)."""
+        return np.ascontiguousarray(identified @ self.rotation.T)
+
     def to_features(self, coefficients: FloatArray) -> FloatArray:
-        """Coefficients of the features (q, K), from those that the term publishes (K, ...)."""
+        """Coefficients of the features (q, K), from those that users see (K, ...)."""
+        return coefficients.reshape(len(coefficients), -1).T
+
+    # --- private fits ---
+
+    def prior_covariance(self, prior: PublicPrior) -> FloatArray:
+        """Public prior covariance of the coefficients of the features, shape (q, q), for standardised curves."""
+        return np.eye(self.n_features)

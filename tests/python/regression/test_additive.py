@@ -387,13 +387,14 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         published.perturb, additive.add_up = original, original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
-    z = caught["sums"].features.rows(x) @ model._fitted.rotation
+    (term,) = caught["sums"].terms
+    z = term.features(term.grid).rows(x) @ model._fitted.rotation
     scores = (y - model.mean_) @ (model.eigenfunctions_ * model._fitted.response.weights).T
-    penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].smooth.penalties)
+    penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].penalties)
 
     def fit(keep):
         a, b = z[keep] - z[keep].mean(axis=0), scores[keep] - scores[keep].mean(axis=0)
-        return caught["sums"].smooth.rotation @ np.linalg.solve(a.T @ a + penalty, a.T @ b)
+        return term.smooth.rotation @ np.linalg.solve(a.T @ a + penalty, a.T @ b)
 
     whole = fit(np.ones(24, bool))
     units = np.arange(24) if persons is None else persons

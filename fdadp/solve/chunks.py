@@ -1,0 +1,242 @@
+"""Curves in chunks that can be gone through more than once: the only place where a fit without privacy sees them.
+
+One pass finds the ranges of the covariates, which fix their bases; a second one adds up (:mod:`fdadp.solve.sums`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
+
+__all__ = ["Chunks", "Columns", "dask_chunks", "is_dask", "ranges_of"]
+
+Columns = dict[str, Curves]
+"""The covariates of a chunk by name: ``{"X": curves}`` where there is one."""
+
+ROWS_PER_CHUNK = 8192
+
+
+class Chunks:
+    """Pairs (X, Y) of curves that can be gone through more than once.
+
+    Parameters
+    ----------
+    source : sequence or callable
+        A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
+        :func:`fdadp.functional.curves.as_curves` reads them; X may be a mapping of several by name.
+    s, t : array_like or None
+        Grids of X and Y.
+    progress : bool or "auto"
+        Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
+        s: Any = None,
+        t: Any = None,
+        progress: bool | str = "auto",
+    ) -> None:
+        if not callable(source) and isinstance(source, Iterator):
+            raise InputError(
+                "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
+                f"(the data are read twice), got a one-way {type(source).__name__}"
+            )
+        if not callable(source) and (isinstance(source, str) or not isinstance(source, Iterable)):
+            raise InputError(f"chunks must be a sequence of (X, Y) pairs or a function, got {type(source).__name__}")
+        self._source = source
+        self._grids = (s, t)
+        self._progress = progress
+        self._head: tuple[Columns, Curves] | None = None
+        self._held = False
+        self._n: int | None = None
+        self._totals: _Totals | None = None
+
+    @property
+    def n(self) -> int | None:
+        """Number of pairs; None where it is not known before all of them were read once."""
+        return self._n if self._totals is None else self._totals.n
+
+    @classmethod
+    def of(cls, x: Curves | Mapping[str, Curves], y: Curves, progress: bool | str = "auto") -> Chunks:
+        """Chunks of curves held in memory."""
+        columns = {"X": x} if isinstance(x, Curves) else x
+
+        def pieces() -> Iterator[tuple[Columns, Curves]]:
+            for start in range(0, len(y), ROWS_PER_CHUNK):
+                rows = slice(start, start + ROWS_PER_CHUNK)
+                yield (
+                    {name: Curves(c.values[rows], c.grid) for name, c in columns.items()},
+                    Curves(y.values[rows], y.grid),
+                )
+
+        chunks = cls(pieces, progress=progress)
+        chunks._held, chunks._n = True, len(x)
+        return chunks
+
+    def head(self) -> tuple[Columns, Curves]:
+        """First covariates and Y without their curves: the grids, and the kinds of object they came as."""
+        if self._head is None:
+            next(iter(self.read("first chunk")))
+        assert self._head is not None
+        return self._head
+
+    def read(self, what: str) -> Iterator[tuple[Columns, Curves]]:
+        """Go through the checked chunks once, with a progress bar labelled `what`.
+
+        Raises
+        ------
+        InputError
+            No chunks, chunks that differ in their grids, X and Y of different n, a value that is not finite, or other
+            curves than the pass before gave.
+        """
+        source = self._source() if callable(self._source) else self._source
+        bar = tqdm(
+            source,
+            desc=what,
+            unit="chunk",
+            disable=None if self._progress is True else not self._progress,
+            delay=2.0 if self._progress == "auto" else 0.0,
+            leave=False,
+        )
+        total = _Totals()
+        for item in bar:
+            try:
+                x_data, y_data = item
+            except (TypeError, ValueError) as exc:
+                raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(item).__name__}") from exc
+            given = x_data if isinstance(x_data, Mapping) else {"X": x_data}
+            columns = {name: as_curves(data, self._grids[0], name=name) for name, data in given.items()}
+            y = as_curves(y_data, self._grids[1], name="Y")
+            named = {**columns, "Y": y}
+            for name, curves in columns.items():
+                if len(curves) != len(y):
+                    raise InputError(
+                        f"{name} and Y must hold the same number of curves, got {len(curves)} and {len(y)}"
+                    )
+            same_rows(**named)
+            for name, curves in named.items():
+                check_finite(curves, name, first=total.n)
+            if self._head is None:
+                self._head = {name: _without_curves(c) for name, c in columns.items()}, _without_curves(y)
+            then = {**self._head[0], "Y": self._head[1]}
+            if named.keys() != then.keys():
+                raise InputError(f"all chunks must have the columns {', '.join(then)}, got {', '.join(named)}")
+            for name, curves in named.items():
+                if not np.array_equal(curves.grid, then[name].grid):
+                    raise InputError(
+                        f"all chunks of {name} must have the grid of the first one, got another at row {total.n}"
+                    )
+            total.add(columns, y, all_=not self._held)
+            yield columns, y
+        if total.n == 0:
+            raise InputError("chunks must hold at least one pair (X, Y), got none")
+        if self._totals is not None:
+            total.compare(self._totals)
+        self._totals = total
+
+
+class _Totals:
+    """What tells two passes over the same curves from passes over different ones, in whatever order they come."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sums: dict[str, FloatArray] = {}  # of the values and of their sizes
+
+    def add(self, columns: Columns, y: Curves, all_: bool) -> None:
+        self.n += len(y)
+        if all_:
+            for name, curves in {**columns, "Y": y}.items():
+                sums = np.array([curves.values.sum(), np.abs(curves.values).sum()])
+                self.sums[name] = self.sums.get(name, 0.0) + sums
+
+    def compare(self, before: _Totals) -> None:
+        must = "chunks must give the same curves each time they are read"
+        if self.n != before.n:
+            raise InputError(f"{must}, got {before.n} pairs at first and {self.n} later")
+        for name, (value, size) in self.sums.items():
+            then = before.sums[name][0]
+            if not abs(value - then) <= 1e-9 * size:
+                raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
+
+
+def _without_curves(curves: Curves) -> Curves:
+    return replace(curves, values=np.empty((0, curves.grid.size)), index=None)
+
+
+def is_dask(data: Any) -> bool:
+    """Whether `data` is a dask collection (without importing dask)."""
+    if "dask" not in sys.modules:  # nobody can have made one
+        return False
+    from dask.base import is_dask_collection
+
+    return bool(is_dask_collection(data))
+
+
+def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """Return a source for :class:`Chunks` that computes one block of rows of X and Y at a time.
+
+    Parameters
+    ----------
+    x, y : dask array of shape (n, S) or (n, T), or an xarray.DataArray of one
+        A DataArray comes in pieces with its coordinates.
+
+    Raises
+    ------
+    InputError
+        Only one of them is one, they differ in n, or their number of rows is not known.
+    """
+    _check_dask(x, "X")
+    _check_dask(y, "Y")
+    if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
+        raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
+    stops = np.cumsum(x.chunks[0]).tolist()
+
+    def blocks() -> Iterator[tuple[Any, Any]]:
+        for start, stop in zip([0, *stops], stops, strict=False):
+            yield x[start:stop].compute(), y[start:stop].compute()
+
+    return blocks
+
+
+def _check_dask(data: Any, name: str) -> None:
+    if not is_dask(data):
+        raise InputError(
+            f"X and Y must both be dask arrays, got {type(data).__name__} in memory for {name}: use "
+            f"{'Y' if name == 'X' else 'X'}.compute() to have both there"
+        )
+    if not hasattr(data, "chunks") or not hasattr(data, "ndim"):
+        raise InputError(f"{name} must be a dask array, got {type(data).__name__}: use .to_dask_array(lengths=True)")
+    if any(size != size for size in data.shape):
+        raise InputError(
+            f"{name} must be a dask array whose chunk sizes are known, got shape {data.shape}: use "
+            ".compute_chunk_sizes(), or .to_dask_array(lengths=True) of a dask data frame"
+        )
+
+
+def ranges_of(chunks: Chunks) -> dict[str, tuple[float, float]]:
+    """Smallest and largest value of each covariate.
+
+    Raises
+    ------
+    InputError
+        A covariate is constant.
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for columns, _ in chunks.read("range of X"):
+        for name, curves in columns.items():
+            low, high = found.get(name, (np.inf, -np.inf))
+            found[name] = min(low, float(curves.values.min())), max(high, float(curves.values.max()))
+    for name, (low, high) in found.items():
+        if not low < high:
+            raise InputError(f"{name} must vary, got the constant {low:g} everywhere")
+    return found

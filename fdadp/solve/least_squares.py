@@ -1,0 +1,131 @@
+"""From sums over training curves to a fit: penalised least squares of each output on the features of all terms."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import IdentificationWarning, InputError
+from fdadp.responses.functional import FunctionalResponse
+from fdadp.solve.fitted import Fitted
+from fdadp.solve.moments import Moments
+from fdadp.solve.penalized import PenalizedLeastSquares, Solution
+from fdadp.solve.residuals import residual_of
+from fdadp.solve.sums import TrainingSums
+
+__all__ = ["fit_sums", "problem_of", "refuse_same_curves"]
+
+
+def problem_of(sums: TrainingSums, response: FunctionalResponse) -> PenalizedLeastSquares:
+    """The penalised least squares of each score of the response (K of them) on the identified coordinates.
+
+    Raises
+    ------
+    InputError
+        Covariates that are the same for all curves, or too few curves.
+    """
+    refuse_same_curves(", ".join(term.column for term in sums.terms), sums.x)
+    p, rotation, scatter = sums.n_features, sums.rotation, sums.moments.scatter
+    projection = response.projection
+    return PenalizedLeastSquares(
+        rotation.T @ scatter[:p, :p] @ rotation,
+        rotation.T @ scatter[:p, p:] @ projection,
+        np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection),
+        sums.n,
+        sums.penalties,
+    )
+
+
+def fit_sums(sums: TrainingSums, response: FunctionalResponse, smoothing: str | ArrayLike) -> Fitted:
+    """Fit the scores of a response to sums over curves.
+
+    Parameters
+    ----------
+    sums : TrainingSums
+    response : FunctionalResponse
+        On a known basis of K functions.
+    smoothing : {"reml", "gcv"} or array_like of shape (M,) or (K, M)
+        Criterion, or the smoothing parameters of the M penalties of all terms.
+
+    Raises
+    ------
+    InputError
+        As :func:`problem_of`; smoothing parameters of another shape.
+
+    Warns
+    -----
+    IdentificationWarning
+        Coordinates without a penalty that the training curves do not tell apart; they are left out.
+    """
+    k = response.n_outputs
+    given = None if isinstance(smoothing, str) else _given(smoothing, (k, len(sums.penalties)))
+    problem = problem_of(sums, response)
+    _warn_unidentified(problem, sums)
+    if given is not None:
+        return _fitted(sums, response, [problem.solve(given[i], i) for i in range(k)], "reml")
+    return _fitted(sums, response, problem.optimize(str(smoothing)), str(smoothing))
+
+
+def _fitted(sums: TrainingSums, response: FunctionalResponse, solutions: list[Solution], criterion: str) -> Fitted:
+    parts = sums.by_term(np.stack([f.coefficients for f in solutions], axis=1))
+    return Fitted(
+        terms=sums.terms,
+        coefficients=tuple(term.published(part.T) for term, part in zip(sums.terms, parts, strict=True)),
+        feature_mean=sums.moments.mean[: sums.n_features],
+        rotation=sums.rotation,
+        covariance=np.stack([f.covariance for f in solutions]),  # Bayesian, of the identified coordinates
+        unit_variance=np.array([f.noise_variance for f in solutions]),
+        response=response,
+        residual=residual_of(sums, response.basis, solutions),
+        edf=np.array([f.edf_total for f in solutions]),
+        smoothing_parameters=np.stack([f.smoothing_parameters for f in solutions]),
+        criterion=np.array([getattr(f, criterion) for f in solutions]),
+        n=sums.n,
+        notes=tuple(note for term in sums.terms for note in term.notes()),
+    )
+
+
+def _given(smoothing: Any, shape: tuple[int, int]) -> FloatArray:
+    try:
+        return np.array(np.broadcast_to(np.asarray(smoothing, dtype=np.float64), shape))
+    except (TypeError, ValueError) as exc:
+        raise InputError(
+            f"smoothing must be 'reml', 'gcv' or numbers of shape ({shape[1]},) or {shape}, got {smoothing!r}"
+        ) from exc
+
+
+def refuse_same_curves(name: str, moments: Moments) -> None:
+    """Refuse curves that are all the same but for rounding, from the moments of them or of their features.
+
+    Raises
+    ------
+    InputError
+        Naming the argument.
+    """
+    if moments.scatter.diagonal().max() <= 1e-24 * moments.n * (moments.mean @ moments.mean):
+        raise InputError(f"{name} must vary between curves, got the same curve every time")
+
+
+def _warn_unidentified(problem: PenalizedLeastSquares, sums: TrainingSums) -> None:
+    """Say which of the directions without a penalty the training curves do not tell apart.
+
+    For one shape times a number, a level or a 0/1 treatment given as a curve, for example.
+    """
+    if problem.identified.all():
+        return
+    start, names = 0, []
+    for term in sums.terms:
+        stop = start + term.penalties.shape[1]
+        names += term.names(np.flatnonzero(~problem.identified[start:stop]).tolist())
+        start = stop
+    warnings.warn(
+        f"the curves {', '.join(term.column for term in sums.terms)} do not identify {', '.join(names)}: among the "
+        "training curves they are functions of the other integrals of this kind, or do not vary (as for one shape "
+        "times a number). They are left out; the fit is not affected, predictions for curves of another shape rest on "
+        "this choice",
+        IdentificationWarning,
+        stacklevel=6,
+    )
