@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from functools import cache
 from pathlib import Path
@@ -112,3 +113,27 @@ def test_decisions_have_a_date_and_say_how_to_repeat_them() -> None:
             part for part in ("Context", "Decision", "What would change it", "Repeat") if f"**{part}.**" not in text
         ]
         assert missed == [], page.name
+
+
+def test_files_and_names_of_the_package_that_pages_name_are_there() -> None:
+    pages = [page for page in PAGES if page.name not in ("CHANGELOG.md", "NEWS.md") and "results" not in page.parts]
+    files, names = set(), set()
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        files |= {(page.name, name) for name in re.findall(r"`([\w-]+/[\w/.-]+\.(?:py|R))\b", text)}
+        names |= {(page.name, name) for name in re.findall(r"`(fdadp(?:\.\w+)+)", text)}
+    assert len(files) > 20 and len(names) > 10
+    assert [found for found in sorted(files) if not (ROOT / found[1]).exists()] == []
+    assert [found for found in sorted(names) if not known(found[1])] == []
+
+
+def known(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    parts = name.split(".")
+    for i in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:i]))
+        except ModuleNotFoundError:
+            continue
+        return all((found := getattr(found, part, None)) is not None for part in parts[i:])
+    return False
