@@ -18,7 +18,7 @@ import numpy as np
 
 from fdadp import Bounds, PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.private.fit import noise_multiplier
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.moments_fit import plan_moments
 from fdadp.private.prior import WhiteDesign
 from fdadp.private.rows import Rows

@@ -14,11 +14,12 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
 from fdadp.privacy import Bounds, Privacy
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.settings import ADJACENCIES
-from fdadp.private.fit import noise_multiplier
+from fdadp.private.counting import expected_left
 from fdadp.private.plan import Plan
-from fdadp.private.preview import expected_left, preview
+from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
 
 __all__ = ["Forecast", "plan"]

@@ -13,10 +13,10 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.intervals import PrivateFit
-from fdadp.private.plan import make_plan
 from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 

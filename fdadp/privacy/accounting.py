@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["epsilon_from", "epsilon_from_closed_form", "opendp", "rho_from"]
+__all__ = ["epsilon_from", "epsilon_from_closed_form", "noise_multiplier", "opendp", "rho_from"]
 
 
 @functools.cache
@@ -150,3 +150,9 @@ def _bisect(holds: Any, low: float, high: float, *, digits: int) -> float:
             break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
+    """Sd of the noise of a sum of sensitivity 1 that spends all of ρ, or of ε; doubled where a person is replaced."""
+    one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
+    return one * (2 if adjacency == "replace" else 1)

@@ -13,6 +13,8 @@ from fdadp._common.typing import FloatArray
 
 __all__ = [
     "CALIBRATION_EDGES",
+    "MEAN_PRODUCT",
+    "MOMENT_VARIANCE",
     "Measurement",
     "calibrate",
     "combine",
@@ -20,6 +22,7 @@ __all__ = [
     "posteriors",
     "profile",
     "secant_update",
+    "steady",
 ]
 
 CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
@@ -29,6 +32,26 @@ Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
 
 
+MEAN_PRODUCT = 0.64
+"""Mean of |f r| for independent standard Gaussians, 2/π."""
+MOMENT_VARIANCE, LEAST_EIGENVALUE = 0.03, 0.1
+"""Prior variance of an entry of the features' second moment about the identity, and its least eigenvalue."""
+SIZE_SD, SIZE_STEPS = 0.8, np.linspace(-3, 3, 31)
+"""Prior sd of the logarithm of the size of signals, and where it is looked at, in such sds."""
+SAMPLING = 0.6
+"""Variance of residuals over that of the response, as expected, for the sampling error."""
+TINY = 1e-300
+
+LOG_SCALES, LOG_SCALE_SD = np.linspace(-0.9, 0.9, 73), 0.12
+"""Logarithms of the scale of standardised residuals, and their prior sd about 0."""
+INVERSE_DOFS = np.concatenate(([0.0, 0.03], np.arange(0.06, 0.46, 0.04)))
+INVERSE_DOF, INVERSE_DOF_SD = 0.1, 0.1
+"""Reciprocals of the degrees of freedom of residuals; prior mean and sd."""
+MASS_VARIANCE = 1e-5
+"""Of the released masses, beside the noise: no law fits exactly."""
+
+PROFILE_LENGTH, LEVEL_VARIANCE = 0.2, 4.0
+"""Correlation length of the logarithm of the spread of residuals in time; prior variance of its level."""
 PROFILE_SIZES = (0.0, 0.1, 0.2, 0.4, 0.8)
 """Prior sizes of the logarithm of the spread of residuals, as a function of time."""
 SPECTRA = (0.5, 0.8)
@@ -62,8 +85,8 @@ def posterior(
     signal = prior @ a
     values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
     values, seen = np.maximum(values, 0), axes.T @ y
-    steps = np.linspace(-3, 3, 31)
-    tau2 = energy * np.exp(0.8 * steps)[:, None]
+    steps = SIZE_STEPS
+    tau2 = energy * np.exp(SIZE_SD * steps)[:, None]
     spread = 1 + tau2 * values
     log_density = -0.5 * (np.log(spread) + seen**2 / spread).sum(axis=1) - 0.5 * steps**2
     peak = log_density.max()  # logsumexp by hand: SciPy's costs more than all the rest of this function
@@ -118,7 +141,9 @@ def posteriors(
         for j in range(k):
             on = active[:, j]
             at = np.ix_(on, on)
-            part, log = posterior(y[on, j], v[on, j], a[at], 0.6 * energy[j] / n, shares[on] / shares.sum(), energy[j])
+            part, log = posterior(
+                y[on, j], v[on, j], a[at], SAMPLING * energy[j] / n, shares[on] / shares.sum(), energy[j]
+            )
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     weight = np.exp(evidence - logsumexp(evidence))
@@ -144,7 +169,7 @@ def combine(
         weight = 1 / (variance + a_variance * ((at - theta) ** 2).sum(axis=0))
         total = total + (gradient + a @ theta) * weight
         precision = precision + weight
-    precision = np.maximum(precision, 1e-300)
+    precision = np.maximum(precision, TINY)
     return total / precision, 1 / precision
 
 
@@ -172,8 +197,13 @@ def secant_update(
         seen = np.concatenate([(first - g)[j, on] - a[j] @ (theta - origin)[:, on] for g, theta, _ in measurements[1:]])
         noise = np.concatenate([(first_variance + v)[j, on] for _, _, v in measurements[1:]])
         updated[j] = a[j] + variance * steps.T @ np.linalg.solve(steps @ steps.T * variance + np.diag(noise), seen)
-    values, vectors = np.linalg.eigh((updated + updated.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.1)) @ vectors.T)
+    return steady((updated + updated.T) / 2)
+
+
+def steady(moment: FloatArray) -> FloatArray:
+    """Symmetric estimate of the second moment of white features, with eigenvalues of at least `LEAST_EIGENVALUE`."""
+    values, vectors = np.linalg.eigh(moment)
+    return np.asarray((vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T)
 
 
 def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
@@ -182,16 +212,16 @@ def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
     Least squares with known noise, penalised by the public prior ``log s ~ N(0, 0.12²)``, ``1/ν ~ N(0.1, 0.1²)`` on
     [0, 0.46): intervals do not take residuals as Gaussian, least of all where the noise hides their tails.
     """
-    log_scales = np.linspace(-0.9, 0.9, 73)
-    edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(log_scales)[:, None]
+    edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(LOG_SCALES)[:, None]
     best = (np.inf, 1.0, 0.0)
-    for inverse in np.concatenate(([0.0, 0.03], np.arange(0.06, 0.46, 0.04))):
+    for inverse in INVERSE_DOFS:
         cdf = norm.cdf(edges) if inverse == 0 else student.cdf(edges, 1 / inverse)
-        misfit = ((masses - 2 * np.diff(cdf, axis=1)) ** 2).sum(axis=1) / (2 * (sd * sd + 1e-5))
-        values = misfit + 0.5 * (log_scales / 0.12) ** 2 + 0.5 * ((inverse - 0.1) / 0.1) ** 2
+        misfit = ((masses - 2 * np.diff(cdf, axis=1)) ** 2).sum(axis=1) / (2 * (sd * sd + MASS_VARIANCE))
+        away = (inverse - INVERSE_DOF) / INVERSE_DOF_SD
+        values = misfit + 0.5 * (LOG_SCALES / LOG_SCALE_SD) ** 2 + 0.5 * away**2
         i = int(values.argmin())
         if values[i] < best[0]:
-            best = (float(values[i]), float(np.exp(log_scales[i])), float(inverse))
+            best = (float(values[i]), float(np.exp(LOG_SCALES[i])), float(inverse))
     return best[1], best[2]
 
 
@@ -215,10 +245,10 @@ def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) ->
     -------
     ndarray of shape (T,)
     """
-    kernel = np.exp(-0.5 * ((t[:, None] - t) / 0.2) ** 2)
+    kernel = np.exp(-0.5 * ((t[:, None] - t) / PROFILE_LENGTH) ** 2)
     curves, evidence = [], []
     for size in PROFILE_SIZES:
-        covariance = size**2 * kernel + 4.0
+        covariance = size**2 * kernel + LEVEL_VARIANCE
         across = covariance @ averages.T
         inside = averages @ across + sd**2 * np.eye(seen.size)
         solved = np.linalg.solve(inside, seen)

@@ -14,11 +14,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.private.bayes import Measurement, combine, posteriors, secant_update
+from fdadp.private.bayes import MEAN_PRODUCT, MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
 from fdadp.private.prior import WhiteDesign
+from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 
 __all__ = ["fit_dp_aff"]
@@ -36,66 +37,58 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
     rows : Rows
         What is computed from a person's rows; filled with released values as they come.
     """
-    locate(cohort, plan, design, rows)
-    mean_variance, energy = mean_response(cohort, plan, design, rows)
-    outside = release_outside(cohort, plan, rows)
+    releases = Releases(cohort, plan)
+    locate(releases, design, rows)
+    mean_variance, energy = mean_response(releases, design, rows)
+    outside = release_outside(releases, rows)
     k = plan.n_outputs
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
-    cohort = cohort.derive(rows.derived, name="features and response coefficients")
-    solution = _regress(cohort, plan, design, rows, prior_energy)
-    return finish(cohort, plan, design, rows, Regression(*solution, mean_variance, energy, outside))
+    releases = releases.derive(rows)
+    solution = _regress(releases, design, rows, prior_energy)
+    return finish(releases, design, rows, Regression(*solution, mean_variance, energy, outside))
 
+
+GUARD_SDS = 3
+"""Energies of gradients count as grown from so many sds of noise on."""
 
 Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Coefficients, covariance, second moment and edf of a :class:`Regression`."""
 
 
-def _regress(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
+def _regress(releases: Releases, design: WhiteDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
     """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
+    plan, tuning = releases.plan, releases.plan.tuning
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
     active = w > 0
     weighted = w * np.sqrt(prior_energy)
-    guess = 0.64 * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
+    guess = MEAN_PRODUCT * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
     a = start = np.eye(d)  # white features have about this second moment
     measurements: list[Measurement] = []
-    uncertainty, damping = 0.03, 1.0
+    damping = 1.0
     best: tuple[float, int] | None = None
     for t in range(plan.rounds):
         rows.coefficients = theta
-        clip = (0.8 if plan.pure else 0.62) * guess
-        if plan.shares["gradient scale"]:
-            norm, _ = cohort.log_scale(
-                rows.gradient_norm,
-                guess / 10,
-                guess * 3,
-                share=plan.shares["gradient scale"],
-                name=f"scale of gradient {t + 1}",
-                n=plan.n,
-            )
-            clip = plan.clip_factor * norm
-        total, sd = cohort.sum_outer(
-            rows.weighted,
-            weights=w,
-            clip=clip,
-            share=plan.shares["gradient"],
-            name=f"gradient {t + 1}",
-        )
+        clip, number = tuning.first_clip * guess, f" {t + 1}"
+        if releases.affords("gradient scale"):
+            between = tuning.gradient_scale.range(guess)
+            clip = plan.clip_factor * releases.size("gradient scale", rows.gradient_norm, between, number=number)[0]
+        total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
         safe = np.where(active, w, 1.0)
         gradient = np.where(active, total / safe, 0.0) / plan.n
         measurements.append((gradient, theta, np.where(active, (sd / plan.n / safe) ** 2, np.inf)))
         # Guard: the measured energy must not grow; else start again from the best point, with shorter steps.
         energy = float((total**2).sum())
         base = t
-        if best is not None and energy > 2 * best[0] + 3 * sd**2 * math.sqrt(2 * plan.n_pairs):
+        if best is not None and energy > 2 * best[0] + GUARD_SDS * sd**2 * math.sqrt(2 * plan.n_pairs):
             damping *= 2
             base = best[1]
         if best is None or energy < best[0]:
             best = (energy, t)
-        a = secant_update(start, uncertainty, measurements, active) if t else start
+        a = secant_update(start, MOMENT_VARIANCE, measurements, active) if t else start
         a = a + (damping - 1) * np.eye(d)
-        target, noise = combine(measurements, measurements[base][1], a, uncertainty)
+        target, noise = combine(measurements, measurements[base][1], a, MOMENT_VARIANCE)
         theta, covariance, edf = posteriors(
             target, noise, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
         )

@@ -15,9 +15,11 @@ from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.margins import Margin
-from fdadp.privacy import Cohort, Privacy
+from fdadp.privacy import Privacy
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.noise import Noise
 from fdadp.private.advice import advise
+from fdadp.private.counting import release_n
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.moments_fit import fit_moments
@@ -33,33 +35,7 @@ from fdadp.terms.additive import AdditiveTerm
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
-__all__ = ["fit_private", "noise_multiplier", "release_n"]
-
-LEAST_N = 20.0
-"""A released number of persons is never taken below this."""
-
-
-def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
-    """Sd of the noise of a sum of sensitivity 1 that spends all of ρ, or of ε; doubled where a person is replaced."""
-    one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
-    return one * (2 if adjacency == "replace" else 1)
-
-
-def release_n(cohort: Cohort) -> tuple[float, float]:
-    """Private number of persons; returns it and the share of the budget that is left.
-
-    1 % of the budget; where that leaves a relative error above 2 %, up to 9 % more, combined by inverse variance.
-    """
-    first = cohort.count(share=0.01, floor=LEAST_N)
-    relative = first.sd / first.value
-    if relative <= 0.02:
-        return float(first.value), 0.99
-    ratio = relative / 0.02
-    again = min(0.09, 0.01 * (ratio if cohort.pure else ratio**2))
-    second = cohort.count(share=again, floor=LEAST_N, name="number of persons, again")
-    weights = np.array([first.sd**-2, second.sd**-2])
-    n = float(np.average([first.value, second.value], weights=weights))
-    return max(n, LEAST_N), 0.99 - again
+__all__ = ["fit_private"]
 
 
 def _describe(grid: FloatArray) -> str:

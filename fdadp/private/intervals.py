@@ -8,20 +8,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.privacy import Cohort
-from fdadp.privacy.clipped import ReleasedShares, release_shares
+from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
-from fdadp.private.plan import RESIDUAL_RANGE, SPREADS, Plan, time_blocks
 from fdadp.private.prior import WhiteDesign
+from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
+from fdadp.private.sharing import SPREADS, time_blocks
+from fdadp.private.shrinkage import shrunk
 
 __all__ = ["PrivateFit", "Regression", "finish", "release_outside"]
+
+
+UNEXPLAINED = 0.7
+"""Size of residuals over that of Y, as guessed before it is released."""
+MEAN_SQUARE = 1.3
+"""Mean square of residuals over their squared geometric mean, as expected."""
+LEFT_OVER, LEAST_TRACE, UNCERTAIN = 0.1, 0.1, 0.2
+"""Shares of that size: outside the response functions, and the sd of that; least and uncertain share within them."""
+SHAPE_SD, LEAST_EIGENVALUE = 0.3, 0.005
+"""Prior sd of an entry of the residual covariance over its trace; least eigenvalue over the largest."""
+SAMPLING_SD = 0.6
+"""Of a person's log residual in a block of time."""
+LEAST_CORRECTED = 0.01
+"""Residual variance over what it was before the noise of the prediction was taken off, at least."""
+TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -90,30 +105,26 @@ class PrivateFit:
     counted: tuple[float, float]
 
 
-def release_outside(cohort: Cohort, plan: Plan, rows: Rows) -> ReleasedShares | None:
+def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
     """Shares of the values of X and of Y outside the public ranges, where the plan affords it."""
-    share = plan.shares["outside"]
-    if not share:
-        return None
-    return release_shares(cohort, rows.outside, n=plan.n, share=share, name="shares outside the bounds", size=2)
+    return releases.shares("outside", rows.outside, size=2) if releases.affords("outside") else None
 
 
-def finish(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, regression: Regression) -> PrivateFit:
-    """Release what prediction intervals need, about a regression that is done; `cohort` has the derived rows."""
+def finish(releases: Releases, design: WhiteDesign, rows: Rows, regression: Regression) -> PrivateFit:
+    """Release what prediction intervals need, about a regression that is done, from the derived rows."""
+    plan = releases.plan
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
-    covariance, left_over = _size(cohort, plan, residuals, design, regression.energy)
+    covariance, left_over = _size(releases, residuals, design, regression.energy)
     functions = design.response[:, : plan.n_outputs]
     variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + left_over
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
-    if plan.shares["residual profile"]:
-        variance = _in_time(cohort, plan, design, residuals, regression, variance)
+    if releases.affords("residual profile"):
+        variance = _in_time(releases, design, residuals, regression, variance)
         residuals.set_spread(variance, regression.mean_variance, regression.covariance)
     calibration, counted = (1.0, 0.0), (math.nan, math.nan)
-    if plan.shares["calibration"]:
-        masses, sd = cohort.histogram(
-            residuals.histogram, share=plan.shares["calibration"], name="calibration of intervals"
-        )
+    if releases.affords("calibration"):
+        masses, sd = releases.histogram("calibration", residuals.histogram)
         counted = (float(masses.sum()) / plan.n, math.sqrt(masses.size) * sd / plan.n)
         scale, inverse_dof = calibrate(masses / plan.n, sd / plan.n)
         optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
@@ -132,51 +143,40 @@ def finish(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows, regressi
     )
 
 
-def _size(
-    cohort: Cohort, plan: Plan, residuals: ResidualRows, design: WhiteDesign, energy: float
-) -> tuple[FloatArray, float]:
+def _size(releases: Releases, residuals: ResidualRows, design: WhiteDesign, energy: float) -> tuple[FloatArray, float]:
     """Residual covariance on the K response functions, and the mean square outside them.
 
     The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
     covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their noise.
     """
+    plan, tuning = releases.plan, releases.plan.tuning
     k, share = plan.n_outputs, plan.shares["residual"]
-    guess = 0.7 * math.sqrt(energy)
-    norm, error = cohort.log_scale(
-        residuals.rms,
-        guess / RESIDUAL_RANGE,
-        guess * RESIDUAL_RANGE,
-        share=plan.shares["residual scale"],
-        name="scale of residuals",
-        n=plan.n,
+    norm, error = releases.size(
+        "residual scale", residuals.rms, tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
     )
-    residuals.clip = (2.3 + 2.2 * plan.clarity) * norm
+    residuals.clip = (tuning.residual_clip + tuning.residual_clip_more * plan.signal_to_noise) * norm
     bound = residuals.clip**2
     clip = bound * (k + 1) / 2 if plan.pure else bound  # in L1 the triangle of r r' is at most that long
-    moment, sd = cohort.second_moment(residuals.clipped, clip=clip, share=0.75 * share, name="covariance of residuals")
-    noisy, sd = moment / plan.n, sd / plan.n
-    outside, outside_sd = cohort.sum(
-        residuals.left_over, clip=norm**2, size=1, share=0.25 * share, name="energy outside the response functions"
+    noisy, sd = releases.second_moment("residual", residuals.clipped, clip=clip, share=tuning.residual_split * share)
+    outside, outside_sd = releases.mean(
+        "residual energy", residuals.left_over, clip=norm**2, share=(1 - tuning.residual_split) * share
     )
-    left_over, left_over_sd = float(outside[0]) / plan.n, outside_sd / plan.n
     # Size: log-normal from the released scale (a mean square exceeds the geometric one), and the trace.
-    size = 1.3 * norm**2
-    left_over = max(_shrink(left_over, left_over_sd, 0.1 * size, 0.1 * size), 0.0)
+    size = MEAN_SQUARE * norm**2
+    left_over = max(shrunk(float(outside[0]), outside_sd, LEFT_OVER * size, LEFT_OVER * size), 0.0)
     shape = design.response_shares[:k] / design.response_shares[:k].sum()
-    trace = _shrink(
-        float(np.trace(noisy)), math.sqrt(k) * sd, max(size - left_over, 0.2 * size), size * math.hypot(2 * error, 0.2)
-    )
-    trace = max(trace, 0.1 * size)
-    matrix = _shrink(noisy, sd, np.diag(shape * trace), 0.3 * trace)
+    towards = max(size - left_over, UNCERTAIN * size)
+    trace = shrunk(float(np.trace(noisy)), math.sqrt(k) * sd, towards, size * math.hypot(2 * error, UNCERTAIN))
+    trace = max(trace, LEAST_TRACE * size)
+    matrix = shrunk(noisy, sd, np.diag(shape * trace), SHAPE_SD * trace)
     values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(values, 0.005 * max(values.max(), 1e-9))
+    values = np.maximum(values, LEAST_EIGENVALUE * max(values.max(), TINY))
     covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
     return covariance, left_over
 
 
 def _in_time(
-    cohort: Cohort,
-    plan: Plan,
+    releases: Releases,
     design: WhiteDesign,
     residuals: ResidualRows,
     regression: Regression,
@@ -186,29 +186,20 @@ def _in_time(
 
     The correction has mean one on the log scale; the overall size is left to the calibration.
     """
-    of = time_blocks(design.unit_t)
+    plan, of = releases.plan, time_blocks(design.unit_t)
     count = int(of[-1]) + 1
     low, high = SPREADS
     half = math.log(high / low) / 2
-    total, sd = cohort.sum(
-        residuals.by_block,
-        clip=float(count) if plan.pure else math.sqrt(count),
-        size=count,
-        share=plan.shares["residual profile"],
-        name="residuals in blocks of time",
-    )
+    clip = float(count) if plan.pure else math.sqrt(count)
+    total, sd = releases.sum("residual profile", residuals.by_block, clip=clip, size=count)
     averages = (of[None] == np.arange(count)[:, None]) * design.t_weights
     averages = averages / averages.sum(axis=1, keepdims=True)
-    places = half * np.asarray(total) / plan.n
-    log_ratio = profile(places, math.hypot(half * sd, 0.6 * math.sqrt(plan.n)) / plan.n, averages, design.unit_t)
+    noise = math.hypot(half * sd, SAMPLING_SD * math.sqrt(plan.n)) / plan.n
+    log_ratio = profile(half * total / plan.n, noise, averages, design.unit_t)
     ratio = np.exp(2 * (log_ratio - design.t_weights @ log_ratio))
     # What blocks show is the spread of responses about predictions: noise of the prediction is part of it.
     phi = design.response
     uncertain = np.einsum("kij,ij->k", regression.covariance, regression.second_moment)
     of_prediction = phi**2 @ regression.mean_variance + phi[:, : uncertain.size] ** 2 @ np.maximum(uncertain, 0.0)
-    return np.asarray(np.maximum(ratio * (variance + of_prediction) - of_prediction, 0.01 * ratio * variance))
-
-
-def _shrink(value: Any, sd: float, towards: Any, prior_sd: float) -> Any:
-    """Posterior mean of a Gaussian with known noise."""
-    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))
+    least = LEAST_CORRECTED * ratio * variance
+    return np.asarray(np.maximum(ratio * (variance + of_prediction) - of_prediction, least))

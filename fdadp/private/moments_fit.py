@@ -17,14 +17,25 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
-from fdadp.private.bayes import posteriors
+from fdadp.private.bayes import MEAN_PRODUCT, posteriors, steady
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
-from fdadp.private.plan import Plan, make_plan
+from fdadp.private.plan import Plan
 from fdadp.private.prior import WhiteDesign
+from fdadp.private.releases import Releases
 from fdadp.private.rows import Block, Rows
+from fdadp.private.sharing import make_plan
+from fdadp.private.shrinkage import gain
 
 __all__ = ["NoisyMoments", "fit_moments", "plan_moments"]
+
+
+SCALE_SHARE = 0.03
+"""Of the budget of the second moment, for the size of a person's contribution."""
+MOST_FEATURES = 41
+"""Features, the constant among them, are fewer than this."""
+L1_OVER_L2 = 0.3
+"""L1 norm of the triangle of v v' over its L2 norm, for each entry of v."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +81,9 @@ def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure
     lam = design.response_shares
     eta2 = plan.eta**2 / (shares["moments"] ** 2 if pure else shares["moments"])
     best, size = np.inf, (2, 1)
-    for d in range(2, min(tau2.size, 41)):
+    for d in range(2, min(tau2.size, MOST_FEATURES)):
         for k in range(1, lam.size + 1):
-            widen = (0.3 * (d + k) + 0.5) ** 2 if pure else 1.0  # the L1 norm of the triangle over its L2 norm
+            widen = (L1_OVER_L2 * (d + k) + 0.5) ** 2 if pure else 1.0  # the L1 norm of the triangle over its L2 norm
             noise = 2 * eta2 * widen * (d + 0.5 * d**2 * lam[:k])
             signal = tau2[:d, None] * lam[:k]
             loss = (signal * noise / (signal + noise)).sum() + lam.sum() * tau2.sum() - signal.sum()
@@ -101,24 +112,24 @@ class _Joint:
 
 def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
-    locate(cohort, plan, design, rows)
-    mean_variance, energy = mean_response(cohort, plan, design, rows)
-    outside = release_outside(cohort, plan, rows)
+    releases = Releases(cohort, plan)
+    locate(releases, design, rows)
+    mean_variance, energy = mean_response(releases, design, rows)
+    outside = release_outside(releases, rows)
     d, k = plan.weights.shape
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
-    cohort = cohort.derive(rows.derived, name="features and response coefficients")
+    releases = releases.derive(rows)
     ratio = math.sqrt(d / energy)
     joint = _Joint(rows, ratio, pure=plan.pure)
     share = plan.shares["moments"]
-    guess = 2.0 * d if not plan.pure else d * (0.64 * (d + k) + 1.0)
-    scale, _ = cohort.log_scale(
-        joint.norm, guess / 10, guess * 3, share=0.03 * share, name="scale of moments", n=plan.n
-    )
+    guess = 2.0 * d if not plan.pure else d * (MEAN_PRODUCT * (d + k) + 1.0)
+    between = plan.tuning.gradient_scale.range(guess)
+    scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
     clip = plan.clip_factor * scale
-    moment, sd = cohort.second_moment(joint.vector, clip=clip, share=0.97 * share, name="second moment")
-    statistic = _statistic(moment / plan.n, sd / plan.n, d, ratio, plan)
+    moment, sd = releases.second_moment("moments", joint.vector, clip=clip, share=(1 - SCALE_SHARE) * share)
+    statistic = _statistic(moment, sd, d, ratio, plan)
     a = _steady(statistic)
     # Noise in A acts as A-noise times the coefficients: of the size that the prior expects of them.
     variance = np.tile(statistic.cross_sd**2 + statistic.features_sd**2 * prior_energy, (d, 1))
@@ -126,7 +137,7 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     theta, covariance, edf = posteriors(
         statistic.cross, variance, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    fit = finish(cohort, plan, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
+    fit = finish(releases, design, rows, Regression(theta, covariance, a, edf, mean_variance, energy, outside))
     return fit, statistic
 
 
@@ -150,5 +161,4 @@ def _steady(statistic: NoisyMoments) -> FloatArray:
     away = statistic.features - np.eye(d)
     noise = statistic.features_sd**2
     signal = max(float((away**2).mean()) - noise, 0.0)
-    values, vectors = np.linalg.eigh(np.eye(d) + away * (signal / (signal + noise)))
-    return np.asarray((vectors * np.maximum(values, 0.1)) @ vectors.T)
+    return steady(np.eye(d) + away * gain(signal, noise))

@@ -16,19 +16,23 @@ from dataclasses import replace
 import numpy as np
 
 from fdadp.privacy import Cohort
-from fdadp.private.bayes import posteriors
+from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
-from fdadp.private.plan import Plan, make_plan
+from fdadp.private.plan import NAMES, Plan
 from fdadp.private.prior import WhiteDesign
+from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
 
 __all__ = ["fit_output", "plan_output"]
 
 TARGET_CLIP = 1.5
 """Clip of a response about its mean, relative to its private scale; the radius of the coefficients is 1."""
-UNCERTAINTY = 0.03
-"""Prior variance of an entry of the features' second moment about the identity, as in DP-AFF."""
+FEATURE_CLIP = 2
+"""Norm of features from which on a person is down-weighted, over what the prior expects."""
+MOST_FEATURES = 41
+"""Features, the constant among them, are fewer than this."""
 RIDGES = 10.0 ** np.linspace(-2, 1, 13)
 
 
@@ -48,41 +52,46 @@ def plan_output(n: float, noise_multiplier: float, design: WhiteDesign, *, pure:
     lam = design.response_shares
     eta = plan.eta / (share if pure else math.sqrt(share))
     best = (np.inf, 2, 1, 1.0)
-    for d in range(2, min(tau2.size, 41)):
+    for d in range(2, min(tau2.size, MOST_FEATURES)):
         clip = _feature_clip(d)
         for k in range(1, lam.size + 1):
             signal = 0.5 * tau2[:d, None] * lam[:k]
             for ridge in RIDGES:
                 sd = clip * (clip + TARGET_CLIP) / ridge * eta * (1 + ridge) * (math.sqrt(d * k) if pure else 1.0)
-                noise = sd**2 + UNCERTAINTY * signal.sum(axis=0) * (ridge / (1 + ridge)) ** 2
+                noise = sd**2 + MOMENT_VARIANCE * signal.sum(axis=0) * (ridge / (1 + ridge)) ** 2
                 loss = (signal * noise / (signal + noise)).sum() - signal.sum()
                 if loss < best[0]:
                     best = (float(loss), d, k, float(ridge))
     _, d, k, ridge = best
     return replace(
-        plan, shares=shares, weights=np.ones((d, k)), rounds=1, feature_clip=2 * math.sqrt(d - 1), ridge=ridge
+        plan,
+        shares=shares,
+        weights=np.ones((d, k)),
+        rounds=1,
+        feature_clip=FEATURE_CLIP * math.sqrt(d - 1),
+        ridge=ridge,
     )
 
 
 def _feature_clip(d: int) -> float:
     """Norm of d weighted features, the constant among them (see ``Rows.derived``)."""
-    return math.sqrt(1 + 4 * (d - 1))
+    return math.sqrt(1 + FEATURE_CLIP**2 * (d - 1))
 
 
 def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> PrivateFit:
     """Spend the budget of a cohort as planned."""
     assert plan.ridge is not None
-    locate(cohort, plan, design, rows)
-    mean_variance, energy = mean_response(cohort, plan, design, rows)
-    outside = release_outside(cohort, plan, rows)
+    releases = Releases(cohort, plan)
+    locate(releases, design, rows)
+    mean_variance, energy = mean_response(releases, design, rows)
+    outside = release_outside(releases, rows)
     d, k = plan.weights.shape
     size = math.sqrt(energy)
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
-    cohort = cohort.derive(rows.derived, name="features and response coefficients")
-
-    solution, sd = cohort.perturbed_minimum(
+    releases = releases.derive(rows)
+    solution, sd = releases.cohort.perturbed_minimum(
         rows.weighted,
         loss="squared",
         perturb="output",
@@ -91,14 +100,12 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
         target_clip=TARGET_CLIP * size,
         radius=size,
         share=plan.shares["output"],
-        name="coefficients",
+        name=NAMES["output"],
     )
     grown = 1 + plan.ridge
-    variance = np.tile((grown * sd) ** 2 + UNCERTAINTY * prior_energy * (plan.ridge / grown) ** 2, (d, 1))
+    variance = np.tile((grown * sd) ** 2 + MOMENT_VARIANCE * prior_energy * (plan.ridge / grown) ** 2, (d, 1))
     active = np.ones((d, k), dtype=bool)
     theta, covariance, edf = posteriors(
         grown * solution, variance, np.eye(d), active, design.feature_shares[: d - 1], prior_energy, plan.n
     )
-    return finish(
-        cohort, plan, design, rows, Regression(theta, covariance, np.eye(d), edf, mean_variance, energy, outside)
-    )
+    return finish(releases, design, rows, Regression(theta, covariance, np.eye(d), edf, mean_variance, energy, outside))

@@ -13,11 +13,15 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rows import log_positions
 from fdadp.private.bayes import CALIBRATION_EDGES
-from fdadp.private.plan import SPREADS, time_blocks
 from fdadp.private.projection import observed_mean
-from fdadp.private.rows import Block, Rows, row_sums
+from fdadp.private.rows import Block, Derived, Rows, row_sums
+from fdadp.private.sharing import SPREADS, time_blocks
 
 __all__ = ["ResidualRows"]
+
+TINY = 1e-300
+LEAST_VARIANCE = 1e-9
+"""Of a response about its prediction, over the largest without the noise of the fit."""
 
 
 class ResidualRows:
@@ -42,7 +46,7 @@ class ResidualRows:
     def clipped(self, block: Block) -> FloatArray:
         """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""
         r = self.rows.residuals(block)
-        return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), 1e-300))[:, None])
+        return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), TINY))[:, None])
 
     def left_over(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""
@@ -73,14 +77,14 @@ class ResidualRows:
         base, squares, roots = self._spread
         white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
         quadratic = row_sums(white * white).reshape(len(features), -1)
-        return np.asarray(np.sqrt(np.maximum(base + rowwise_matmul(quadratic, squares), 1e-9 * base.max())))
+        return np.asarray(np.sqrt(np.maximum(base + rowwise_matmul(quadratic, squares), LEAST_VARIANCE * base.max())))
 
     def by_block(self, block: Block) -> FloatArray:
         """Place of the residual over its spread in each block of time, on a log scale from -1 to 1; shape (m, B).
 
         A block in which a curve was not observed gets the mean of those in which it was.
         """
-        ratio = self.rows.away(block) / self.spread(block[0])
+        ratio = self.rows.away(block) / self.spread(Derived(*block).features)
         weights, of = self.rows.design.t_weights, time_blocks(self.rows.design.unit_t)
         low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
@@ -95,7 +99,7 @@ class ResidualRows:
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self.rows.away(block)) / self.spread(block[0])
+        ratio = np.abs(self.rows.away(block)) / self.spread(Derived(*block).features)
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights, gaps = self.rows.design.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]

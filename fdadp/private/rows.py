@@ -9,6 +9,8 @@ it, which the kernel counts as zero.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fdadp._common.typing import FloatArray
@@ -25,6 +27,27 @@ REACH = 3.0
 """Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
 FILLERS = {"linear": fill_linear, "smooth": fill_smooth}
 """How gaps of X are filled, each within its row."""
+
+
+class Derived(NamedTuple):
+    """A block of rows once X and Y are located and scaled.
+
+    Attributes
+    ----------
+    features : ndarray of shape (m, D)
+        Whitened, the constant first.
+    y : ndarray of shape (m, T)
+        About its released location; NaN where it was not observed.
+    coefficients : ndarray of shape (m, M)
+        Of y on the response functions.
+    weight : ndarray of shape (m, 1)
+        At most 1.
+    """
+
+    features: FloatArray
+    y: FloatArray
+    coefficients: FloatArray
+    weight: FloatArray
 
 
 class Rows:
@@ -100,7 +123,7 @@ class Rows:
         return features
 
     def derived(self, block: Block) -> Block:
-        """Return (features, Y, response coefficients, row weight): computed once, kept inside the cohort.
+        """Return what :class:`Derived` names: computed once, kept inside the cohort.
 
         A row weighs 1, less where its features are larger than planned; on features and residuals alike.
         """
@@ -138,7 +161,7 @@ class Rows:
             shares.append(observed_mean(beyond, np.ones(values.shape[1])))
         return np.stack(shares, axis=1)
 
-    # --- regression; block = (features, Y, response coefficients, row weight) ---
+    # --- regression; a block is a Derived ---
 
     def _predicted(self, features: FloatArray) -> FloatArray:
         """Coefficients of the predicted responses on all response functions, shape (m, M)."""
@@ -148,13 +171,15 @@ class Rows:
 
     def residuals(self, block: Block) -> FloatArray:
         """Response coefficients less mean and fit, of curves with gaps from their observed points; shape (m, K)."""
-        predicted = self._predicted(block[0])
-        away = self.projection.about(block[1], predicted, block[2] - predicted)
+        row = Derived(*block)
+        predicted = self._predicted(row.features)
+        away = self.projection.about(row.y, predicted, row.coefficients - predicted)
         return np.ascontiguousarray(away[:, : self.coefficients.shape[1]])
 
     def weighted(self, block: Block) -> tuple[FloatArray, FloatArray]:
         """Features (m, D) and residuals (m, K), both times the row's weight."""
-        return block[0] * block[3], self.residuals(block) * block[3]
+        row = Derived(*block)
+        return row.features * row.weight, self.residuals(block) * row.weight
 
     def gradient_norm(self, block: Block) -> FloatArray:
         """Norm of W∘(f r'), shape (m,): L2, or L1 in pure form."""
@@ -170,7 +195,8 @@ class Rows:
 
     def away(self, block: Block) -> FloatArray:
         """Y less its prediction, shape (m, T); NaN where Y was not observed."""
-        return np.asarray(block[1] - self.prediction(block[0]))
+        row = Derived(*block)
+        return np.asarray(row.y - self.prediction(row.features))
 
 
 def row_sums(values: FloatArray) -> FloatArray:

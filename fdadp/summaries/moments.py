@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.clipped import release_shares
-from fdadp.private.fit import noise_multiplier
+from fdadp.private.shrinkage import shrunk, shrunk_coefficients, shrunk_scale
 from fdadp.summaries.rows import L1_OVER_L2, LEVELS, Rows
 from fdadp.summaries.tails import EDGES, Tail
 
-__all__ = ["release_covariance", "release_mean", "shrunk"]
+__all__ = ["release_covariance", "release_mean"]
 
+PRIOR = 0.49
+"""Variance of the logarithm of the size of curves about a guess."""
 LIKELY = 0.9
 """Posterior probability that the clip takes off the mean no more than the bands hold for it."""
 MOST_LEVEL_NOISE = 0.06
@@ -30,13 +32,13 @@ def release_mean(
     half = rows.half
     anchor = rows.centre = _locate(cohort, rows, shares, n)
     size, error = cohort.log_scale(rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n)
-    size = _likely(size, error, half / 4)
+    size = shrunk_scale(size, error, half / 4, PRIOR)
     total, sd = cohort.sum(rows.away, clip=1.5 * wide * size, size=m, share=shares["rough mean"], name="rough mean")
-    rows.centre = anchor + _gain(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
+    rows.centre = anchor + shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
     spread, error = cohort.log_scale(
         rows.distance, size / 32, 1.5 * size, share=shares["spread"], name="spread of curves", n=n
     )
-    spread = _likely(spread, error, size / 1.5)
+    spread = shrunk_scale(spread, error, size / 1.5, PRIOR)
     largest = half + float(np.linalg.norm(rows.centre))
     rows.edges, rows.pure = spread * EDGES, cohort.pure
     beyond = release_shares(
@@ -48,7 +50,7 @@ def release_mean(
     cost = 2.8 * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
     clip = tail.clip(cost)
     total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=shares["mean"], name="mean")
-    mean, variance = _gain(rows.centre - anchor + total / n, sd / n, prior_shares)
+    mean, variance = shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)
     rows.centre = mean = anchor + mean
     return mean, variance, tail.likely_excess(clip, LIKELY), tail
 
@@ -99,20 +101,3 @@ def release_covariance(
     # What lies beyond the clip is taken to be shaped as what lies within.
     beyond = 1 + tail.excess(rows.reach, power=2) / trace
     return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), rows.reach
-
-
-def _gain(mean: FloatArray, sd: float, prior_shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean and variances of coefficients of prior variances in proportion to the shares."""
-    signal = prior_shares * max(float(mean @ mean) - mean.size * sd**2, 0.0)
-    gain = signal / (signal + sd**2 + 1e-300)
-    return mean * gain, sd**2 * gain
-
-
-def _likely(value: float, error: float, guess: float) -> float:
-    """A released scale with a log-normal prior of sd 0.7 about a guess."""
-    return float(guess * (value / guess) ** (0.49 / (0.49 + error**2)))
-
-
-def shrunk(value: Any, sd: Any, towards: Any, prior_sd: Any) -> Any:
-    """Posterior mean of a Gaussian with known noise."""
-    return towards + (value - towards) * (prior_sd**2 / (prior_sd**2 + sd**2))

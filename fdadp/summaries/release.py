@@ -33,14 +33,16 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.settings import check_delta
 from fdadp.private.chunks import PrivateChunks
+from fdadp.private.counting import release_n
 from fdadp.private.curves import LEAST_POINTS, check_groups, private_curves
-from fdadp.private.fit import noise_multiplier, release_n
 from fdadp.private.prior import PublicPrior
-from fdadp.summaries.moments import release_covariance, release_mean, shrunk
+from fdadp.private.shrinkage import shrunk
+from fdadp.summaries.moments import release_covariance, release_mean
 from fdadp.summaries.rows import Rows
 
 __all__ = ["MEAN", "MOMENTS", "Summary", "check", "prior_of", "public_chunks", "public_input", "summarise"]

@@ -16,7 +16,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
 from fdadp.privacy import Budget
-from fdadp.private.preview import plan_rows
+from fdadp.private.plan import plan_rows
 
 BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
 

@@ -8,9 +8,9 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
 from fdadp.errors import InputError
 from fdadp.privacy import Budget
-from fdadp.private.plan import make_plan
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 N, POINTS = 600, 24

@@ -8,9 +8,9 @@ import pytest
 from fdadp import Bounds, PublicPrior, simulate_affr
 from fdadp.privacy import Budget, Cohort, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.replay import losses
 from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.fit import noise_multiplier
 from fdadp.private.moments_fit import fit_moments
 from fdadp.private.output_fit import fit_output
 from fdadp.private.preview import PLANNERS

@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
 from fdadp.private.bayes import profile
-from fdadp.private.plan import make_plan, time_blocks
+from fdadp.private.sharing import make_plan, time_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 GRID = np.linspace(0, 1, 51)

@@ -1,0 +1,87 @@
+"""The releases of a private fit, made as planned: budget, name and clipping in one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.privacy import Cohort
+from fdadp.privacy._local import RowFunction
+from fdadp.privacy.clipped import ReleasedShares, release_shares
+from fdadp.private.plan import NAMES, Plan
+from fdadp.private.rows import Rows
+
+__all__ = ["Releases"]
+
+
+@dataclass(frozen=True)
+class Releases:
+    """A cohort with a plan of what to ask it: each release has its share of the budget and its name from there.
+
+    Where a method takes a `share`, it is that of the plan unless it is given.
+
+    Parameters
+    ----------
+    cohort : Cohort
+    plan : Plan
+    """
+
+    cohort: Cohort
+    plan: Plan
+
+    def affords(self, key: str) -> bool:
+        """Whether the plan has a share for a release."""
+        return bool(self.plan.shares[key])
+
+    def derive(self, rows: Rows) -> Releases:
+        """Ask further about features and residuals, which are computed now and kept inside the cohort."""
+        return Releases(self.cohort.derive(rows.derived, name="features and response coefficients"), self.plan)
+
+    def size(
+        self, key: str, f: RowFunction, between: tuple[float, float], *, share: float | None = None, number: str = ""
+    ) -> tuple[float, float]:
+        """Geometric mean of a size that is looked for in a range, and the sd of the noise in its logarithm."""
+        share = self.plan.shares[key] if share is None else share
+        return self.cohort.log_scale(f, *between, share=share, name=NAMES[key] + number, n=self.plan.n)
+
+    def sum(
+        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None
+    ) -> tuple[FloatArray, float]:
+        """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
+        share = self.plan.shares[key] if share is None else share
+        total, sd = self.cohort.sum(f, clip=clip, size=size, share=share, name=NAMES[key])
+        return np.asarray(total), float(sd)
+
+    def mean(
+        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None
+    ) -> tuple[FloatArray, float]:
+        """Mean over persons of a clipped vector, and the sd of the noise in each entry."""
+        total, sd = self.sum(key, f, clip=clip, size=size, share=share)
+        return total / self.plan.n, sd / self.plan.n
+
+    def sum_outer(
+        self, key: str, f: RowFunction, *, weights: FloatArray, clip: float, number: str
+    ) -> tuple[FloatArray, float]:
+        """Sum over persons of clipped ``weights * outer(f)``, and the sd of the noise in each entry."""
+        share, name = self.plan.shares[key], NAMES[key] + number
+        total, sd = self.cohort.sum_outer(f, weights=weights, clip=clip, share=share, name=name)
+        return np.asarray(total), float(sd)
+
+    def second_moment(
+        self, key: str, f: RowFunction, *, clip: float, share: float | None = None
+    ) -> tuple[FloatArray, float]:
+        """Mean over persons of f f', clipped, and the sd of the noise on its diagonal."""
+        share = self.plan.shares[key] if share is None else share
+        total, sd = self.cohort.second_moment(f, clip=clip, share=share, name=NAMES[key])
+        return np.asarray(total / self.plan.n), float(sd / self.plan.n)
+
+    def shares(self, key: str, f: RowFunction, *, size: int) -> ReleasedShares:
+        """Means over persons of `size` quantities in [0, 1]."""
+        return release_shares(self.cohort, f, n=self.plan.n, share=self.plan.shares[key], name=NAMES[key], size=size)
+
+    def histogram(self, key: str, f: RowFunction) -> tuple[FloatArray, float]:
+        """Number of persons in each bin, and the sd of the noise in it."""
+        masses, sd = self.cohort.histogram(f, share=self.plan.shares[key], name=NAMES[key])
+        return np.asarray(masses), float(sd)

@@ -1,0 +1,155 @@
+"""How the budget of a private fit is shared out, from public values only, before anything is read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.private.plan import Plan
+from fdadp.private.prior import WhiteDesign
+from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
+
+__all__ = ["SPREADS", "make_plan", "time_blocks", "water_fill"]
+
+MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
+"""Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
+SPREADS = (0.06, 3.0)
+"""Range of a block's residual over what is expected of it."""
+BISECTIONS, FIXED_POINTS, FIRST_PAIRS = 100, 20, 10.0
+"""Steps of the searches for the level of the water, and for the number of pairs; where the latter begins."""
+WATER_NOISE, GRADIENT_SHARE = 3, 0.8
+"""Of one gradient over the noise per person, squared; share of the budget that gradients are taken to have."""
+DECADES, CLEAR_FROM = 3, 0.4
+"""Signal to noise counts as high from 10 to the power of the first on, as low below the second on a scale of 0 to 1."""
+TINY = 1e-9
+
+
+def time_blocks(unit_t: FloatArray) -> IntArray:
+    """Block of each point of a grid on [0, 1]: equal parts of four points or more on an even grid; shape (T,)."""
+    count = min(max(unit_t.size // LEAST_IN_BLOCK, 1), MOST_BLOCKS)
+    return np.asarray(np.minimum((unit_t * count).astype(np.int64), count - 1))
+
+
+def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArray) -> FloatArray:
+    """Budget of each pair (feature j, output k): ``p_jk = (L sqrt(λ_k) - noise/τ_j²)_+`` with ``Σ p = 1``.
+
+    It minimises the expected loss ``Σ λ_k τ_j² / (1 + τ_j² p_jk / noise)``; pairs not worth their noise get nothing.
+
+    Returns
+    -------
+    ndarray of shape (d, K)
+    """
+    cost = noise / feature_scale[:, None]
+    gain = np.sqrt(output_shares)[None]
+    low, high = 0.0, (1 + cost.max()) / gain.min()
+    for _ in range(BISECTIONS):
+        level = (low + high) / 2
+        if np.maximum(level * gain - cost, 0).sum() > 1:
+            high = level
+        else:
+            low = level
+    return np.asarray(np.maximum(high * gain - cost, 0))
+
+
+def make_plan(
+    n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool, tuning: Tuning | None = None
+) -> Plan:
+    """Plan a fit of `n` persons.
+
+    Parameters
+    ----------
+    n : float
+        Declared number of persons, or the released one.
+    noise_multiplier : float
+        Sd of the noise of a sum of sensitivity 1 that spends the whole budget: ``1/sqrt(2ρ)``, or ``sqrt(2)/ε``.
+    design : WhiteDesign
+    pure : bool
+    tuning : Tuning, optional
+        Default: `GAUSSIAN`, or `PURE`.
+
+    Notes
+    -----
+    An auxiliary release gets the smallest share that reaches its target accuracy, capped; it is left out where even the
+    cap would not make it useful. Constants as measured on simulators (see docs/decisions).
+    """
+    tuning = tuning or (PURE if pure else GAUSSIAN)
+    eta, m = noise_multiplier / n, design.response_shares.size
+    rounds = tuning.rounds if eta < tuning.noisy else tuning.rounds_if_noisy
+    shares, y_range = _auxiliary(eta, design, tuning, pure=pure)
+    weights = _weights(eta, rounds, design, tuning, pure=pure)
+    d, pairs = weights.shape[0], int((weights > 0).sum())
+    difficulty = math.sqrt(pairs * d) * eta
+    signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
+    clear = float(np.clip((signal_to_noise - CLEAR_FROM) / (1 - CLEAR_FROM), 0, 1))
+    rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
+    mean_cost = math.sqrt(tuning.mean_weight * m * tuning.mean_cost)
+    slope_cost = math.sqrt(d * pairs * tuning.slope_cost)
+    wanted = max(tuning.mean_least, (math.sqrt(m) * 2 * eta / tuning.mean_target) ** 2)
+    shares["y mean"] = min(rest * mean_cost / (mean_cost + slope_cost), wanted)
+    shares["gradient"] = (rest - shares["y mean"]) / rounds
+    return Plan(
+        n=n,
+        pure=pure,
+        eta=eta,
+        shares=shares,
+        rounds=rounds,
+        weights=weights,
+        clip_factor=tuning.clip_noisy + tuning.clip_more * clear,
+        feature_clip=tuning.feature_clip * math.sqrt(d - 1),
+        signal_to_noise=signal_to_noise,
+        y_range=y_range,
+        tuning=tuning,
+    )
+
+
+def _auxiliary(eta: float, design: WhiteDesign, tuning: Tuning, *, pure: bool) -> tuple[dict[str, float], float]:
+    """Shares of all releases but the gradients and the mean of Y; factor within which the size of Y is looked for."""
+
+    def size(of: Size) -> float:
+        return of.share(of.reach * eta, pure=pure)
+
+    def level(of: Aux) -> float:
+        return of.share(tuning.size_clip * eta, pure=pure)
+
+    shares = {"x rms": size(tuning.x_rms)}
+    shares["x location"] = level(tuning.x_location) if shares["x rms"] else 0.0
+    shares["x scale"] = size(tuning.x_scale) if shares["x rms"] else 0.0
+    shares["x centre"] = level(tuning.x_centre) if shares["x scale"] else 0.0
+    shares["x size"] = shares["x scale"] if shares["x centre"] else 0.0
+    y_rms = tuning.y_rms if size(tuning.y_rms) else replace(tuning.y_rms, below=tuning.y_range_if_dear)
+    shares["y rms"] = size(y_rms)
+    shares["y location"] = level(tuning.y_location)
+    shares["y scale"] = size(tuning.y_scale) if shares["y location"] else 0.0
+    shares["y spread"] = size(tuning.y_spread)
+    shares["outside"] = tuning.outside.share((1.0 if pure else math.sqrt(0.5)) * eta, pure=pure)
+    shares["gradient scale"] = size(tuning.gradient_scale)
+    shares["residual scale"] = size(tuning.residual_scale)
+    shares["residual"] = tuning.residual.share(eta)
+    blocks = int(time_blocks(design.unit_t)[-1]) + 1
+    reach = 0.5 * math.log(SPREADS[1] / SPREADS[0]) * (blocks if pure else math.sqrt(blocks))
+    shares["residual profile"] = tuning.residual_profile.share(reach * eta, pure=pure) if blocks > 1 else 0.0
+    shares["calibration"] = tuning.calibration.share(eta)
+    return shares, y_rms.below
+
+
+def _weights(eta: float, rounds: int, design: WhiteDesign, tuning: Tuning, *, pure: bool) -> FloatArray:
+    """Weights (D, K) of pairs of feature and output in the gradients: what each is worth at this noise."""
+    flat = design.feature_shares**tuning.fall_off
+    feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
+    output_shares = design.response_shares
+    if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
+        pairs = FIRST_PAIRS
+        for _ in range(FIXED_POINTS):
+            filled = water_fill(eta**2 * pairs * rounds, feature_scale, output_shares)
+            pairs = 0.5 * pairs + 0.5 * (filled > 0).sum()
+    else:
+        filled = water_fill(WATER_NOISE * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
+    k = max(1, int((filled.sum(axis=0) > 0).sum()))
+    d = max(2, int((filled[:, 0] > 0).sum()))
+    filled = filled[:d, :k]
+    filled[0] = np.maximum(filled[0], filled[0, 0] * tuning.intercept_floor)
+    weights = np.sqrt(filled / output_shares[:k])
+    return np.asarray(weights / weights.max())

@@ -1,0 +1,185 @@
+"""What a private fit was tuned to: accuracies aimed at, caps on the budget, clips, all by name and public.
+
+The defaults were chosen on simulated cohorts, see docs/decisions. To try others, hand a fit ``replace(GAUSSIAN, ...)``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+__all__ = ["GAUSSIAN", "PURE", "Aux", "Ramp", "Size", "Tuning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aux:
+    """An auxiliary release: it gets the smallest share of the budget that makes it accurate enough.
+
+    Attributes
+    ----------
+    target : float
+        Sd of the noise that is aimed at, in units of what is released.
+    cap : float
+        Largest share of the budget.
+    hopeless : float
+        The release is left out where the cap leaves it less accurate than this.
+    """
+
+    target: float
+    cap: float
+    hopeless: float = math.inf
+
+    def share(self, noise: float, *, pure: bool) -> float:
+        """Share of the budget; `noise` is its sd where the release takes all of the budget."""
+        if noise / (self.cap if pure else math.sqrt(self.cap)) > self.hopeless:
+            return 0.0
+        return min(self.cap, noise / self.target if pure else (noise / self.target) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size(Aux):
+    """A size that is released on a log scale, where it is looked for within a range about a guess.
+
+    Attributes
+    ----------
+    below, above : float
+        From ``guess / below`` to ``guess * above``. Accuracies are those of its logarithm.
+    """
+
+    below: float
+    above: float
+
+    @property
+    def reach(self) -> float:
+        """Half the width of the range, in logarithms: what a person moves the release by, times n."""
+        return 0.5 * math.log(self.below * self.above)
+
+    def range(self, guess: float) -> tuple[float, float]:
+        """Where the size is looked for."""
+        return guess / self.below, guess * self.above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ramp:
+    """A share of the budget that grows with the noise per person, from `least` to `most`.
+
+    Attributes
+    ----------
+    least, most : float
+    scale : float
+        Noise per person over the square root of the share.
+    """
+
+    least: float
+    most: float
+    scale: float
+
+    def share(self, eta: float) -> float:
+        """Share of the budget at this noise per person."""
+        return max(self.least, min(self.most, (eta / self.scale) ** 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Of a private fit.
+
+    Attributes
+    ----------
+    x_rms, x_location, x_scale, x_centre
+        Size of X about the middle of its public range, its level, its size about that level, and the level once more.
+    y_rms, y_location, y_scale, y_spread
+        Size of Y about the middle of its public range, its level, its sizes about that level and about the mean curve.
+    y_range_if_dear : float
+        ``y_rms.below`` where the wider one is too dear.
+    outside
+        Shares of the values outside the public ranges.
+    gradient_scale, residual_scale, residual_profile
+        Size of a person's gradient; size of residuals, and that in blocks of time.
+    residual, calibration : Ramp
+        Covariance of residuals; histogram of standardised residuals.
+    residual_split : float
+        Share of `residual` that goes to the covariance; the rest to the energy outside the response functions.
+    fall_off : float
+        Power of the prior's shares at which signals are taken to fall off.
+    intercept_floor : float
+        Weight of the constant in outputs after the first, relative to that in the first, at least.
+    rounds, rounds_if_noisy : int
+        Gradient rounds.
+    noisy : float
+        Noise per person from which on there are `rounds_if_noisy`.
+    mean_weight, mean_cost, slope_cost : float
+        What errors of the mean of Y and of the coefficients cost; the rest of the budget is split by it.
+    mean_target, mean_least : float
+        Accuracy of the mean of Y beyond which no budget is spent on it, and the share that it gets all the same.
+    clip_noisy, clip_more : float
+        Clip of a gradient over its released size: the first where there is much noise, by the second more where there
+        is little.
+    first_clip : float
+        Clip of a gradient over its prior size, where its size is not released.
+    feature_clip : float
+        Norm of features from which on a person is down-weighted, over what the prior expects.
+    size_clip : float
+        Clip of levels and of responses over their released size.
+    mean_clip : float
+        The same of the vector of responses, in its own norm: L1 norms are longer.
+    residual_clip, residual_clip_more : float
+        Clip of residuals over their released size, as `clip_noisy` and `clip_more`.
+    """
+
+    x_rms: Size = Size(target=0.1, cap=0.045, hopeless=0.49, below=32.0, above=2.0)
+    x_location: Aux = Aux(target=0.1, cap=0.02, hopeless=0.354)
+    x_scale: Size = Size(target=0.1, cap=0.01, hopeless=0.1001, below=16.0, above=1.5)
+    x_centre: Aux = Aux(target=0.1, cap=0.01, hopeless=0.354)
+    y_rms: Size = Size(target=0.2, cap=0.015, hopeless=0.5, below=1000.0, above=1.0)
+    y_range_if_dear: float = 48.0
+    y_location: Aux = Aux(target=0.05, cap=0.01, hopeless=0.3)
+    y_scale: Size = Size(target=0.1, cap=0.015, hopeless=0.354, below=16.0, above=1.5)
+    y_spread: Size = Size(target=0.15, cap=0.0075, hopeless=0.2, below=32.0, above=1.5)
+    outside: Aux = Aux(target=0.02, cap=0.01)
+    gradient_scale: Size = Size(target=0.1, cap=0.01, hopeless=0.2, below=10.0, above=3.0)
+    residual_scale: Size = Size(target=0.11, cap=0.015, below=4.0, above=4.0)
+    residual_profile: Aux = Aux(target=0.1, cap=0.02, hopeless=0.45)
+    residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
+    calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
+    residual_split: float = 0.75
+    fall_off: float = 0.45
+    intercept_floor: float = 0.25
+    rounds: int = 8
+    rounds_if_noisy: int = 8
+    noisy: float = 4e-4
+    mean_weight: float = 0.05
+    mean_cost: float = 3.0
+    slope_cost: float = 1.5
+    mean_target: float = 0.03
+    mean_least: float = 0.01
+    clip_noisy: float = 1.2
+    clip_more: float = 1.5
+    first_clip: float = 0.62
+    feature_clip: float = 3.0
+    size_clip: float = 1.5
+    mean_clip: float = 1.0
+    residual_clip: float = 2.3
+    residual_clip_more: float = 2.2
+
+
+GAUSSIAN = Tuning()
+"""For (ε, δ), with Gaussian noise and L2 norms."""
+PURE = replace(
+    GAUSSIAN,
+    x_rms=replace(GAUSSIAN.x_rms, target=0.12, cap=0.03, hopeless=0.6),
+    x_location=Aux(target=0.1, cap=0.01, hopeless=0.5),
+    x_centre=Aux(target=0.15, cap=0.01, hopeless=0.5),
+    y_rms=replace(GAUSSIAN.y_rms, cap=0.05, hopeless=0.25),
+    y_location=Aux(target=0.1, cap=0.01, hopeless=0.3),
+    y_scale=replace(GAUSSIAN.y_scale, cap=0.02, hopeless=0.5),
+    y_spread=replace(GAUSSIAN.y_spread, cap=0.01),
+    residual_scale=replace(GAUSSIAN.residual_scale, target=0.08, cap=0.03),
+    residual=replace(GAUSSIAN.residual, least=0.02),
+    calibration=replace(GAUSSIAN.calibration, least=0.03),
+    fall_off=0.5,
+    rounds_if_noisy=4,
+    mean_weight=0.2,
+    first_clip=0.8,
+    mean_clip=1.6,
+)
+"""For pure ε, with Laplace noise and L1 norms."""
