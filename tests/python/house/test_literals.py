@@ -32,5 +32,5 @@ def test_the_numbers_of_private_fits_have_names() -> None:
 
 
 def test_what_counts_as_named() -> None:
-    source = "CAP = 3 * 4.5\ndef f(x, y=7):\n    return 2 * x + 0.25 - 1\n@dataclass(frozen=True)\nclass A:\n    b: int = 9\n"
+    source = "CAP = 3 * 4.5\ndef f(x, y=7):\n    return 2 * x + 0.25 - 1\n@dataclass\nclass A:\n    b: int = 9\n"
     assert [n.value for n in unnamed(ast.parse(source))] == [7, 0.25]
