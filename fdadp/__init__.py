@@ -1,12 +1,34 @@
 """Functional data regression with differential privacy.
 
-Names are loaded on first use, so that ``import fdadp`` stays fast.
+Names and packages are loaded on first use, so that ``import fdadp`` stays fast.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fdadp._common.lazy import lazy_exports
 from fdadp._version import __version__
+
+if TYPE_CHECKING:
+    from fdadp.datasets import load_canadian_weather as load_canadian_weather
+    from fdadp.datasets import load_dti as load_dti
+    from fdadp.datasets import load_dti2 as load_dti2
+    from fdadp.datasets import load_lip_emg as load_lip_emg
+    from fdadp.datasets import simulate_affr as simulate_affr
+    from fdadp.datasets import simulate_cosine as simulate_cosine
+    from fdadp.functional.fpca import FPCA as FPCA
+    from fdadp.functional.metrics import coverage as coverage
+    from fdadp.functional.metrics import rmspe as rmspe
+    from fdadp.learners.choice import choose_privately as choose_privately
+    from fdadp.planner import plan as plan
+    from fdadp.privacy import Bounds as Bounds
+    from fdadp.privacy import Privacy as Privacy
+    from fdadp.private.prior import PublicPrior as PublicPrior
+    from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
+    from fdadp.solve.moments import Moments as Moments
+    from fdadp.summaries import PrivateFPCA as PrivateFPCA
+    from fdadp.summaries import PrivateMean as PrivateMean
 
 _EXPORTS = {
     "AdditiveFunctionOnFunction": "fdadp.regression",
@@ -31,4 +53,21 @@ _EXPORTS = {
 
 __all__ = ["__version__", *sorted(_EXPORTS)]
 
-__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)
+ROOMS = (
+    "audit",
+    "datasets",
+    "errors",
+    "federated",
+    "functional",
+    "learners",
+    "planner",
+    "plot",
+    "privacy",
+    "published",
+    "regression",
+    "studies",
+    "summaries",
+)
+"""Packages and modules that users reach as ``fdadp.plot``; each is loaded on first use."""
+
+__getattr__, __dir__ = lazy_exports(__name__, _EXPORTS, ROOMS)

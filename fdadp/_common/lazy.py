@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 __all__ = ["lazy_exports"]
 
 
-def lazy_exports(package: str, exports: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package (PEP 562), from its names and the modules that define them."""
+def lazy_exports(
+    package: str, exports: Mapping[str, str], rooms: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562), from its names and the modules that define them.
+
+    Parameters
+    ----------
+    package : str
+    exports : mapping
+        Name: module that defines it.
+    rooms : collection of str
+        Modules below the package that are reached as its attributes, too.
+
+    Returns
+    -------
+    callable, callable
+        The second lists these names and what ``__all__`` has besides, and hides what the package itself imports.
+    """
 
     def getattribute(name: str) -> Any:
+        if name in rooms:
+            return importlib.import_module(f"{package}.{name}")
         if name not in exports:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(importlib.import_module(exports[name]), name)
@@ -21,6 +39,8 @@ def lazy_exports(package: str, exports: Mapping[str, str]) -> tuple[Callable[[st
         return value
 
     def names() -> list[str]:
-        return sorted(set(vars(sys.modules[package])) | set(exports))
+        own = vars(sys.modules[package])
+        dunders = {name for name in own if name.startswith("__")}
+        return sorted(dunders | set(own.get("__all__", ())) | set(exports) | set(rooms))
 
     return getattribute, names

@@ -11,7 +11,6 @@ import typer
 
 from fdadp._common.terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
 from fdadp.cli.federated_pca import pca
-from fdadp.federated.flower.demo import demo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +27,25 @@ def federated() -> None:
 
 
 app.command(cls=Variadic)(pca)
-app.command()(demo)
+
+
+@app.command()
+def demo(
+    owners: Annotated[int, typer.Option(help="Owners, each in processes of its own.")] = 5,
+    lost: Annotated[int, typer.Option(help="Owners that may fail without ending the run.")] = 1,
+    epsilon: Annotated[float, typer.Option(help="Of the released components; delta is 1e-5.")] = 1.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for a round; 0: as long as nodes are online.")] = 0.0,
+    out: Annotated[Path | None, typer.Option(help="Folder to keep: terms, totals, logs. [default: none]")] = None,
+) -> None:
+    """Many owners on Flower, on this machine alone: private PCA of digits by owners, a proxy and a data user.
+
+    Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
+    protocol, and ends all processes.
+    """
+    with plain_messages():
+        from fdadp.studies import flower_demo
+
+        flower_demo.run(out, typer.echo, owners=owners, lost=lost, epsilon=epsilon, timeout=timeout)
 
 
 @app.command()

@@ -13,7 +13,26 @@ and :class:`LocalClient` and :class:`LocalServer`, of which it is made). Names a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fdadp._common.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from fdadp.federated.contract import Contract as Contract
+    from fdadp.federated.in_clear import fit_in_clear as fit_in_clear
+    from fdadp.federated.in_memory import Federation as Federation
+    from fdadp.federated.in_memory import fit_together as fit_together
+    from fdadp.federated.local.client import LocalClient as LocalClient
+    from fdadp.federated.local.parameters import LocalParameters as LocalParameters
+    from fdadp.federated.local.randomizers import randomizer as randomizer
+    from fdadp.federated.local.server import LocalServer as LocalServer
+    from fdadp.federated.local.shuffle import shuffled_epsilon as shuffled_epsilon
+    from fdadp.federated.local_pca import PrivateLocalPCA as PrivateLocalPCA
+    from fdadp.federated.logistic import LDPLogisticRegression as LDPLogisticRegression
+    from fdadp.federated.parties import DataUser as DataUser
+    from fdadp.federated.parties import Owner as Owner
+    from fdadp.federated.proxy import Proxy as Proxy
+    from fdadp.federated.wire import ProtocolError as ProtocolError
 
 _EXPORTS = {
     "Contract": "fdadp.federated.contract",

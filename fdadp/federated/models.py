@@ -78,7 +78,8 @@ def _regression(settings: dict[str, Any]) -> Any:
 
     terms = {k: v for k, v in settings.items() if k not in ("s", "t", "bounds_x", "bounds_y", "prior")}
     bounds = Bounds(x=settings.get("bounds_x"), y=settings.get("bounds_y"))
-    prior = PublicPrior(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()})
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()}
+    prior: Any = _made(PublicPrior, given)
     privacy = _made(Privacy, {**terms, "bounds": bounds, "prior": prior})
     return AdditiveFunctionOnFunction(privacy=privacy)
 

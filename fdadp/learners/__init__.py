@@ -6,7 +6,23 @@ besides (classes, bounds, bins, iterations) is public and must be given. Names a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fdadp._common.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from fdadp.learners.additive_histograms import DPAdditiveHistograms as DPAdditiveHistograms
+    from fdadp.learners.boosting import DPBoostedStumps as DPBoostedStumps
+    from fdadp.learners.cluster import DPKMeans as DPKMeans
+    from fdadp.learners.decomposition import DPPCA as DPPCA
+    from fdadp.learners.encoding import Categorical as Categorical
+    from fdadp.learners.encoding import Numeric as Numeric
+    from fdadp.learners.encoding import PublicEncoder as PublicEncoder
+    from fdadp.learners.histogram_bayes import DPCategoricalNB as DPCategoricalNB
+    from fdadp.learners.histogram_bayes import DPHistogramNB as DPHistogramNB
+    from fdadp.learners.linear_regression import DPLinearRegression as DPLinearRegression
+    from fdadp.learners.logistic import DPLogisticRegression as DPLogisticRegression
+    from fdadp.learners.naive_bayes import DPGaussianNB as DPGaussianNB
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",

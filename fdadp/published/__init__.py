@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from fdadp._common.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from fdadp.published.boosting import PublishedDPAda, PublishedNoisyAdaBoost
-    from fdadp.published.components import PublishedPCA
-    from fdadp.published.encrypted_pca import PublishedDPDPCA
-    from fdadp.published.naive_bayes import PublishedGaussianNB
+    from fdadp.published.boosting import PublishedDPAda as PublishedDPAda
+    from fdadp.published.boosting import PublishedNoisyAdaBoost as PublishedNoisyAdaBoost
+    from fdadp.published.components import PublishedPCA as PublishedPCA
+    from fdadp.published.encrypted_pca import PublishedDPDPCA as PublishedDPDPCA
+    from fdadp.published.naive_bayes import PublishedGaussianNB as PublishedGaussianNB
 
 _EXPORTS = {
     "PublishedDPAda": "fdadp.published.boosting",
@@ -26,6 +27,6 @@ _EXPORTS = {
     "PublishedPCA": "fdadp.published.components",
 }
 
-__all__ = ["PublishedDPAda", "PublishedDPDPCA", "PublishedGaussianNB", "PublishedNoisyAdaBoost", "PublishedPCA"]
+__all__ = sorted(_EXPORTS)
 
 __getattr__, __dir__ = lazy_exports(__name__, _EXPORTS)

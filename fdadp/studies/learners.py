@@ -165,7 +165,7 @@ def published(
     encode = one_hot_codes(task)
     numbers = replace(task, classes=(0, 1))  # comparing labels as text would take half of the time
     rows: list[dict[str, Any]] = []
-    public = {"classes": list(task.classes), "features": dict(task.features), "delta": task.delta}
+    public: dict[str, Any] = {"classes": list(task.classes), "features": dict(task.features), "delta": task.delta}
     each = 1 + len(epsilons) * (1 + repeats * (len(VARIANTS) + len(SCHEMES)))
     total = len(rounds) * each + len(epsilons)
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:

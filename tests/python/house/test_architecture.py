@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -45,7 +46,6 @@ APART = {"learners": {"terms", "responses", "solve", "private", "plot"}, "privac
 """Room: rooms of lower floors that it must not know all the same, not even inside a function."""
 
 TO_GO = {
-    ("fdadp.federated.flower.demo", "studies"),
     ("fdadp.regression.additive", "published"),
 }
 """Arrows that still climb."""
@@ -162,6 +162,11 @@ def test_the_rules_allow(module: str, source: str) -> None:
     assert violations(module, list(imports(ast.parse(source), module))) == []
 
 
+def test_only_the_command_line_imports_studies() -> None:
+    importers = {unit(module_name(p)) for p in SOURCES for name, _ in imports_of(p) if unit(name) == "studies"}
+    assert importers <= {"studies", "cli"}
+
+
 LOCAL_CLIENT = "fdadp.federated.local.client"
 """The one module besides the kernel that reads private rows: a client of the local model holds its user's own record.
 
@@ -246,6 +251,37 @@ def test_public_names_have_docstrings(name: str) -> None:
         methods = {key: getattr(public, key) for key in vars(public) if not key.startswith("_")}
         bare = [key for key, value in methods.items() if callable(value) and not inspect.getdoc(value)]
         assert bare == [], f"methods of fdadp.{name} without docstring: {bare}"
+
+
+LAZY = [fdadp, fdadp.federated, fdadp.learners, fdadp.privacy, fdadp.published]
+"""Packages whose names are loaded on first use."""
+
+
+@pytest.mark.parametrize("package", LAZY, ids=lambda package: package.__name__)
+def test_editors_see_the_names_that_are_loaded_on_first_use(package: types.ModuleType) -> None:
+    """What stands under TYPE_CHECKING is what the package exports, from the module that defines it."""
+    assert package.__file__ is not None
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen, eager = (
+        {alias.name for node in body if isinstance(node, ast.ImportFrom) for alias in node.names}
+        for body in (block.body, tree.body)
+    )
+    assert seen == {name for name in package.__all__ if not name.startswith("__")} - eager
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        module = importlib.import_module(node.module or "")
+        assert all(getattr(module, alias.name) is getattr(package, alias.name) for alias in node.names)
+
+
+def test_dir_shows_the_public_packages_and_no_helpers() -> None:
+    shown = {name for name in dir(fdadp) if not name.startswith("__")}
+    assert shown == {name for name in fdadp.__all__ if not name.startswith("__")} | set(fdadp.ROOMS)
+    assert {"plot", "learners", "federated", "privacy", "published"} <= shown
+    assert {room for room in FLOOR if (PACKAGE / room).is_dir()} >= set(fdadp.ROOMS) - {"errors"}
+    code = "import fdadp; print(fdadp.plot.__name__, fdadp.learners.DPPCA.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert run.stdout.split() == ["fdadp.plot", "DPPCA"]
 
 
 def test_every_export_names_an_own_module() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
-from fdadp._common.terminal import plain_messages
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.federated import Contract, models
 from fdadp.federated.flower import require_flower
+from fdadp.federated.flower.local import run_local
+from fdadp.studies.learners import captured
 
-__all__ = ["demo", "digits"]
+__all__ = ["digits", "run"]
 
 COMPONENTS = 5
 TERMS = {"delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_features": 64, "n_components": COMPONENTS}
@@ -30,44 +32,51 @@ def digits() -> FloatArray:
     return X[np.random.default_rng(0).permutation(len(X))]
 
 
-def demo(
-    owners: Annotated[int, typer.Option(help="Owners, each in processes of its own.")] = 5,
-    lost: Annotated[int, typer.Option(help="Owners that may fail without ending the run.")] = 1,
-    epsilon: Annotated[float, typer.Option(help="Of the released components; delta is 1e-5.")] = 1.0,
-    timeout: Annotated[float, typer.Option(help="Seconds for a round; 0: as long as nodes are online.")] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="Folder to keep: terms, totals, logs. [default: none]")] = None,
+def run(
+    out: Path | None,
+    say: Callable[[str], None],
+    *,
+    owners: int = 5,
+    lost: int = 1,
+    epsilon: float = 1.0,
+    timeout: float = 0.0,
 ) -> None:
-    """Many owners on Flower, on this machine alone: private PCA of digits by owners, a proxy and a data user.
+    """Run the protocol in processes on this machine, and say what came of it.
 
-    Starts a SuperLink and a SuperNode for each party on 127.0.0.1, without TLS and without the internet, runs the
-    protocol, and ends all processes.
+    Parameters
+    ----------
+    out : Path, optional
+        Folder to keep: terms, totals, logs. Default: none is kept, but after an error.
+    say : callable
+        Takes a line of text.
+    owners, lost : int
+        Owners, each in processes of its own, and how many of them may fail without ending the run.
+    epsilon : float
+        Of the released components; δ is 1e-5.
+    timeout : float
+        Seconds for a round; 0: as long as nodes are online.
     """
-    with plain_messages():
-        require_flower()
-        folder = Path(tempfile.mkdtemp(prefix="fdadp-flower-")) if out is None else out
-        _run(folder, owners, lost, epsilon, timeout)
-        if out is None:  # after an error the logs stay
-            shutil.rmtree(folder)
+    require_flower()
+    folder = Path(tempfile.mkdtemp(prefix="fdadp-flower-")) if out is None else out
+    _run(folder, say, owners, lost, epsilon, timeout)
+    if out is None:  # after an error the logs stay
+        shutil.rmtree(folder)
 
 
-def _run(folder: Path, owners: int, lost: int, epsilon: float, timeout: float) -> None:
-    from fdadp.federated import Contract, models
-    from fdadp.federated.flower.local import run_local
-    from fdadp.studies.learners import captured
-
+def _run(folder: Path, say: Callable[[str], None], owners: int, lost: int, epsilon: float, timeout: float) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"--out must be a new or empty folder, got {folder}")
     X = digits()
     contract = Contract("pca", {**TERMS, "epsilon": epsilon}, owners, n_max=2000, lost=lost)
-    typer.echo(f"{len(X)} digits of {owners} owners; {owners + 2} parties in processes of their own; logs in {folder}")
+    say(f"{len(X)} digits of {owners} owners; {owners + 2} parties in processes of their own; logs in {folder}")
     totals = run_local(contract, [(part,) for part in np.array_split(X, owners)], folder, timeout=timeout or None)
     for line in (folder / "logs" / "run.log").read_text().splitlines():
         if line.startswith(("parties:", "release ", "left out:")):
-            typer.echo(line)
+            say(line)
     model: Any = models.fit(contract, None, totals)  # by anyone: the totals are public
     share = captured(np.cov(X.T), model.components_)
-    typer.echo(
+    say(
         f"{COMPONENTS} private components capture {share:.3f} of the variance that the exact "
         f"ones capture (in this demonstration the rows are known)"
     )
-    typer.echo(model.ledger_.statement)
+    say(model.ledger_.statement)
