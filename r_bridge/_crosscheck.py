@@ -31,10 +31,8 @@ from fdadp import AdditiveFunctionOnFunction
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
-from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.penalized import Solution
 from r_bridge._r import require
-from r_bridge.affr import AffrCore
+from r_bridge.affr import AffrFits
 from r_bridge.mgcv import GamFit, gam_linear_functional
 from r_bridge.report import Difference, Report, absolute, of_range, relative
 
@@ -120,8 +118,17 @@ def crosscheck(
         )
         for column in scores.T
     ]
-    weights = quadrature_weights(x.grid, settings.quadrature)
-    core = AffrCore(x.values, x.grid, weights, scores, k, packed=theirs[0].packed, dropped=theirs[0].n_dropped)
+    core = AffrFits(
+        x.values,
+        x.grid,
+        scores,
+        k,
+        quadrature=settings.quadrature,
+        packed=theirs[0].packed,
+        dropped=theirs[0].n_dropped,
+    )
+    own = core.fit(criterion)
+    at = core.fit(np.stack([fit.smoothing_parameters for fit in theirs]))
     report = Crosscheck(f"fdadp against mgcv {theirs[0].version}, live, {len(x)} curves, {k[0]} x {k[1]} splines")
     report.components, report.versions = [], {"mgcv": theirs[0].version}
     at_theirs = clone(settings).set_params(smoothing=np.stack([fit.smoothing_parameters for fit in theirs]))
@@ -132,17 +139,16 @@ def crosscheck(
             fixed = gam_linear_functional(
                 x.values, scores[:, i], x.grid, k=k, smoothing_parameters=(1.0, 1.0), quadrature=settings.quadrature
             )
-            offset = fixed.score - core.problem(i).solve((1.0, 1.0)).reml
-        own = core.problem(i).optimize(criterion)[0]
-        report.add(_component(core, fit, own, i, criterion, x.values, offset, report.skipped))
+            offset = fixed.score - core.problem.solve((1.0, 1.0), i).reml
+        report.add(_component(core, fit, (own, at), i, criterion, x.values, offset, report.skipped))
         report.components.append(
             {
                 "component": i + 1,
-                "sp, fdadp": own.smoothing_parameters.tolist(),
+                "sp, fdadp": own.smoothing_parameters_[i].tolist(),
                 "sp, mgcv": fit.smoothing_parameters.tolist(),
-                "edf, fdadp": own.edf_total,
+                "edf, fdadp": float(own.edf_[i]),
                 "edf, mgcv": fit.edf_total,
-                "score, fdadp": own.reml + offset if criterion == "reml" else own.gcv,
+                "score, fdadp": float(own.criterion_[i]) + (offset if criterion == "reml" else 0.0),
                 "score, mgcv": fit.score,
             }
         )
@@ -156,14 +162,21 @@ def crosscheck(
 
 
 def _component(
-    core: AffrCore, fit: GamFit, own: Solution, i: int, criterion: str, x: Any, offset: float, skipped: dict[str, str]
+    core: AffrFits,
+    fit: GamFit,
+    ours: tuple[AdditiveFunctionOnFunction, AdditiveFunctionOnFunction],
+    i: int,
+    criterion: str,
+    x: Any,
+    offset: float,
+    skipped: dict[str, str],
 ) -> list[Difference]:
-    """Compare one component; `offset` is what mgcv's REML score adds to ours."""
+    """Compare one component of `ours`, at our optimum and at R's; `offset` is what mgcv's REML score adds to ours."""
     case = f"component {i + 1}"
-    problem = core.problem(i)
-    at = problem.solve(fit.smoothing_parameters)
-    values, theirs = core.values(at), fit.values
-    score, score_at = getattr(own, criterion), getattr(at, criterion)
+    own, at = ours
+    values, theirs = at.coef_[i], fit.values
+    solution = core.problem.solve(fit.smoothing_parameters, i)
+    score, score_at = float(own.criterion_[i]), float(getattr(solution, criterion))
     if criterion == "gcv" and np.ptp(np.log(fit.smoothing_parameters)) > np.log(1e6):
         skipped[case] = f"mgcv's GCV code truncates at sp {fit.smoothing_parameters}; its fit does not follow from them"
         return []
@@ -175,15 +188,17 @@ def _component(
             relative(values - values.mean(axis=0), theirs - theirs.mean(axis=0)),
             1e-5,
         ),
-        Difference(case, "edf, at R's sp", relative(at.edf_total, fit.edf_total), 1e-6),
-        Difference(case, "residual variance, at R's sp", relative(at.noise_variance, fit.noise_variance), 1e-6),
+        Difference(case, "edf, at R's sp", relative(at.edf_[i], fit.edf_total), 1e-6),
+        Difference(case, "residual variance, at R's sp", relative(at.residual_variance_[i], fit.noise_variance), 1e-6),
     ]
     if criterion == "gcv":
-        rows.append(Difference(case, "GCV score, at R's sp", relative(at.gcv, fit.score), 1e-6))
+        rows.append(Difference(case, "GCV score, at R's sp", relative(solution.gcv, fit.score), 1e-6))
         same = abs(score - score_at) <= 1e-5 * score_at
         note = f"GCV has several minima: ours is {score:.6g}, R's {score_at:.6g}"
     else:
-        rows.append(Difference(case, "REML score, at R's sp", absolute(at.reml + offset, fit.score), 1e-5, "absolute"))
+        rows.append(
+            Difference(case, "REML score, at R's sp", absolute(at.criterion_[i] + offset, fit.score), 1e-5, "absolute")
+        )
         for what, reached in (("as we evaluate it", score_at), ("as R states it", fit.score - offset)):
             excess = max(score - reached, 0.0) / (1 + abs(reached))
             rows.append(Difference(case, f"our score above R's {what}", excess, 1e-6, "excess"))

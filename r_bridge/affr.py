@@ -1,4 +1,4 @@
-"""The additive function-on-function core beside mgcv's: fdadp's parts put together as ``gam(y ~ te(X, S, by = L))``.
+"""The additive model beside mgcv's ``gam(y ~ te(X, S, by = L))``: the public estimator on scores given as they are.
 
 What is identified, and so what may be compared: fitted values, predictions and their standard errors, edf, residual
 variance, the surface up to a function of s alone, and the REML score (where mgcv's coordinates have full rank; else
@@ -22,19 +22,25 @@ smoothing parameters to 1e-3 where they are below 1e3 (the score is flat beyond)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.functional.margins import Margin, TensorProduct
-from fdadp.solve.moments import Moments
-from fdadp.solve.penalized import PenalizedLeastSquares, Solution
-from fdadp.terms._rows import FeatureMap
+from fdadp.errors import ExtrapolationWarning
+from fdadp.functional.curves import Curves
+from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.regression.additive import AdditiveFunctionOnFunction
+from fdadp.solve.chunks import Chunks
+from fdadp.solve.least_squares import problem_of
+from fdadp.terms.additive import AdditiveTerm
 from r_bridge.report import Difference, absolute, of_range, relative
 
-__all__ = ["GCV_NOT_REPRODUCIBLE", "AffrCore", "compare_fit", "differences"]
+__all__ = ["GCV_NOT_REPRODUCIBLE", "AffrFits", "differences", "fits_of", "on_basis", "recorded_fit"]
 
 GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
 """mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from them."""
@@ -43,107 +49,133 @@ FIRM = 1e3
 """Smoothing parameters above this are not compared: the score is flat there."""
 
 
-class AffrCore:
-    """Training curves taken down to moments, in fdadp's coordinates and in mgcv's.
+def on_basis(scores: ArrayLike) -> tuple[FloatArray, Eigenbasis]:
+    """Curves whose scores on a basis are the given ones, and that basis: unit vectors on points 0, 1, ...
+
+    Parameters
+    ----------
+    scores : array_like of shape (n, K)
+
+    Returns
+    -------
+    curves : ndarray of shape (n, T)
+        Of the K points, and one more where K is 1 (a grid has two).
+    basis : Eigenbasis
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    k = values.shape[1]
+    functions = np.eye(k, max(k, 2))
+    size = functions.shape[1]
+    ones = np.ones(size)
+    basis = Eigenbasis(np.arange(float(size)), ones, 0 * ones, functions, values.var(axis=0), 0.0, np.ones(k) / k)
+    return values @ functions, basis
+
+
+class _CountsAsMgcv(AdditiveFunctionOnFunction):
+    """The public model, with mgcv's count of unpenalised directions where its coordinates lack rank: one more."""
+
+    _n_unpenalized = 4
+
+
+class AffrFits:
+    """Fits of :class:`fdadp.AdditiveFunctionOnFunction` to given scores, and what mgcv's coordinates are beside it.
 
     Parameters
     ----------
     x : array_like of shape (n, S)
         Training predictors.
-    s, weights : array_like of shape (S,)
-        Grid and quadrature weights.
-    scores : array_like of shape (n, K)
+    s : array_like of shape (S,)
+        Grid.
+    scores : array_like of shape (n, K) or (n,)
         Scalar responses.
     k : (int, int)
         Basis sizes over x and s.
+    quadrature : str
     packed : bool, optional
         Whether mgcv set its basis up on unique (x, s) pairs; default: its rule, fewer than 0.9 of all.
     dropped : int, optional
         Coefficients that mgcv dropped for lack of rank; default 0 if packed, else 1.
+
+    Attributes
+    ----------
+    problem : PenalizedLeastSquares
+        What the model solves: scores and slopes of the criteria, which its fits do not keep.
+    term : AdditiveTerm
+        Its one term, as the training curves leave it.
     """
 
     def __init__(
         self,
         x: ArrayLike,
         s: ArrayLike,
-        weights: ArrayLike,
         scores: ArrayLike,
         k: tuple[int, int] = (7, 7),
         *,
+        quadrature: str = "trapezoid",
         packed: bool | None = None,
         dropped: int | None = None,
     ) -> None:
-        curves, grid = np.asarray(x, dtype=np.float64), np.asarray(s, dtype=np.float64)
-        responses = np.asarray(scores, dtype=np.float64).reshape(len(curves), -1)
-        self.n, self.k = len(curves), (int(k[0]), int(k[1]))
-        self.x_margin = Margin.pspline(curves.min(), curves.max(), self.k[0])
-        self.s_margin = Margin.pspline(grid.min(), grid.max(), self.k[1])
-        self.features = FeatureMap(self.x_margin.basis, self.s_margin.basis, grid, np.asarray(weights))
-        row_norm = self.features.row_norm(self.x_margin.to_raw, self.s_margin.to_raw)(curves)
-        self.smooth = TensorProduct(self.x_margin, self.s_margin, row_norm)
-        self.rotation = self.smooth.raw_rotation
-        z = self.features.rows(curves)
-        self.n_features = z.shape[1]
-        self.moments = Moments.of(np.hstack((z, responses)))
-        pairs = np.column_stack((curves.ravel(), np.tile(grid, self.n)))
+        self.x, self.s = np.asarray(x, dtype=np.float64), np.asarray(s, dtype=np.float64)
+        self.n, self.k = len(self.x), (int(k[0]), int(k[1]))
+        self.y, basis = on_basis(np.asarray(scores, dtype=np.float64).reshape(self.n, -1))
+        self.n_responses = basis.n_components
+        pairs = np.column_stack((self.x.ravel(), np.tile(self.s, self.n)))
         unique = np.unique(pairs, axis=0)
         self.packed = len(unique) < 0.9 * len(pairs) if packed is None else bool(packed)
+        self.dropped = (0 if self.packed else 1) if dropped is None else int(dropped)
+        self.model = (AdditiveFunctionOnFunction if self.full_rank else _CountsAsMgcv)(
+            n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
+        )
+        sums = self.model._sums(Chunks.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
+        (term,) = sums.terms
+        assert isinstance(term, AdditiveTerm)
+        self.term, self.smooth = term, term.smooth
+        self.problem = problem_of(sums, self.model._response(sums), self.model._n_unpenalized)
         pairs = unique if self.packed else pairs
         self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)
-        self.dropped = (0 if self.packed else 1) if dropped is None else int(dropped)
         self.coordinates = self.smooth.mgcv_coordinates(self.constraint, dropped=self.dropped)
 
     @classmethod
-    def of_case(cls, record: dict[str, Any]) -> AffrCore:
-        """Core of a recorded case ``affr_*``, from its training rows."""
+    def of_case(cls, record: dict[str, Any]) -> AffrFits:
+        """Fits of a recorded case ``affr_*``, from its training rows.
+
+        Raises
+        ------
+        ValueError
+            Other weights than those of the trapezoidal rule.
+        """
         i = record["input"]
         train = i["train"].astype(int) - 1
+        if not np.allclose(i["weights"], quadrature_weights(i["s"]), rtol=1e-14, atol=0):
+            raise ValueError("the recorded weights must be those of the trapezoidal rule")
         k1, k2 = i["k"].astype(int)
         dropped = np.size(record["output"]["smooth"].get("del_index", ()))
-        return cls(i["X"][train], i["s"], i["weights"], i["scores"][train], (int(k1), int(k2)), dropped=dropped)
+        return cls(i["X"][train], i["s"], i["scores"][train], (int(k1), int(k2)), dropped=dropped)
 
     @property
     def full_rank(self) -> bool:
         """Whether mgcv's coordinates are identified; if not it counts one more unpenalised direction."""
         return self.dropped == 1
 
-    def problem(self, response: int = 0) -> PenalizedLeastSquares:
-        """Penalised least squares of one response, counting unpenalised directions as mgcv does."""
-        scatter, r, p = self.moments.scatter, self.rotation, self.n_features
-        return PenalizedLeastSquares(
-            r.T @ scatter[:p, :p] @ r,
-            r.T @ scatter[:p, p + response],
-            scatter[p + response, p + response],
-            self.n,
-            self.smooth.penalties,
-            n_unpenalized=None if self.full_rank else 4,
+    def fit(self, smoothing: str | ArrayLike) -> AdditiveFunctionOnFunction:
+        """The public model fitted, by a criterion or at smoothing parameters of shape (2,) or (K, 2)."""
+        return (
+            clone(self.model)
+            .set_params(smoothing=smoothing)
+            .fit(self.x, self.y, s=self.s, t=np.arange(self.y.shape[1]))
         )
 
     def score_offset(self) -> float:
         """What mgcv's REML score adds to ours; NaN where only its existence is known."""
         return self.smooth.mgcv_score_offset(self.coordinates, self.n) if self.full_rank else float("nan")
 
-    def centred(self, x: ArrayLike) -> FloatArray:
-        """Identified features of curves, about the training mean; shape (n, p)."""
-        rows = self.features.rows(np.asarray(x, dtype=np.float64))
-        return np.asarray((rows - self.moments.mean[: self.n_features]) @ self.rotation)
-
-    def predict(self, solution: Solution, x: ArrayLike, response: int = 0) -> tuple[FloatArray, FloatArray]:
-        """Predicted scores of curves and their standard errors."""
-        z = self.centred(x)
-        mean = self.moments.mean[self.n_features + response]
-        quadratic = np.einsum("ij,jk,ik->i", z, solution.inverse, z)
-        return mean + z @ solution.coefficients, np.sqrt(solution.noise_variance * (1 / self.n + quadratic))
-
-    def values(self, solution: Solution) -> FloatArray:
-        """F at the points of the margins, shape (k_x, k_s)."""
-        return np.asarray((self.smooth.rotation @ solution.coefficients).reshape(self.k))
-
-    def surface(self, solution: Solution, x: ArrayLike, s: ArrayLike) -> FloatArray:
-        """F on a product grid, up to a function of s alone."""
-        bx = self.x_margin.basis.design(np.asarray(x, dtype=np.float64)) @ self.x_margin.to_raw
-        bs = self.s_margin.basis.design(np.asarray(s, dtype=np.float64)) @ self.s_margin.to_raw
-        return np.asarray(bx @ self.values(solution) @ bs.T)
+    def predict(
+        self, model: AdditiveFunctionOnFunction, x: ArrayLike, response: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Predicted scores of curves, and their standard errors."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            return model.predict(x, s=self.s)[:, response], model.predict_se(x, s=self.s)[:, response]
 
 
 def smoothing_parameters(fit: dict[str, Any]) -> FloatArray:
@@ -154,105 +186,122 @@ def smoothing_parameters(fit: dict[str, Any]) -> FloatArray:
 def differences(record: dict[str, Any]) -> Iterator[Difference]:
     """Compare a recorded case ``affr_*``: construction, every fit at R's smoothing parameters, our own optimum."""
     name = str(record["meta"]["case"][0])
-    core, out = AffrCore.of_case(record), record["output"]
-    yield from _construction(name, core, record)
+    ours, out = AffrFits.of_case(record), record["output"]
+    yield from _construction(name, ours, record)
     offsets = []
-    for k, fits in enumerate(out["fits"]):
-        kinds = [("reml", fits["reml"]), ("gcv", fits["gcv"])]
-        kinds += [(f"fixed{i + 1}", fit) for i, fit in enumerate(fits["fixed"])]
-        for kind, fit in kinds:
+    for kind, at in fits_of(record).items():
+        model = ours.fit(at)
+        own = ours.fit(kind) if kind in ("reml", "gcv") else None
+        for k in range(ours.n_responses):
             if kind == "gcv" and (name, k) in GCV_NOT_REPRODUCIBLE:
                 continue
+            fit = recorded_fit(out["fits"][k], kind)
             label = f"component {k + 1}, {kind}"
-            yield from compare_fit(name, label, core, fit, record["input"], out, k, kind)
+            yield from compare_fit(name, label, ours, model, fit, record["input"], out, k, kind)
+            if own is not None:
+                yield from _own_optimum(name, label, ours, own, fit, record["input"], k, kind)
             if kind != "gcv":
-                ours = core.problem(k).solve(smoothing_parameters(fit))
-                offsets.append(ours.reml - float(fit["score"][0]))
-    if not core.full_rank:
+                offsets.append(float(model.criterion_[k]) - float(fit["score"][0]))
+    if not ours.full_rank:
         spread = float(np.ptp(offsets))
         yield Difference(name, "REML score up to one constant", spread, 2e-7, "absolute")
 
 
-def _construction(name: str, core: AffrCore, record: dict[str, Any]) -> Iterator[Difference]:
-    out, smooth = record["output"], record["output"]["smooth"]
-    yield Difference(name, "penalty scales", relative(core.smooth.penalty_scales, smooth["S_scale"]), 1e-12)
-    margins = (core.x_margin, core.s_margin)
-    for label, margin, knots, to_raw in zip("xs", margins, smooth["knots"], smooth["XP"], strict=True):
+def recorded_fit(fits: dict[str, Any], kind: str) -> dict[str, Any]:
+    """One recorded fit of a component: ``"reml"``, ``"gcv"`` or ``"fixed1"``, ``"fixed2"``, ..."""
+    fit: dict[str, Any] = fits["fixed"][int(kind[5:]) - 1] if kind.startswith("fixed") else fits[kind]
+    return fit
+
+
+def fits_of(record: dict[str, Any]) -> dict[str, FloatArray]:
+    """Smoothing parameters (K, 2) of every recorded kind of fit."""
+    fits = record["output"]["fits"]
+    kinds = ["reml", "gcv", *(f"fixed{i + 1}" for i in range(len(fits[0]["fixed"])))]
+    return {kind: np.stack([smoothing_parameters(recorded_fit(fit, kind)) for fit in fits]) for kind in kinds}
+
+
+def _construction(name: str, ours: AffrFits, record: dict[str, Any]) -> Iterator[Difference]:
+    out, smooth, term = record["output"], record["output"]["smooth"], ours.term
+    yield Difference(name, "penalty scales", relative(ours.smooth.penalty_scales, smooth["S_scale"]), 1e-12)
+    for label, margin, knots, to_raw in zip("xs", (term.x, term.s), smooth["knots"], smooth["XP"], strict=True):
         yield Difference(name, f"knots of {label}", relative(margin.basis.knots, knots), 1e-12)
         yield Difference(name, f"reparametrisation of {label}", absolute(margin.to_raw, to_raw), 1e-12, "absolute")
-    turned = np.kron(core.x_margin.to_raw, core.s_margin.to_raw) @ core.coordinates
+    turned = np.kron(term.x.to_raw, term.s.to_raw) @ ours.coordinates
     i = record["input"]
     for label in ("train", "test"):
-        rows = core.features.rows(i["X"][i[label].astype(int) - 1]) @ turned
+        rows = term.features(term.grid).rows(i["X"][i[label].astype(int) - 1]) @ turned
         want = out[f"design_{label}"][:, 1:]
         yield Difference(name, f"design, {label} rows", absolute(rows, want), 1e-12, "absolute")
-    full = core.smooth.mgcv_coordinates(core.constraint)
+    full = ours.smooth.mgcv_coordinates(ours.constraint)
     yield Difference(name, "centring constraint", absolute(full, smooth["Z"]), 1e-12, "absolute")
-    kx, ks = core.k
-    blocks = (np.kron(core.x_margin.penalty, np.eye(ks)), np.kron(np.eye(kx), core.s_margin.penalty))
+    kx, ks = ours.k
+    blocks = (np.kron(term.x.penalty, np.eye(ks)), np.kron(np.eye(kx), term.s.penalty))
     for j, block in enumerate(blocks):
-        scaled = core.coordinates.T @ block @ core.coordinates / core.smooth.penalty_scales[j]
+        scaled = ours.coordinates.T @ block @ ours.coordinates / ours.smooth.penalty_scales[j]
         yield Difference(name, f"penalty of {'xs'[j]}", relative(scaled, smooth["S"][j]), 1e-10)
 
 
 def compare_fit(
     case: str,
     label: str,
-    core: AffrCore,
+    ours: AffrFits,
+    model: AdditiveFunctionOnFunction,
     fit: dict[str, Any],
     given: dict[str, Any],
     out: dict[str, Any],
     k: int,
     kind: str,
 ) -> Iterator[Difference]:
-    """Compare one recorded fit: at R's smoothing parameters and, where R searched, at our own optimum."""
+    """Compare one recorded fit with the public model at R's smoothing parameters."""
     sp = smoothing_parameters(fit)
     train, test = given["train"].astype(int) - 1, given["test"].astype(int) - 1
-    problem = core.problem(k)
-    ours = problem.solve(sp)
     size = float(np.abs(fit["fitted"]).max())
 
     def row(what: str, value: float, tolerance: float, how: str = "relative") -> Difference:
         return Difference(case, f"{label}: {what}", value, tolerance, how)
 
-    fitted, _ = core.predict(ours, given["X"][train], k)
-    predicted, se = core.predict(ours, given["X"][test], k)
+    fitted, _ = ours.predict(model, given["X"][train], k)
+    predicted, se = ours.predict(model, given["X"][test], k)
     yield row("fitted", absolute(fitted, fit["fitted"]) / size, 1e-9)
     yield row("predicted", absolute(predicted, fit["predicted"]) / size, 1e-9)
     yield row("standard errors", relative(se, fit["predicted_se"]), 1e-9)
-    yield row("edf", relative(ours.edf_total, fit["edf_total"][0]), 1e-9)
-    yield row("residual variance", relative(ours.noise_variance, fit["sig2"][0]), 1e-9)
+    yield row("edf", relative(model.edf_[k], fit["edf_total"][0]), 1e-9)
+    yield row("residual variance", relative(model.residual_variance_[k], fit["sig2"][0]), 1e-9)
     if kind != "gcv":
-        surface = core.surface(ours, out["surface_x"], out["surface_s"])
+        surface = model.surface(out["surface_x"], out["surface_s"], float(k))[:, :, 0]
         yield row("surface up to a function of s", relative(surface - surface[5], fit["surface_difference"]), 1e-9)
+    solution = ours.problem.solve(sp, k)
     if kind == "gcv":
-        yield row("GCV score", relative(ours.gcv, fit["score"][0]), 1e-9)
-    elif core.full_rank:
-        yield row("REML score", absolute(ours.reml + core.score_offset(), fit["score"][0]), 2e-7, "absolute")
+        yield row("GCV score", relative(solution.gcv, fit["score"][0]), 1e-9)
+    elif ours.full_rank:
+        score = float(model.criterion_[k]) + ours.score_offset()
+        yield row("REML score", absolute(score, fit["score"][0]), 2e-7, "absolute")
     if kind == "reml":
-        yield row("REML scale", relative(ours.scale, fit["reml_scale"][0]), 2e-5)
-        slope = problem.reml(np.log(sp))[1]
+        yield row("REML scale", relative(solution.scale, fit["reml_scale"][0]), 2e-5)
+        slope = ours.problem.reml(np.log(sp), k)[1]
         yield row("slope of the score", absolute(slope, np.ravel(fit["score_grad"])[:2]), 6e-5, "absolute")
-    if kind in ("reml", "gcv"):
-        yield from _own_optimum(row, core, problem, ours, fit, given["X"][train], k, kind)
 
 
 def _own_optimum(
-    row: Any,
-    core: AffrCore,
-    problem: PenalizedLeastSquares,
-    at_theirs: Solution,
+    case: str,
+    label: str,
+    ours: AffrFits,
+    model: AdditiveFunctionOnFunction,
     fit: dict[str, Any],
-    x: FloatArray,
+    given: dict[str, Any],
     k: int,
     kind: str,
 ) -> Iterator[Difference]:
-    (own,) = problem.optimize(kind)
-    score, theirs = getattr(own, kind), getattr(at_theirs, kind)
-    yield row("our optimum: score above R's", max(score - theirs, 0.0) / (1 + abs(theirs)), 1e-6, "excess")
-    yield row("our optimum: fitted", of_range(core.predict(own, x, k)[0], fit["fitted"]), 1e-4, "of range")
-    sp = smoothing_parameters(fit)
+    """Compare the public model at its own optimum with a fit of R's at R's."""
+    sp, x = smoothing_parameters(fit), given["X"][given["train"].astype(int) - 1]
+    score, theirs = float(model.criterion_[k]), float(getattr(ours.problem.solve(sp, k), kind))
+
+    def row(what: str, value: float, tolerance: float, how: str = "relative") -> Difference:
+        return Difference(case, f"{label}: our optimum: {what}", value, tolerance, how)
+
+    yield row("score above R's", max(score - theirs, 0.0) / (1 + abs(theirs)), 1e-6, "excess")
+    yield row("fitted", of_range(ours.predict(model, x, k)[0], fit["fitted"]), 1e-4, "of range")
     firm = sp < FIRM
     if firm.any():
-        change = np.abs(own.smoothing_parameters[firm] / sp[firm] - 1).max()
-        yield row("our optimum: smoothing parameters", float(change), 1e-3)
+        change = np.abs(model.smoothing_parameters_[k][firm] / sp[firm] - 1).max()
+        yield row("smoothing parameters", float(change), 1e-3)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -34,6 +34,7 @@ from fdadp.terms.quantiles import QuantileTransform
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.functional.fpca import Eigenbasis
     from fdadp.privacy.noise import Noise
     from fdadp.private.moments_fit import NoisyMoments
     from fdadp.private.plan import Plan
@@ -59,8 +60,9 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.sizes.basis_sizes`): the
         penalties see to it that functions too many do no harm, while too few leave a bias that no standard error
         knows of.
-    n_components : int or float
-        Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1].
+    n_components : int, float or Eigenbasis
+        Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1]; or orthonormal functions
+        given on the grid of Y, about the training curves' mean.
     smoothing : {"reml", "gcv"} or array_like of shape (2,) or (K, 2)
         How the smoothing parameters (λ_x, λ_s) of each component are chosen, or their values (on mgcv's scale).
     privacy : Privacy, optional
@@ -167,7 +169,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         *,
         n_basis_x: int | str = "auto",
         n_basis_s: int | str = "auto",
-        n_components: float = 0.95,
+        n_components: float | Eigenbasis = 0.95,
         smoothing: str | ArrayLike = "reml",
         privacy: Privacy | None = None,
         degree: int = 3,
@@ -192,6 +194,9 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.x_transform = x_transform
         self.period_s = period_s
         self.progress = progress
+
+    _n_unpenalized: ClassVar[int | None] = None
+    """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
     # --- fitting, from curves down to coefficients ---
 
@@ -433,19 +438,24 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         x_range: tuple[float, float] | None = None,
         uncertain: FloatArray | None = None,
     ) -> Fitted:
+        sums = self._sums(chunks, x_range)
+        if uncertain is not None:
+            sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
+        with one_blas_thread():
+            fitted = fit_sums(sums, self._response(sums), self.smoothing, self._n_unpenalized)
+        if uncertain is None:
+            return fitted
+        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
+
+    def _sums(self, chunks: Chunks, x_range: tuple[float, float] | None = None) -> TrainingSums:
+        """Sums over the training curves."""
         ranges = {"X": x_range} if x_range else ranges_of(chunks)
         terms = self._fixed_terms(chunks, ranges)
         sums = add_up(chunks, terms)
         again = self._fixed_terms(chunks, ranges)
         if [term.n_features for term in again] != [term.n_features for term in terms]:
             sums = add_up(chunks, again)  # few curves: only now their number is known
-        if uncertain is not None:
-            sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
-        with one_blas_thread():
-            fitted = fit_sums(sums, self._response(sums), self.smoothing)
-        if uncertain is None:
-            return fitted
-        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
+        return sums
 
     def _terms(self) -> tuple[Additive, ...]:
         """The terms, before the ranges of their covariates are known."""

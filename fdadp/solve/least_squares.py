@@ -19,8 +19,12 @@ from fdadp.solve.sums import TrainingSums
 __all__ = ["fit_sums", "problem_of", "refuse_same_curves"]
 
 
-def problem_of(sums: TrainingSums, response: FunctionalResponse) -> PenalizedLeastSquares:
+def problem_of(
+    sums: TrainingSums, response: FunctionalResponse, n_unpenalized: int | None = None
+) -> PenalizedLeastSquares:
     """The penalised least squares of each score of the response (K of them) on the identified coordinates.
+
+    `n_unpenalized` is that of :class:`~fdadp.solve.penalized.PenalizedLeastSquares`.
 
     Raises
     ------
@@ -36,10 +40,13 @@ def problem_of(sums: TrainingSums, response: FunctionalResponse) -> PenalizedLea
         np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection),
         sums.n,
         sums.penalties,
+        n_unpenalized=n_unpenalized,
     )
 
 
-def fit_sums(sums: TrainingSums, response: FunctionalResponse, smoothing: str | ArrayLike) -> Fitted:
+def fit_sums(
+    sums: TrainingSums, response: FunctionalResponse, smoothing: str | ArrayLike, n_unpenalized: int | None = None
+) -> Fitted:
     """Fit the scores of a response to sums over curves.
 
     Parameters
@@ -49,6 +56,8 @@ def fit_sums(sums: TrainingSums, response: FunctionalResponse, smoothing: str | 
         On a known basis of K functions.
     smoothing : {"reml", "gcv"} or array_like of shape (M,) or (K, M)
         Criterion, or the smoothing parameters of the M penalties of all terms.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised, to repeat programs that count otherwise.
 
     Raises
     ------
@@ -61,8 +70,8 @@ def fit_sums(sums: TrainingSums, response: FunctionalResponse, smoothing: str | 
         Coordinates without a penalty that the training curves do not tell apart; they are left out.
     """
     k = response.n_outputs
-    given = None if isinstance(smoothing, str) else _given(smoothing, (k, len(sums.penalties)))
-    problem = problem_of(sums, response)
+    given = None if isinstance(smoothing, str) else _given(smoothing, (k, sum(map(len, sums.penalties))))
+    problem = problem_of(sums, response, n_unpenalized)
     _warn_unidentified(problem, sums)
     if given is not None:
         return _fitted(sums, response, [problem.solve(given[i], i) for i in range(k)], "reml")

@@ -69,13 +69,13 @@ class TrainingSums:
         return _blocks([term.rotation for term in self.terms])
 
     @property
-    def penalties(self) -> FloatArray:
-        """Diagonals of the penalties of all terms in identified coordinates, shape (M, p)."""
-        return _blocks([term.penalties for term in self.terms])
+    def penalties(self) -> list[FloatArray]:
+        """Diagonals of the penalties of each term in its identified coordinates, shapes (M_j, p_j)."""
+        return [term.penalties for term in self.terms]
 
     def by_term(self, coordinates: FloatArray) -> list[FloatArray]:
         """Split identified coordinates (p, K) into those of each term."""
-        sizes = [term.penalties.shape[1] for term in self.terms]
+        sizes = [penalty.shape[1] for penalty in self.penalties]
         return np.split(coordinates, np.cumsum(sizes)[:-1])
 
 

@@ -30,7 +30,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 from r_bridge import Frame, RBridgeUnavailable, RError, RWarning, crosscheck
 from r_bridge._r import call, require
-from r_bridge.affr import AffrCore
+from r_bridge.affr import AffrFits
 from r_bridge.cli import main
 from r_bridge.convert import basis_to_fd, fd_to_basis
 from r_bridge.mgcv import gam_linear_functional
@@ -90,16 +90,16 @@ def test_crosscheck_by_gcv(seed):
 def test_predictions_at_given_smoothing_parameters(seed, log_sp):
     s, x, y = random_pair(seed, 70, 20, 0.1)
     fit = gam_linear_functional(x[:50], y[:50, 7], s, k=(6, 5), smoothing_parameters=np.exp(log_sp))
-    core = AffrCore(x[:50], s, quadrature_weights(s), y[:50, 7], (6, 5), packed=fit.packed, dropped=fit.n_dropped)
-    ours = core.problem().solve(np.exp(log_sp))
+    fits = AffrFits(x[:50], s, y[:50, 7], (6, 5), packed=fit.packed, dropped=fit.n_dropped)
+    ours = fits.fit(np.exp(log_sp))
     for (got, got_se), (want, want_se) in [
-        (core.predict(ours, x[50:] * 1.3), fit.predict(x[50:] * 1.3)),  # some points beyond the training range
-        (core.predict(ours, x[:50]), fit.predict(FDataGrid(x[:50], s))),
+        (fits.predict(ours, x[50:] * 1.3), fit.predict(x[50:] * 1.3)),  # some points beyond the training range
+        (fits.predict(ours, x[:50]), fit.predict(FDataGrid(x[:50], s))),
     ]:
         np.testing.assert_allclose(got, want, atol=1e-7 * np.ptp(fit.fitted))
         np.testing.assert_allclose(got_se, want_se, rtol=1e-6)
-    np.testing.assert_allclose(ours.edf_total, fit.edf_total, rtol=1e-7)
-    np.testing.assert_allclose(core.smooth.penalty_scales, fit.penalty_scales, rtol=1e-10)
+    np.testing.assert_allclose(ours.edf_[0], fit.edf_total, rtol=1e-7)
+    np.testing.assert_allclose(fits.smooth.penalty_scales, fit.penalty_scales, rtol=1e-10)
 
 
 @pytest.mark.mgcv

@@ -390,7 +390,7 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     (term,) = caught["sums"].terms
     z = term.features(term.grid).rows(x) @ model._fitted.rotation
     scores = (y - model.mean_) @ (model.eigenfunctions_ * model._fitted.response.weights).T
-    penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].penalties)
+    penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].penalties[0])
 
     def fit(keep):
         a, b = z[keep] - z[keep].mean(axis=0), scores[keep] - scores[keep].mean(axis=0)
