@@ -121,8 +121,9 @@ def test_files_and_names_of_the_package_that_pages_name_are_there() -> None:
     for page in pages:
         text = page.read_text(encoding="utf-8")
         files |= {(page.name, name) for name in re.findall(r"`([\w-]+/[\w/.-]+\.(?:py|R))\b", text)}
+        files |= {(page.name, name) for name in re.findall(r"(?:python|pytest)[^`\n]* ([\w-]+/[\w/.-]+\.py)\b", text)}
         names |= {(page.name, name) for name in re.findall(r"`(fdadp(?:\.\w+)+)", text)}
-    assert len(files) > 10 and len(names) > 10
+    assert len(files) > 30 and len(names) > 10
     assert [found for found in sorted(files) if not (ROOT / found[1]).exists()] == []
     assert [found for found in sorted(names) if not known(found[1])] == []
 
