@@ -138,3 +138,19 @@ def known(name: str) -> bool:
             continue
         return all((found := getattr(found, part, None)) is not None for part in parts[i:])
     return False
+
+
+def test_tables_of_the_private_page_are_the_recorded_ones() -> None:
+    page = (ROOT / "docs" / "private.md").read_text(encoding="utf-8")
+    results = ROOT / "benchmarks" / "results"
+    other = (results / "other-scenarios.md").read_text(encoding="utf-8")
+    recorded = re.findall(r"^\| (.+?) \| ([\d.]+) \([\d.]+\) \| ([\d.]+) \(", other, re.MULTILINE)
+    shown = re.findall(r"^\| ([a-zA-Z].+?) \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(shown) == 12
+    for name, *figures in shown:
+        longest = max((row for row in recorded if name.startswith(row[0])), key=lambda row: len(row[0]))
+        assert figures == list(longest[1:]), name
+    main = (results / "frontier-main.md").read_text(encoding="utf-8")
+    for n, *figures in re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE):
+        (row,) = re.findall(rf"^\| {n}, 1 \| ok \| ([\d.]+) .*? \| ([\d.]+) .*? \| ([\d.]+) ", main, re.MULTILINE)
+        assert [abs(float(a) - float(b)) <= 0.0051 for a, b in zip(figures, row, strict=True)] == [True] * 3
