@@ -75,6 +75,8 @@ SETTINGS = [("zero-out", True), ("zero-out", False), ("add-remove", True), ("rep
 def pairs(adjacency, grouped, delta, kind, who=(3, 7)):
     X, y = people(40, kind)
     X[3] = [np.nan, 1.0]
+    X[10:12] = [[1.0, 1.0], [-1.0, 1.0]]  # a person at the bounds
+    y[10:12] = [1.0, -1.0] if kind == "numbers" else "yes"
     ids = [f"person {i // 2}" for i in range(40)] if grouped else None
     candidates = [line(), line(mechanism="moments")] if kind == "numbers" else [bayes(), bayes(var_floor=0.1)]
     n = None if adjacency == "add-remove" else 20 if grouped else 40
@@ -121,7 +123,7 @@ def test_exact_privacy_loss_of_the_whole_procedure_by_replay(adjacency, grouped,
 def test_every_person(adjacency, grouped, delta, kind):
     audit = replay_audit(pairs(adjacency, grouped, delta, kind, who=range(0, 40, 2)))
     assert audit.passed, str(audit)
-    assert audit.changes.max() > 0.9
+    assert audit.changes.max() > 0.4  # the person at the bounds: half and more of what the noise is made for
 
 
 def test_mutant_that_splits_by_place_where_a_person_may_be_absent(monkeypatch):
