@@ -1,7 +1,8 @@
-"""REML and GCV of a penalised fit as functions of log λ, with their gradients and Hessians.
+"""REML and GCV of penalised fits as functions of log λ, with their gradients and Hessians.
 
-``A(λ) = G + Σ_j λ_j diag(d_j)``. A step costs one Cholesky factor of a p×p matrix and its inverse; the derivatives
-for M smoothing parameters cost O(M p²) more.
+``A(λ) = G + Σ_j λ_j diag(d_j)``. A value costs one Cholesky factor of a p×p matrix, its derivatives the inverse, and
+O(M p²) for M smoothing parameters. Several points are taken at once: the matrices are small, so that most of the time
+would go into calling numpy.
 
 References
 ----------
@@ -11,17 +12,15 @@ JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x; Craven & Wahba (1979), doi:1
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.normal_equations import NormalEquations
 
-__all__ = ["Criteria", "Value"]
+__all__ = ["Criteria", "Values"]
 
-Value = tuple[float, FloatArray, FloatArray]
-"""Of a function of log λ: value, gradient (M,) and Hessian (M, M)."""
+Values = tuple[FloatArray, FloatArray, FloatArray]
+"""Of a function of log λ at b points: values (b,), gradients (b, M) and Hessians (b, M, M)."""
 
 LEAST = 1e-14
 """Of a response with y'y = 1, sums of squares below this are rounding."""
@@ -57,48 +56,59 @@ class Criteria:
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof)
 
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
-        """REML of all responses at the same λ, shape (K,)."""
+        """REML of all responses at points (b, M), shape (b, K)."""
         diagonal = np.exp(log_sp) @ self.penalties
-        factor = self.normal.factor(diagonal)
-        explained = np.einsum("pk,pk->k", self.normal.cross, factor.beta)
-        likelihood = np.log(np.maximum(self.total - explained, LEAST) * (2 * np.pi / self.dof))
-        return np.asarray((self.dof * (1 + likelihood) + factor.log_det - self._log_s(diagonal)) / 2)
+        factors = self.normal.factors(diagonal)
+        explained = np.stack([(factor.half**2).sum(axis=0) for factor in factors])
+        return self.restricted(self.total - explained, factors.log_det[:, None], diagonal[:, None])
 
-    def restricted(self, deviance: float, log_det: float, diagonal: FloatArray) -> float:
-        """REML of a response from its penalised deviance, log|A| and the diagonal of ``S = Σ λ_j D_j``."""
-        likelihood = math.log(2 * math.pi * max(deviance, LEAST) / self.dof)
-        return (self.dof * (1 + likelihood) + log_det - self._log_s(diagonal)) / 2
+    def restricted(self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """REML from penalised deviances, log|A| and the diagonal of ``S = Σ λ_j D_j`` (last axis)."""
+        log_s = np.log(diagonal + self._free).sum(axis=-1)  # log|S|₊
+        likelihood = np.log(np.maximum(deviance, LEAST) * (2 * np.pi / self.dof))
+        return np.asarray((self.dof * (1 + likelihood) + log_det - log_s) / 2)
 
-    def _log_s(self, diagonal: FloatArray) -> float:
-        """log|S|₊."""
-        return float(np.log(diagonal + self._free).sum())
+    def reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
+        """Negative restricted log-likelihood with the scale profiled out (Wood 2011, equation 4).
 
-    def reml(self, log_sp: FloatArray, response: int) -> Value:
-        """Negative restricted log-likelihood with the scale profiled out (Wood 2011, equation 4)."""
-        weighted = np.exp(log_sp)[:, None] * self.penalties  # λ_j d_j
-        diagonal = weighted.sum(axis=0)
-        factor = self.normal.factor(diagonal)
-        inverse, beta = factor.inverse, factor.beta[:, response]
-        deviance = max(float(self.total[response] - beta @ self.normal.cross[:, response]), LEAST)
-        share = weighted / (diagonal + self._free)
-        per = self.dof / deviance
-        pushed = weighted * beta  # L_j β
-        d1 = pushed @ beta
-        trace = weighted @ inverse.diagonal() - share.sum(axis=1)
+        Parameters
+        ----------
+        log_sp : ndarray of shape (b, M)
+        responses : ndarray of shape (b,)
+            Which response each point is of.
+        """
+        weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
+        diagonal = weighted.sum(axis=1)
+        factors = self.normal.factors(diagonal)
+        half, roots = factors.halves(responses), factors.roots
+        inverse, beta = roots.swapaxes(1, 2) @ roots, np.einsum("bi,bij->bj", half, roots)
+        deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
+        per = (self.dof / deviance)[:, None]
+        share = weighted / (diagonal + self._free)[:, None]
+        pushed = weighted * beta[:, None]  # L_j β
+        d1 = (pushed @ beta[:, :, None])[..., 0]
+        own = inverse.diagonal(axis1=1, axis2=2)
+        trace = (weighted @ own[:, :, None])[..., 0] - share.sum(axis=2)
         # Second derivatives: of the deviance, of log|A|, of -log|S|.
-        hessian = share @ share.T - weighted @ (inverse * inverse) @ weighted.T
-        hessian -= per * (2 * pushed @ inverse @ pushed.T + d1 * (d1[:, None] / deviance))
-        hessian.flat[:: len(hessian) + 1] += per * d1 + trace
-        value = self.restricted(deviance, factor.log_det, diagonal)
+        bent = pushed @ roots.swapaxes(1, 2)
+        hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
+        hessian -= per[:, None] * (2 * bent @ bent.swapaxes(1, 2) + d1[:, None] * (d1 / deviance[:, None])[..., None])
+        np.einsum("bii->bi", hessian)[...] += per * d1 + trace
+        value = self.restricted(deviance, factors.log_det, diagonal)
         return value, (per * d1 + trace) / 2, hessian / 2
 
-    def gcv(self, log_sp: FloatArray, response: int) -> Value:
+    def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
         """``n/2 log GCV``, with ``GCV = n RSS / (n - edf)²``: curved as a log-likelihood is, in any units."""
+        every = [self._gcv(point, response) for point, response in zip(log_sp, responses, strict=True)]
+        values, gradients, hessians = zip(*every, strict=True)
+        return np.array(values), np.array(gradients), np.array(hessians)
+
+    def _gcv(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
         weighted = np.exp(log_sp)[:, None] * self.penalties
         diagonal = weighted.sum(axis=0)
-        factor = self.normal.factor(diagonal)
-        inverse, beta, gram = factor.inverse, factor.beta[:, response], self.normal.gram
-        cross = self.normal.cross[:, response]
+        (factor,) = self.normal.factors(diagonal[None])
+        inverse, beta = factor.inverse, factor.root.T @ factor.half[:, response]
+        cross, gram = self.normal.cross[:, response], self.normal.gram
         rss = max(float(self.total[response] - 2 * (beta @ cross) + beta @ gram @ beta), LEAST)
         left = max(self.n - 1 - float((1 - diagonal * inverse.diagonal()).sum()), 1e-9 * self.n)
         middle = inverse - (inverse * diagonal) @ inverse  # A⁻¹ G A⁻¹

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import lapack, qr, solve_triangular
+from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Factor", "NormalEquations", "identified"]
+__all__ = ["Factor", "Factors", "NormalEquations", "identified"]
 
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
@@ -18,28 +19,54 @@ FIRM = 1e-4
 """Least pivot of a Cholesky factor with unit diagonal: its square is what a coordinate adds to those before it."""
 
 
+@dataclass
 class Factor:
-    """A = L L' in scaled and perhaps reordered coordinates; what is not asked for is not computed.
+    """A as a triangle, in coordinates that are scaled and perhaps in another order.
 
     Attributes
     ----------
-    beta : ndarray of shape (p, K)
-        The coefficients ``A⁻¹ c``.
-    log_det : float
-        log|A|.
+    lower : ndarray of shape (p, p)
+    scale : ndarray of shape (p,)
+    half : ndarray of shape (p, K)
+        ``root @ c``, so that ``c'A⁻¹c`` is the sum of its squares.
+    order : ndarray of shape (p,), optional
+        The coordinates of the triangle.
     """
 
-    def __init__(self, lower: FloatArray, scale: FloatArray, beta: FloatArray, order: IntArray | None = None) -> None:
-        self._lower, self._scale, self._order, self.beta = lower, scale, order, beta
-        self.log_det = 2 * float(np.log(np.abs(lower.diagonal()) / scale).sum())
+    lower: FloatArray
+    scale: FloatArray
+    half: FloatArray
+    order: IntArray | None = None
 
     @cached_property
+    def root(self) -> FloatArray:
+        """``root'root = A⁻¹``, shape (p, p)."""
+        root = lapack.dtrtri(self.lower, lower=1)[0] * self.scale
+        return np.asarray(root if self.order is None else root[:, np.argsort(self.order)])
+
+    @property
     def inverse(self) -> FloatArray:
         """``A⁻¹``, shape (p, p)."""
-        root = lapack.dtrtri(self._lower, lower=1)[0] * self._scale
-        if self._order is not None:
-            root = root[:, np.argsort(self._order)]
-        return np.asarray(root.T @ root)
+        return np.asarray(self.root.T @ self.root)
+
+
+class Factors(list[Factor]):
+    """For several penalties."""
+
+    @cached_property
+    def log_det(self) -> FloatArray:
+        """log|A| of each, shape (b,)."""
+        pivots = np.stack([factor.lower.diagonal() / factor.scale for factor in self])
+        return np.asarray(2 * np.log(np.abs(pivots)).sum(axis=1))
+
+    @property
+    def roots(self) -> FloatArray:
+        """Shape (b, p, p)."""
+        return np.stack([factor.root for factor in self])
+
+    def halves(self, responses: IntArray) -> FloatArray:
+        """Of one response each, shape (b, p)."""
+        return np.stack([factor.half[:, response] for factor, response in zip(self, responses, strict=True)])
 
 
 class NormalEquations:
@@ -49,19 +76,23 @@ class NormalEquations:
         self.gram, self.cross = gram, cross
         self.diagonal = np.maximum(gram.diagonal(), 0.0)
 
-    def factor(self, penalty: FloatArray) -> Factor:
-        """Solve for a penalty (p,), scaled to unit diagonal first so that extreme ones do no harm."""
-        scale = 1 / np.sqrt(self.diagonal + penalty)
-        a = self.gram * (scale * scale[:, None])
-        a.flat[:: len(a) + 1] = 1.0
-        lower, info = lapack.dpotrf(a, lower=1, clean=1)
-        if info == 0 and lower.diagonal().min(initial=1.0) > FIRM:
-            solved = lapack.dpotrs(lower, self.cross * scale[:, None], lower=1)[0]
-            return Factor(lower, scale, solved * scale[:, None])
-        return self._firm_factor(penalty)
+    def factors(self, penalties: FloatArray) -> Factors:
+        """Factor A for penalties (b, p), scaled to unit diagonal first so that extreme ones do no harm."""
+        scales = 1 / np.sqrt(self.diagonal + penalties)
+        scaled = self.gram * scales[:, None, :] * scales[:, :, None]
+        np.einsum("bii->bi", scaled)[...] = 1.0
+        out = Factors()
+        for a, scale, penalty in zip(scaled, scales, penalties, strict=True):
+            lower, info = lapack.dpotrf(a.T, lower=1, overwrite_a=1)
+            if info == 0 and lower.diagonal().min(initial=1.0) > FIRM:
+                half = lapack.dtrtrs(lower, self.cross * scale[:, None], lower=1)[0]
+                out.append(Factor(lower, scale, half))
+            else:
+                out.append(self._firm_factor(penalty))
+        return out
 
     def _firm_factor(self, penalty: FloatArray) -> Factor:
-        """Solve from roots, ``A = [R; S^½]'[R; S^½]``, which have twice the digits of A.
+        """Factor ``A = [R; S^½]'[R; S^½]`` from these roots, which have twice the digits of A.
 
         With the rows in order of size and pivoting of columns a light penalty keeps its digits beside heavy ones and
         beside the data, so that directions that only this penalty holds are as exact as others (Cox & Higham 1998,
@@ -72,9 +103,7 @@ class NormalEquations:
         right = np.vstack((rotated, np.zeros((len(penalty), rotated.shape[1]))))
         order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
         q, r, pivot = qr(rows[order], mode="economic", pivoting=True)
-        beta = np.empty((len(penalty), rotated.shape[1]))
-        beta[pivot] = solve_triangular(r, q.T @ right[order])
-        return Factor(r.T, np.ones(len(penalty)), beta, pivot)
+        return Factor(r.T, np.ones(len(penalty)), q.T @ right[order], pivot)
 
     @cached_property
     def _root(self) -> tuple[FloatArray, FloatArray]:

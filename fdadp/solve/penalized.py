@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.solve.criteria import Criteria, Value
+from fdadp.solve.criteria import Criteria
 from fdadp.solve.normal_equations import NormalEquations, identified
-from fdadp.solve.search import minima, minimize
+from fdadp.solve.search import minima
 from fdadp.solve.starts import starts_of
 
 __all__ = ["PenalizedLeastSquares", "Solution"]
@@ -180,19 +179,20 @@ class PenalizedLeastSquares:
         log_sp = np.maximum(heavier, self._centre + LOG_ROUNDING)
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
-        factor = of.normal.factor(diagonal)
+        factors = of.normal.factors(diagonal[None])
+        factor, own_inverse = factors[0], factors[0].inverse
         total, size = float(of.total[response]), float(self._size[response])
-        beta = factor.beta[:, response]
-        fitted = float(beta @ of.normal.cross[:, response])
+        half = factor.half[:, response]
+        beta, fitted = half @ factor.root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
         scale = max(total - fitted, 0.0) / of.dof
-        edf = 1 - diagonal * factor.inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
+        edf = 1 - diagonal * own_inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
         left = self.n - 1 - float(edf.sum())
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
         coefficients[self.identified], all_edf[self.identified] = beta * np.sqrt(size), edf
-        inverse[np.ix_(self.identified, self.identified)] = factor.inverse
+        inverse[np.ix_(self.identified, self.identified)] = own_inverse
         return Solution(
             sp,
             coefficients,
@@ -201,29 +201,29 @@ class PenalizedLeastSquares:
             # An interpolation leaves no residuals to estimate from.
             size * (rss / left if left > 1e-6 * self.n else scale),
             scale * size,
-            of.restricted(total - fitted, factor.log_det, diagonal) + self._reml_of_unit(response),
+            float(of.restricted(np.array(total - fitted), factors.log_det[0], diagonal)) + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             inverse,
         )
 
-    def reml(self, log_sp: FloatArray, response: int = 0) -> Value:
+    def reml(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """Negative restricted log-likelihood with the scale profiled out, its gradient and Hessian in log λ.
 
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
         (:meth:`fdadp.functional.margins.TensorProduct.mgcv_score_offset`).
         """
-        value, gradient, hessian = self._criteria.reml(log_sp, response)
-        return value + self._reml_of_unit(response), gradient, hessian
+        value, gradient, hessian = self._criteria.reml(np.asarray(log_sp)[None], np.array([response]))
+        return float(value[0]) + self._reml_of_unit(response), gradient[0], hessian[0]
 
     def _reml_of_unit(self, response: int) -> float:
         """What the norm of a response adds to REML."""
         return self._criteria.dof * float(np.log(self._size[response])) / 2
 
-    def gcv(self, log_sp: FloatArray, response: int = 0) -> Value:
+    def gcv(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """``n RSS / (n - edf)²`` with its gradient and Hessian in log λ."""
-        half, gradient, hessian = self._criteria.gcv(log_sp, response)
-        value = float(np.exp(2 / self.n * half) * self._size[response])
-        gradient = 2 / self.n * gradient
+        halves, gradients, hessians = self._criteria.gcv(np.asarray(log_sp)[None], np.array([response]))
+        value = float(np.exp(2 / self.n * halves[0]) * self._size[response])
+        gradient, hessian = 2 / self.n * gradients[0], hessians[0]
         return value, value * gradient, value * (2 / self.n * hessian + np.outer(gradient, gradient))
 
     def optimize(self, criterion: str = "reml") -> list[Solution]:
@@ -243,13 +243,9 @@ class PenalizedLeastSquares:
             raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
         tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
         bounds = self._centre - LOG_RANGE, self._centre + LOG_RANGE
-        of, responses = self._criteria, range(self.total.size)
-        if criterion == "gcv":
-            scores, starts = [partial(of.gcv, response=k) for k in responses], [[self._centre] for _ in responses]
-        else:
-            scores = [partial(of.reml, response=k) for k in responses]
-            starts = self._starts()
-        ends = minimize(scores, starts, bounds, tolerance)
+        of = self._criteria
+        score, starts = (of.reml, self._starts()) if criterion == "reml" else (of.gcv, [[self._centre]] * self.total.size)
+        ends = [found[0] for found in minima(score, starts, bounds, tolerance)]
         return [self.solve(np.exp(end), k) for k, end in enumerate(ends)]
 
     def _starts(self) -> list[list[FloatArray]]:
@@ -263,8 +259,7 @@ class PenalizedLeastSquares:
         if few is of:
             return starts
         bounds = self._centre - START_RANGE, self._centre + START_RANGE
-        scores = [partial(few.reml, response=k) for k in range(self.total.size)]
-        return [minima(score, points, bounds, 1e-4 * of.dof) for score, points in zip(scores, starts, strict=True)]
+        return minima(few.reml, starts, bounds, 1e-4 * of.dof)
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike]) -> tuple[FloatArray, list[int]]:

@@ -1,114 +1,123 @@
-"""Newton's method for smoothing parameters, from several starts."""
+"""Newton's method for smoothing parameters, from several starts at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.solve.criteria import Values
 
-__all__ = ["Descent", "Score", "minima", "minimize", "newton"]
+__all__ = ["Score", "minima", "newton"]
 
 NEAR = 1.0
-"""A search that comes closer to an earlier one than this, in every log λ, is taken to end where that one did."""
+"""A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
 
 LONGEST = 4.0
 """Longest step in a log λ."""
 
-Score = Callable[[FloatArray], tuple[float, FloatArray, FloatArray]]
-"""Point -> value, gradient, Hessian."""
+Score = Callable[[FloatArray, IntArray], Values]
+"""Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
 
 _TINY = float(np.finfo(float).tiny)
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Points from a start to a minimum (steps, M), and the value of the last."""
-
-    points: FloatArray
-    value: float
-
-
-def minimize(
-    scores: Sequence[Score], starts: Sequence[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
-) -> list[FloatArray]:
-    """Return the lowest minimum of each function that :func:`newton` finds from its starts."""
-    return [minima(score, points, bounds, tolerance)[0] for score, points in zip(scores, starts, strict=True)]
-
-
 def minima(
-    score: Score, starts: list[FloatArray], bounds: tuple[FloatArray, FloatArray], tolerance: float
-) -> list[FloatArray]:
-    """Return the minima of a function that :func:`newton` finds from its starts, the lowest first, no two near."""
-    descents: list[Descent] = []
-    for point in starts:
-        descents.append(newton(score, point, bounds, tolerance, descents))
-    found: list[FloatArray] = []
-    for descent in sorted(descents, key=lambda descent: descent.value):
-        if all(abs(descent.points[-1] - other).max(initial=0.0) >= NEAR for other in found):
-            found.append(descent.points[-1])
+    score: Score, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float
+) -> list[list[FloatArray]]:
+    """Minima (M,) of each of K functions that :func:`newton` finds from its starts; the lowest first, no two near."""
+    of = np.repeat(np.arange(len(starts)), [len(points) for points in starts])
+    values, ends = newton(score, np.array([point for points in starts for point in points]), of, bounds, tolerance)
+    found: list[list[FloatArray]] = [[] for _ in starts]
+    for i in np.argsort(values, kind="stable"):
+        kept = found[of[i]]
+        if not kept or values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept):
+            kept.append(ends[i])
     return found
 
 
 def newton(
-    score: Score,
-    start: FloatArray,
-    bounds: tuple[FloatArray, FloatArray],
-    tolerance: float,
-    earlier: Sequence[Descent] = (),
-) -> Descent:
-    """Minimise a function by Newton's method with exact derivatives, within bounds.
+    score: Score, starts: FloatArray, of: IntArray, bounds: tuple[FloatArray, FloatArray], tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise functions by Newton's method with exact derivatives, within bounds.
 
     Parameters
     ----------
     score : callable
-        Point -> value, gradient, Hessian. It must not depend on units, so that the search does not either.
-    start : ndarray of shape (M,)
+        It must not depend on units, so that the search does not either.
+    starts : ndarray of shape (b, M)
+    of : ndarray of shape (b,)
+        The function that each start is of. Where two searches of a function meet, the one that is behind ends.
     bounds : (ndarray, ndarray)
         Smallest and largest point. A coordinate at a bound stays there while the function falls beyond it.
     tolerance : float
         Largest gradient of a stationary point.
-    earlier : sequence of Descent, optional
-        From other starts. Where this one meets one of them, it ends as that did.
 
     Returns
     -------
-    Descent
+    values : ndarray of shape (b,)
+        Infinite where a search ended because it met another.
+    points : ndarray of shape (b, M)
     """
     low, high = bounds
-    point, last = start, None
-    path: list[FloatArray] = []
-    value, gradient, hessian = score(point)
-    for _ in range(100):
+    point = starts.copy()
+    value, gradient, hessian = score(point, of)
+    step, full = np.zeros_like(point), np.zeros_like(point)
+    halvings = np.zeros(len(of), dtype=np.int64)
+    running, arrived = np.ones(len(of), dtype=bool), np.ones(len(of), dtype=bool)
+    ways = [point.copy()]
+    for _ in range(200):
         held = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
-        if held.any():
-            gradient = np.where(held, 0.0, gradient)
-            hessian = np.where(held | held[:, None], np.diag(np.abs(np.diag(hessian))), hessian)
-        if abs(gradient).max(initial=0.0) <= tolerance:
+        gradient = np.where(held, 0.0, gradient)
+        running &= ~arrived | (abs(gradient).max(axis=1, initial=0.0) > tolerance)
+        met = running & arrived & _behind(np.array(ways), point, value, of)
+        value[met], running[met] = np.inf, False
+        new = np.flatnonzero(running & arrived)
+        if new.size:
+            step[new], full[new] = _steps(gradient[new], hessian[new], held[new], full[new])
+            halvings[new] = 0
+        at = np.flatnonzero(running)
+        if not at.size:
             break
-        for descent in earlier:
-            if abs(descent.points - point).max(axis=1).min() < NEAR:
-                return descent
-        path.append(point)
-        curvature, axes, _ = lapack.dsyevd(hessian)
-        curvature = abs(curvature)
-        floor = max(1e-7 * float(curvature.max()), _TINY)
-        full = -axes @ ((gradient @ axes) / np.maximum(curvature, floor))
-        size = float(abs(full).max())
-        # Towards a minimum at infinity the function falls as e^-x does: steps of length 1, one after the other.
-        again = last is not None and abs(full - last).max() < 0.1 * size
-        step = full * min(LONGEST if again else 1.0, LONGEST / size)
-        last = full
-        for _ in range(30):
-            new = np.minimum(np.maximum(point + step, low), high)
-            candidate = score(new)
-            if candidate[0] < value:
-                break
-            step = step / 2
-        else:
-            break
-        point, (value, gradient, hessian) = new, candidate
-    return Descent(np.array([*path, point]), value)
+        candidate = np.minimum(np.maximum(point[at] + step[at], low), high)
+        values, gradients, hessians = score(candidate, of[at])
+        lower = values < value[at]
+        won, lost = at[lower], at[~lower]
+        point[won], value[won], gradient[won], hessian[won] = (
+            found[lower] for found in (candidate, values, gradients, hessians)
+        )
+        step[lost] /= 2
+        halvings[lost] += 1
+        running[halvings >= 30] = False
+        arrived[:] = False
+        arrived[won] = True
+        ways.append(point.copy())
+    return value, point
+
+
+def _steps(
+    gradient: FloatArray, hessian: FloatArray, held: BoolArray, last: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the steps to take (b, M), and Newton's own, for coordinates that are not held at a bound."""
+    fixed = held[:, :, None] | held[:, None, :]
+    if fixed.any():
+        diagonal = np.abs(np.einsum("bii->bi", hessian))
+        hessian = np.where(fixed, diagonal[:, None] * np.eye(len(gradient[0])), hessian)
+    curvature, axes = np.linalg.eigh(hessian)
+    curvature = abs(curvature)
+    floor = np.maximum(1e-7 * curvature.max(axis=1, keepdims=True), _TINY)
+    along = (gradient[:, None] @ axes)[:, 0] / np.maximum(curvature, floor)
+    full = -(axes @ along[:, :, None])[..., 0]
+    size = abs(full).max(axis=1, keepdims=True)
+    # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
+    again = abs(full - last).max(axis=1, keepdims=True) < 0.1 * size
+    return full * np.minimum(np.where(again, LONGEST, 1.0), LONGEST / size), full
+
+
+def _behind(ways: FloatArray, point: FloatArray, value: FloatArray, of: IntArray) -> BoolArray:
+    """Which points (b, M) lie on the way (steps, b, M) of another search of the same function that is lower now."""
+    near = (abs(ways[:, None] - point[:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
+    index = np.arange(len(of))
+    ahead = (value < value[:, None]) | ((value == value[:, None]) & (index < index[:, None]))
+    return np.asarray((near & ahead & (of == of[:, None])).any(axis=1))

@@ -30,7 +30,7 @@ def starts_of(
     Parameters
     ----------
     values : callable
-        Point (M,) -> values of the functions, shape (K,).
+        Points (b, M) -> values of the functions, shape (b, K).
     k : int
         Number K of functions.
     centre : ndarray of shape (M,)
@@ -44,7 +44,7 @@ def starts_of(
     list of K lists of ndarray of shape (M,)
     """
     grids = term_grids(n_penalties)
-    of_grids = [np.stack([values(centre + step) for step in grid]) for grid in grids]
+    of_grids = [values(centre + grid) for grid in grids]
     diagonal = [centre + shift for shift in (0.0, -DIAGONAL, DIAGONAL)] if len(grids) != 1 else []
     starts = []
     for which in range(k):
