@@ -25,6 +25,9 @@ Values = tuple[FloatArray, FloatArray, FloatArray]
 LEAST = 1e-14
 """Of a response with y'y = 1, sums of squares below this are rounding."""
 
+CACHE = 2**15
+"""Numbers of several matrices that stay in a core's cache."""
+
 
 class Criteria:
     """Of K responses on the same coordinates, all of them identified.
@@ -58,9 +61,8 @@ class Criteria:
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
         """REML of all responses at points (b, M), shape (b, K)."""
         diagonal = np.exp(log_sp) @ self.penalties
-        factors = self.normal.factors(diagonal)
-        explained = np.stack([(factor.half**2).sum(axis=0) for factor in factors])
-        return self.restricted(self.total - explained, factors.log_det[:, None], diagonal[:, None])
+        explained, log_det = self.normal.explained(diagonal)
+        return self.restricted(self.total - explained, log_det[:, None], diagonal[:, None])
 
     def restricted(self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray) -> FloatArray:
         """REML from penalised deviances, log|A| and the diagonal of ``S = Σ λ_j D_j`` (last axis)."""
@@ -77,11 +79,17 @@ class Criteria:
         responses : ndarray of shape (b,)
             Which response each point is of.
         """
+        step = max(CACHE // self.normal.gram.size, 1)
+        parts = [slice(start, start + step) for start in range(0, len(responses), step)]
+        found = [self._reml(log_sp[part], responses[part]) for part in parts]
+        values, gradients, hessians = (np.concatenate(each) for each in zip(*found, strict=True))
+        return values, gradients, hessians
+
+    def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
-        factors = self.normal.factors(diagonal)
-        half, roots = factors.halves(responses), factors.roots
-        inverse, beta = roots.swapaxes(1, 2) @ roots, np.einsum("bi,bij->bj", half, roots)
+        roots, half, log_det = self.normal.roots(diagonal, responses)
+        inverse, beta = np.array([root.T @ root for root in roots]), (half[:, None] @ roots)[:, 0]
         deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
         per = (self.dof / deviance)[:, None]
         share = weighted / (diagonal + self._free)[:, None]
@@ -94,7 +102,7 @@ class Criteria:
         hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
         hessian -= per[:, None] * (2 * bent @ bent.swapaxes(1, 2) + d1[:, None] * (d1 / deviance[:, None])[..., None])
         np.einsum("bii->bi", hessian)[...] += per * d1 + trace
-        value = self.restricted(deviance, factors.log_det, diagonal)
+        value = self.restricted(deviance, log_det, diagonal)
         return value, (per * d1 + trace) / 2, hessian / 2
 
     def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
@@ -106,8 +114,8 @@ class Criteria:
     def _gcv(self, log_sp: FloatArray, response: int) -> tuple[float, FloatArray, FloatArray]:
         weighted = np.exp(log_sp)[:, None] * self.penalties
         diagonal = weighted.sum(axis=0)
-        (factor,) = self.normal.factors(diagonal[None])
-        inverse, beta = factor.inverse, factor.root.T @ factor.half[:, response]
+        (root,), (half,), _ = self.normal.roots(diagonal[None], np.array([response]))
+        inverse, beta = root.T @ root, half @ root
         cross, gram = self.normal.cross[:, response], self.normal.gram
         rss = max(float(self.total[response] - 2 * (beta @ cross) + beta @ gram @ beta), LEAST)
         left = max(self.n - 1 - float((1 - diagonal * inverse.diagonal()).sum()), 1e-9 * self.n)
@@ -122,5 +130,5 @@ class Criteria:
         left2 = np.diag(left1) - 2 * weighted @ (inverse * middle) @ weighted.T
         log1 = rss1 / rss - 2 * left1 / left
         log2 = rss2 / rss - np.outer(rss1, rss1) / rss**2 - 2 * left2 / left + 2 * np.outer(left1, left1) / left**2
-        half = self.n / 2
-        return half * float(np.log(self.n * rss / left**2)), half * log1, half * log2
+        value = float(np.log(self.n * rss / left**2))
+        return self.n / 2 * value, self.n / 2 * log1, self.n / 2 * log2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -10,63 +9,13 @@ from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["Factor", "Factors", "NormalEquations", "identified"]
+__all__ = ["NormalEquations", "identified"]
 
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
 
 FIRM = 1e-4
 """Least pivot of a Cholesky factor with unit diagonal: its square is what a coordinate adds to those before it."""
-
-
-@dataclass
-class Factor:
-    """A as a triangle, in coordinates that are scaled and perhaps in another order.
-
-    Attributes
-    ----------
-    lower : ndarray of shape (p, p)
-    scale : ndarray of shape (p,)
-    half : ndarray of shape (p, K)
-        ``root @ c``, so that ``c'A⁻¹c`` is the sum of its squares.
-    order : ndarray of shape (p,), optional
-        The coordinates of the triangle.
-    """
-
-    lower: FloatArray
-    scale: FloatArray
-    half: FloatArray
-    order: IntArray | None = None
-
-    @cached_property
-    def root(self) -> FloatArray:
-        """``root'root = A⁻¹``, shape (p, p)."""
-        root = lapack.dtrtri(self.lower, lower=1)[0] * self.scale
-        return np.asarray(root if self.order is None else root[:, np.argsort(self.order)])
-
-    @property
-    def inverse(self) -> FloatArray:
-        """``A⁻¹``, shape (p, p)."""
-        return np.asarray(self.root.T @ self.root)
-
-
-class Factors(list[Factor]):
-    """For several penalties."""
-
-    @cached_property
-    def log_det(self) -> FloatArray:
-        """log|A| of each, shape (b,)."""
-        pivots = np.stack([factor.lower.diagonal() / factor.scale for factor in self])
-        return np.asarray(2 * np.log(np.abs(pivots)).sum(axis=1))
-
-    @property
-    def roots(self) -> FloatArray:
-        """Shape (b, p, p)."""
-        return np.stack([factor.root for factor in self])
-
-    def halves(self, responses: IntArray) -> FloatArray:
-        """Of one response each, shape (b, p)."""
-        return np.stack([factor.half[:, response] for factor, response in zip(self, responses, strict=True)])
 
 
 class NormalEquations:
@@ -76,23 +25,56 @@ class NormalEquations:
         self.gram, self.cross = gram, cross
         self.diagonal = np.maximum(gram.diagonal(), 0.0)
 
-    def factors(self, penalties: FloatArray) -> Factors:
-        """Factor A for penalties (b, p), scaled to unit diagonal first so that extreme ones do no harm."""
-        scales = 1 / np.sqrt(self.diagonal + penalties)
-        scaled = self.gram * scales[:, None, :] * scales[:, :, None]
-        np.einsum("bii->bi", scaled)[...] = 1.0
-        out = Factors()
-        for a, scale, penalty in zip(scaled, scales, penalties, strict=True):
-            lower, info = lapack.dpotrf(a.T, lower=1, overwrite_a=1)
-            if info == 0 and lower.diagonal().min(initial=1.0) > FIRM:
-                half = lapack.dtrtrs(lower, self.cross * scale[:, None], lower=1)[0]
-                out.append(Factor(lower, scale, half))
-            else:
-                out.append(self._firm_factor(penalty))
-        return out
+    def explained(self, penalties: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``c'A⁻¹c`` of every response (b, K) and log|A| (b,) for penalties (b, p); at a third of the cost of roots."""
+        triangles, scales, log_det, weak = self._triangles(penalties)
+        out = np.empty((len(penalties), self.cross.shape[1]))
+        for i, triangle in enumerate(triangles):
+            if i not in weak:
+                half = lapack.dtrtrs(triangle, self.cross * scales[i][:, None], lower=1)[0]
+                out[i] = np.einsum("pk,pk->k", half, half)
+        for i in weak:
+            _, half, log_det[i] = self._from_roots(penalties[i])
+            out[i] = np.einsum("pk,pk->k", half, half)
+        return out, log_det
 
-    def _firm_factor(self, penalty: FloatArray) -> Factor:
-        """Factor ``A = [R; S^½]'[R; S^½]`` from these roots, which have twice the digits of A.
+    def roots(self, penalties: FloatArray, responses: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Solve for penalties and one response each.
+
+        Returns
+        -------
+        roots : ndarray of shape (b, p, p)
+            ``root'root = A⁻¹``.
+        halves : ndarray of shape (b, p)
+            ``root @ c``: the coefficients are ``halves @ root``, and its squares add up to ``c'A⁻¹c``.
+        log_det : ndarray of shape (b,)
+            log|A|.
+        """
+        triangles, scales, log_det, weak = self._triangles(penalties)
+        roots = np.array([lapack.dtrtri(triangle, lower=1)[0] for triangle in triangles]) * scales[:, None]
+        halves = (roots @ self.cross[:, responses].T[:, :, None])[..., 0]
+        for i in weak:
+            roots[i], half, log_det[i] = self._from_roots(penalties[i])
+            halves[i] = half[:, responses[i]]
+        return roots, halves, log_det
+
+    def _triangles(self, penalties: FloatArray) -> tuple[list[FloatArray], FloatArray, FloatArray, list[int]]:
+        """Cholesky factors of A with unit diagonal, the scales (b, p), log|A|, and which factors say too little."""
+        scales = 1 / np.sqrt(self.diagonal + penalties)
+        triangles, failed = [], np.zeros(len(penalties), dtype=bool)
+        for i, scale in enumerate(scales):
+            a = self.gram * scale
+            a *= scale[:, None]
+            a.flat[:: len(a) + 1] = 1.0
+            triangle, failed[i] = lapack.dpotrf(a.T, lower=1, overwrite_a=1)
+            triangles.append(triangle)
+        pivots = np.array([triangle.diagonal() for triangle in triangles])
+        weak = failed | ~(pivots.min(axis=1, initial=1.0) > FIRM)
+        log_det = 2 * np.log(np.where(weak[:, None], 1.0, pivots) / scales).sum(axis=1)
+        return triangles, scales, log_det, np.flatnonzero(weak).tolist()
+
+    def _from_roots(self, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+        """Solve from the roots, ``A = [R; S^½]'[R; S^½]``, which have twice the digits of A.
 
         With the rows in order of size and pivoting of columns a light penalty keeps its digits beside heavy ones and
         beside the data, so that directions that only this penalty holds are as exact as others (Cox & Higham 1998,
@@ -103,7 +85,8 @@ class NormalEquations:
         right = np.vstack((rotated, np.zeros((len(penalty), rotated.shape[1]))))
         order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
         q, r, pivot = qr(rows[order], mode="economic", pivoting=True)
-        return Factor(r.T, np.ones(len(penalty)), q.T @ right[order], pivot)
+        root = lapack.dtrtri(r.T, lower=1)[0][:, np.argsort(pivot)]
+        return root, q.T @ right[order], 2 * float(np.log(np.abs(r.diagonal())).sum())
 
     @cached_property
     def _root(self) -> tuple[FloatArray, FloatArray]:

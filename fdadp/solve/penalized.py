@@ -179,11 +179,10 @@ class PenalizedLeastSquares:
         log_sp = np.maximum(heavier, self._centre + LOG_ROUNDING)
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
-        factors = of.normal.factors(diagonal[None])
-        factor, own_inverse = factors[0], factors[0].inverse
+        (root,), (half,), log_det = of.normal.roots(diagonal[None], np.array([response]))
+        own_inverse = root.T @ root
         total, size = float(of.total[response]), float(self._size[response])
-        half = factor.half[:, response]
-        beta, fitted = half @ factor.root, float(half @ half)
+        beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
         scale = max(total - fitted, 0.0) / of.dof
         edf = 1 - diagonal * own_inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
@@ -201,7 +200,7 @@ class PenalizedLeastSquares:
             # An interpolation leaves no residuals to estimate from.
             size * (rss / left if left > 1e-6 * self.n else scale),
             scale * size,
-            float(of.restricted(np.array(total - fitted), factors.log_det[0], diagonal)) + self._reml_of_unit(response),
+            float(of.restricted(np.array(total - fitted), log_det[0], diagonal)) + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             inverse,
         )
