@@ -39,7 +39,7 @@ def problem_of(
         rotation.T @ scatter[:p, p:] @ projection,
         np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection),
         sums.n,
-        sums.penalties,
+        [term.penalties for term in sums.terms],
         n_unpenalized=n_unpenalized,
     )
 

@@ -242,10 +242,11 @@ class PenalizedLeastSquares:
             raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
         tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
         bounds = self._centre - LOG_RANGE, self._centre + LOG_RANGE
-        of = self._criteria
-        score, starts = (of.reml, self._starts()) if criterion == "reml" else (of.gcv, [[self._centre]] * self.total.size)
-        ends = [found[0] for found in minima(score, starts, bounds, tolerance)]
-        return [self.solve(np.exp(end), k) for k, end in enumerate(ends)]
+        if criterion == "gcv":
+            found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, bounds, tolerance)
+        else:
+            found = minima(self._criteria.reml, self._starts(), bounds, tolerance)
+        return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _starts(self) -> list[list[FloatArray]]:
         """Where REML's search starts for each response: at its minima on the smoothest coordinates, if there are many.

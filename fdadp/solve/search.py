@@ -32,7 +32,7 @@ def minima(
     found: list[list[FloatArray]] = [[] for _ in starts]
     for i in np.argsort(values, kind="stable"):
         kept = found[of[i]]
-        if not kept or values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept):
+        if not kept or (values[i] < np.inf and all(abs(ends[i] - end).max(initial=0.0) >= NEAR for end in kept)):
             kept.append(ends[i])
     return found
 
