@@ -23,7 +23,7 @@ from fdadp.audit.canaries import (
     named,
     simulated,
 )
-from fdadp.audit.engines import Neighbours
+from fdadp.audit.replay import Neighbours
 from fdadp.errors import ExtrapolationWarning, PublicInputWarning
 from fdadp.privacy import Bounds, Budget, Privacy, SeededNoise, TapeNoise
 from fdadp.privacy.noise import Noise

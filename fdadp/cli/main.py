@@ -224,9 +224,7 @@ def audit_command(
             )
             typer.echo(str(result))
             try:
-                from fdadp.plot import audit as picture
-
-                figure = picture(result)
+                figure = result.plot()
             except MissingPlotsError:
                 typer.echo("no figure: pip install matplotlib", err=True)
                 continue

@@ -1,4 +1,4 @@
-"""Pictures of fits, predictions, experiments and audits. Needs matplotlib: ``pip install matplotlib``.
+"""Pictures of fits, predictions and experiments. Needs matplotlib: ``pip install matplotlib``.
 
 Every function returns the matplotlib ``Figure``, and raises ``MissingPlotsError`` where matplotlib is not installed.
 They read the model or the curves they are given: a picture of a fit without privacy, or of a person's curve, is not
@@ -7,7 +7,6 @@ private.
 
 from __future__ import annotations
 
-from fdadp.plot._audit import audit
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, mean, predictions
 from fdadp.plot._experiment import experiment
@@ -17,7 +16,6 @@ from fdadp.plot._surface import surface
 
 __all__ = [
     "PALETTE",
-    "audit",
     "eigenfunctions",
     "experiment",
     "forecast",

@@ -117,7 +117,7 @@ class _Observer:
         step = error.__traceback__
         while step is not None:
             module = step.tb_frame.f_globals.get("__name__", "")
-            if module.split(".")[0] == "fdadp" and module != "fdadp.audit.engines":
+            if module.split(".")[0] == "fdadp" and module != "fdadp.audit.replay":
                 way.append(f"{module}.{step.tb_frame.f_code.co_name}")
                 if module.startswith("fdadp.privacy"):
                     frames.append({name: inside.see(v, ()) for name, v in step.tb_frame.f_locals.items()})

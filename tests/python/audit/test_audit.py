@@ -16,10 +16,9 @@ import pytest
 import fdadp.privacy._kernel as kernel_module
 import fdadp.privacy._sums as kernel_sums
 from fdadp import PrivateMean
-from fdadp.audit import audit
+from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
 from fdadp.audit.canaries import CANARIES, HANDED, X_BOUNDS, Y_BOUNDS, canary, handed, simulated
 from fdadp.audit.dp_aff import MODES, loss_scores, observe_fit, one_run, replay_pairs
-from fdadp.audit.engines import Neighbours, black_box_audit, one_run_audit, replay_audit
 from fdadp.audit.published import published_scores
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Bounds, Budget, Cohort, Privacy, SeededNoise

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from fdadp.audit.engines import black_box_audit
+from fdadp.audit import black_box_audit
 from fdadp.errors import InputError
 from fdadp.federated import LocalParameters, randomizer, shuffled_epsilon
 from fdadp.federated.local.client import LocalUsers

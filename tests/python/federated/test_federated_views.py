@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 
-from fdadp.audit.engines import _log_ratio, black_box_audit
+from fdadp.audit.black_box import _log_ratio, black_box_audit
 from fdadp.federated import Contract, Federation, models, paillier
 from fdadp.federated.packing import ciphertexts, pack
 from fdadp.federated.paillier import SecretKey, keys

@@ -253,7 +253,7 @@ def test_public_names_have_docstrings(name: str) -> None:
         assert bare == [], f"methods of fdadp.{name} without docstring: {bare}"
 
 
-LAZY = [fdadp, fdadp.federated, fdadp.learners, fdadp.privacy, fdadp.published]
+LAZY = [fdadp, fdadp.audit, fdadp.federated, fdadp.learners, fdadp.privacy, fdadp.published]
 """Packages whose names are loaded on first use."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from mutants import mutate
 
 from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, choose_privately
-from fdadp.audit.engines import Neighbours, replay_audit
+from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import DPCategoricalNB, DPGaussianNB, DPLinearRegression, DPLogisticRegression, choice
 from fdadp.learners.choice import _held

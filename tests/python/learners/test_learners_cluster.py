@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 
-from fdadp.audit.engines import black_box_audit
+from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPKMeans
 from fdadp.learners.cluster import sphere_packing

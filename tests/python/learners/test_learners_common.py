@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
+from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.canaries import HANDED, handed
-from fdadp.audit.engines import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner
 from fdadp.privacy import Budget, TapeNoise

@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from fdadp.audit.engines import black_box_audit
+from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise

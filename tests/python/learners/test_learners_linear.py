@@ -15,7 +15,7 @@ from scipy.special import expit
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from fdadp.audit.engines import black_box_audit
+from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners._rows import UnitRows

@@ -12,7 +12,7 @@ import pytest
 from learner_registry import LEARNERS, exact, fit
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
-from fdadp.audit.engines import black_box_audit
+from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import Categorical, DPCategoricalNB, DPGaussianNB, DPHistogramNB, Numeric
 from fdadp.privacy import Budget, SeededNoise, TapeNoise

@@ -204,16 +204,15 @@ def test_without_matplotlib_the_error_names_the_extra(fitted: Any, monkeypatch: 
 
 
 def test_audit_shows_scores_claim_and_losses() -> None:
-    from fdadp.audit import MechanismAudit
-    from fdadp.audit.engines import ReplayAudit, black_box_audit
+    from fdadp.audit import MechanismAudit, ReplayAudit, black_box_audit
 
     rng = np.random.default_rng(0)
     broken = black_box_audit(rng.normal(9, 1, 500), rng.normal(0, 1, 500), epsilon=1.0)
     replay = ReplayAudit(np.array([0.2, 0.99]), np.ones(2), np.full(2, np.nan), 40, 2)
-    figure = plot.audit(MechanismAudit("published", {35: broken}, replay))
+    figure = MechanismAudit("published", {35: broken}, replay).plot()
     scores, losses = figure.axes
     assert "found ε ≥" in scores.get_title() and "at most 0.9900" in losses.get_title()
     assert "VIOLATION" in figure.get_suptitle()
     with pytest.raises(InputError, match="audit"):
-        plot.audit(MechanismAudit("dp-aff", {}))
+        MechanismAudit("dp-aff", {}).plot()
     plt.close("all")

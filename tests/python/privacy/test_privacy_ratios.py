@@ -15,7 +15,7 @@ from scipy.special import expit, ive
 from scipy.stats import chi2, norm
 from sklearn.base import clone
 
-from fdadp.audit.engines import Neighbours, replay_audit
+from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.privacy import Budget, Cohort, TapeNoise, _kernel, _minimum_releases, _moment_releases

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import fdadp.summaries.release as release
 from fdadp import Bounds, Privacy, PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
-from fdadp.audit.engines import Neighbours, replay_audit
+from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from

@@ -12,33 +12,17 @@ from fdadp.plot._canvas import GREY, PALETTE, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fdadp.audit import MechanismAudit
-    from fdadp.audit.engines import BlackBoxAudit, ReplayAudit
+    from fdadp.audit.black_box import BlackBoxAudit
+    from fdadp.audit.mechanisms import MechanismAudit
+    from fdadp.audit.replay import ReplayAudit
 
-__all__ = ["audit"]
+__all__ = ["picture"]
 
 RED = "#B42318"
 
 
-def audit(result: MechanismAudit, *, axes: Any = None) -> Figure:
-    """Histograms of the scores on both sides, and of the exact losses where tapes were replayed.
-
-    Parameters
-    ----------
-    result : MechanismAudit
-        From :func:`fdadp.audit.audit`.
-    axes : array_like of Axes, optional
-        One for each number of persons, and one for the replays.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    InputError
-        Nothing to draw, or too few axes.
-    """
+def picture(result: MechanismAudit, axes: Any = None) -> Figure:
+    """Draw what :meth:`fdadp.audit.MechanismAudit.plot` promises."""
     n_panels = len(result.black_box) + (result.replay is not None)
     if not n_panels:
         raise InputError("result must hold a black-box or a replay audit, got none")

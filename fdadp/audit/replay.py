@@ -1,0 +1,239 @@
+"""Replay audit: the exact privacy loss of a procedure, from the same releases forced on two neighbouring data sets.
+
+All that an observer sees must then be the same, and the distances of the exact sums, in units of the noise, may cost no
+more than the budget (:class:`fdadp.privacy.TapeNoise`). Finds errors of sensitivity at once. Knows nothing of curves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
+
+__all__ = ["Neighbours", "ReplayAudit", "replay_audit"]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A procedure, two neighbouring data sets, and what the procedure may spend.
+
+    Attributes
+    ----------
+    name : str
+    run : callable
+        From (data, noise) to everything that an observer gets, its ledger included.
+    first, second : object
+        The data sets: one person deleted, blanked out or replaced.
+    total : float
+        ρ or ε, in the measure of the releases.
+    promise : (float, float), optional
+        (ε, δ), wanted where a release is accounted for by itself (Wishart noise): its own δ at this ε takes the place
+        of its cost in the measure of the others.
+    """
+
+    name: str
+    run: Callable[[Any, Noise], Any]
+    first: Any = field(repr=False)
+    second: Any = field(repr=False)
+    total: float
+    promise: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class ReplayAudit:
+    """What the replays showed.
+
+    Attributes
+    ----------
+    ratios : ndarray of shape (tapes,)
+        Cost of the exact sums' distances over the budget.
+    changes : ndarray of shape (tapes,)
+        Largest distance of the exact sums over the declared sensitivity, over the releases of a tape.
+    pure_losses : ndarray of shape (tapes,)
+        Where ε is pure: the realised loss over ε; else NaN.
+    releases : int
+    finished : int
+        Tapes whose run ended without an error.
+    problems : tuple of str
+        What differed between neighbours, or cost too much.
+    worst_map : float
+        Largest privacy map of a release, as OpenDP computes it for the scale on the tape, over the release's share.
+    """
+
+    ratios: FloatArray
+    changes: FloatArray
+    pure_losses: FloatArray
+    releases: int
+    finished: int
+    problems: tuple[str, ...] = ()
+    worst_map: float = math.nan
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        worst = f"worst loss/budget {self.ratios.max():.6f}, worst change/sensitivity {self.changes.max():.6f}"
+        verdict = "same sequence, output, ledger, warnings and errors" if self.passed else "VIOLATION"
+        lines = [
+            f"replay audit: {verdict}; {len(self.ratios)} tapes ({self.finished} to the "
+            f"end), {self.releases} releases, {worst}, worst OpenDP map/share {self.worst_map:.9f}"
+        ]
+        lines += [f"  {text}" for text in self.problems[:5]]
+        if len(self.problems) > 5:
+            lines.append(f"  and {len(self.problems) - 5} more")
+        return "\n".join(lines)
+
+
+def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
+    """Measure the exact privacy loss on one tape a pair, and require that nothing else differs.
+
+    The tape comes from either data set in turn, with seeded noise. Compared are the sequence of releases (kind, size,
+    sensitivity, scale, amount), and what :func:`fdadp.privacy._fingerprint.fingerprint` sees of the result, bit for
+    bit: arrays, numbers, texts, what functions close over; the ledger (names, clips, sd, shares) if it is part of it;
+    warnings, log records, what was printed, and the error if there was one, with all that it hangs on and keeps alive.
+
+    Parameters
+    ----------
+    pairs : iterable of Neighbours
+    seed : int
+
+    Returns
+    -------
+    ReplayAudit
+
+    Raises
+    ------
+    InputError
+        No pairs.
+
+    Notes
+    -----
+    *Budget.* Along any fixed sequence of outputs the losses of adaptive releases add up. For zCDP the sum of
+    ``|q(D) - q(D')|²/(2 σ²)`` must not exceed ρ, for pure ε the sum of ``|q(D) - q(D')|₁/b`` not ε; both are exact here
+    (integers), whatever was drawn. Besides, OpenDP's own map at the scale of each release must not exceed its share.
+
+    Examples
+    --------
+    >>> from fdadp.privacy import Budget, Cohort
+    >>> def total(rows, noise):
+    ...     cohort = Cohort(rows, budget=Budget(1.0), n=3, noise=noise)
+    ...     return cohort.sum(lambda r: r[0], clip=2.0, share=1.0, name="sum").value, cohort.ledger
+    >>> rows = np.array([[0.5], [9.0], [-1.0]])
+    >>> audit = replay_audit([Neighbours("delete", total, rows, rows[[0, 2]], total=1.0)])
+    >>> audit.passed, bool(0.99 < audit.ratios.max() <= 1)
+    (True, True)
+    """
+    ratios, changes, pure_losses, maps, problems = [], [], [], [], []
+    releases = finished = 0
+    for number, pair in enumerate(pairs):
+        order = (pair.first, pair.second) if number % 2 else (pair.second, pair.first)
+        tape = TapeNoise(SeededNoise(np.random.default_rng([seed, number])))
+        seen = _observe(pair.run, order[0], tape)
+        finished += seen["error"] is None
+        again = TapeNoise(tape=tape.entries)
+        differs = difference(seen, _observe(pair.run, order[1], again))
+        if differs:
+            problems.append(f"{pair.name}: {differs}")
+        shared = min(len(tape.entries), len(again.entries))
+        try:
+            each = losses(tape.entries[:shared], again.entries[:shared])
+        except PrivacyError as exc:
+            problems.append(f"{pair.name}: {exc}")
+            each = []
+        if len(tape.entries) != len(again.entries):
+            problems.append(f"{pair.name}: {len(tape.entries)} and {len(again.entries)} releases")
+        releases += len(each)
+        maps.append(max(map(_map_over_share, tape.entries), default=0.0))
+        if maps[-1] > 1:
+            problems.append(f"{pair.name}: OpenDP's map of a release is above its share")
+        pure = all(e.kind in ("laplace", "exponential") for e in tape.entries[:shared])
+        ratio = _cost(pair, each, tape.entries[:shared], again.entries[:shared])
+        realised = abs(math.fsum(x.loss for x in each)) / pair.total if pure else math.nan
+        change = max((x.change for x in each), default=0.0)
+        if ratio > 1 or realised > 1:
+            problems.append(f"{pair.name}: loss/budget {max(ratio, realised if pure else 0):.6f}")
+        if change > 1 or any(x.spent > x.amount for x in each):
+            problems.append(f"{pair.name}: a change of {change:.6f} times the sensitivity, or a cost above its share")
+        ratios.append(ratio)
+        changes.append(change)
+        pure_losses.append(realised)
+    if not ratios:
+        raise InputError("pairs must hold at least one pair of neighbours, got none")
+    return ReplayAudit(
+        np.array(ratios),
+        np.array(changes),
+        np.array(pure_losses),
+        releases,
+        finished,
+        tuple(problems),
+        max(maps),
+    )
+
+
+def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[TapeEntry]) -> float:
+    """Cost of the distances over the budget: sums of ρ or ε, or δ over the promised one for what has its own law."""
+    own = [i for i in range(len(each)) if one[i].kind == "wishart"]
+    ratio = math.fsum(x.spent for i, x in enumerate(each) if i not in own) / pair.total
+    if own and pair.promise is None:
+        raise InputError("promise must be (epsilon, delta) for releases that are accounted for by themselves")
+    for i in own:
+        assert pair.promise is not None
+        ratio += wishart_delta(one[i], other[i], pair.promise[0]) / pair.promise[1]
+    return ratio
+
+
+def _map_over_share(entry: TapeEntry) -> float:
+    """OpenDP's privacy map over the amount, for the scale on the tape; infinite where OpenDP would add more noise."""
+    secure = OpenDPNoise().prepare(entry.kind, entry.size, entry.sensitivity, entry.amount)
+    return secure.spent / entry.amount if entry.scale >= secure.scale else math.inf
+
+
+class _Records(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(level=1)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(f"{record.name} {record.levelname} {record.getMessage()}")
+
+
+def _observe(run: Callable[[Any, Noise], Any], data: Any, noise: Noise) -> dict[str, Any]:
+    """Everything that comes out of a run."""
+    out, err, records = io.StringIO(), io.StringIO(), _Records()
+    result, error = None, None
+    logging.getLogger().addHandler(records)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
+            warnings.simplefilter("always")
+            try:
+                result = run(data, noise)
+            except Exception as exc:
+                error = fingerprint(exc, given=data)
+    finally:
+        logging.getLogger().removeHandler(records)
+    return {
+        "error": error,
+        "result": fingerprint(result),
+        "warnings": [f"{w.category.__name__}: {w.message}" for w in caught],
+        "log": records.texts,
+        "printed": out.getvalue() + err.getvalue(),
+    }
