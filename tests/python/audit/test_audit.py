@@ -99,8 +99,8 @@ def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outs
 def unnoised_mean(monkeypatch):
     right = dp_aff.mean_response
 
-    def mutant(cohort, plan, design, rows):
-        result = right(cohort, plan, design, rows)
+    def mutant(releases, design, rows):
+        result = right(releases, design, rows)
         rows.mean = rows.mean + 1e-9 * RAW["y"].mean()
         return result
 
@@ -110,8 +110,8 @@ def unnoised_mean(monkeypatch):
 def unreleased_location(monkeypatch):
     right = dp_aff.locate
 
-    def mutant(cohort, plan, design, rows):
-        right(cohort, plan, design, rows)
+    def mutant(releases, design, rows):
+        right(releases, design, rows)
         rows.location = float(np.mean(np.clip(RAW["x"], -5, 5)))
 
     monkeypatch.setattr(dp_aff, "locate", mutant)
