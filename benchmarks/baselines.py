@@ -16,11 +16,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fdadp import Bounds, PublicPrior
+from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.moments_fit import plan_moments
 from fdadp.private.prior import WhiteDesign
+from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -30,10 +31,10 @@ STEP, ROUNDS = 0.45, 8
 class Problem:
     """Public features and response coefficients of private curves, and a cohort of them."""
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, bounds: Bounds, budget: Budget, seed: int) -> None:
+    def __init__(self, x: np.ndarray, y: np.ndarray, bounds: dict[str, Range], budget: Budget, seed: int) -> None:
         grid = np.linspace(0, 1, x.shape[1])
         self.design: WhiteDesign = PublicPrior().design(grid, grid)
-        self.rows = Rows(self.design, bounds.x, bounds.y)
+        self.rows = Rows(self.design, bounds["X"], bounds["Y"])
         self.n = len(x)
         self.curves = x, y
         self.cohort = Cohort((x, y), budget=budget, n=self.n, noise=SeededNoise(seed), mechanism="baseline")
@@ -156,7 +157,7 @@ METHODS = ("gradient descent", "functional mechanism", "AdaSSP", "output")
 
 
 def fit(
-    method: str, x: np.ndarray, y: np.ndarray, bounds: Bounds, epsilon: float, delta: float | None, seed: int
+    method: str, x: np.ndarray, y: np.ndarray, bounds: dict[str, Range], epsilon: float, delta: float | None, seed: int
 ) -> Predict:
     """Fit a baseline; the functional mechanism is in pure ε, which is its only form."""
     budget = Budget(epsilon, None if method == "functional mechanism" else delta)

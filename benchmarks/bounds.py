@@ -24,8 +24,8 @@ sys.path[:0] = [str(HERE.parent), str(HERE)]
 PAGE = HERE.parent / "docs" / "bounds.md"
 MARKS = ("<!-- table -->", "<!-- end of table -->")
 FACTORS = (0.25, 0.5, 1, 2, 10, 50, 200)
-ONE_SIDED = {"x": ((0, 20), (-40, 0), (0, 100)), "y": ((0, 20), (-20, 0), (0, 100))}
-RIGHT = {"x": (-4.5, 4.5), "y": (-8.0, 8.0)}
+ONE_SIDED = {"X": ((0, 20), (-40, 0), (0, 100)), "Y": ((0, 20), (-20, 0), (0, 100))}
+RIGHT = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 CELLS = ((300, 1.0), (1000, 1.0), (10_000, 1.0))
 
 
@@ -37,14 +37,14 @@ def main() -> None:
     options = parser.parse_args()
     cells = [cell for cell in CELLS if cell[0] in (options.cells or [cell[0]])]
     rows = []
-    for name in ("x", "y"):
+    for name in ("X", "Y"):
         low, high = RIGHT[name]
         ranges = [(f"× {f:g}", (f * low, f * high)) for f in FACTORS]
         ranges += [(f"({low:g}, {high:g})", (low, high)) for low, high in ONE_SIDED[name]]
         for label, bounds in ranges:
             for n, epsilon in cells:
                 fits = [fit(s, n, epsilon, k, {name: bounds}) for s in ("S1", "S2") for k in range(options.seeds)]
-                row = {"range of": name.upper(), "range": label, "n": n, "epsilon": epsilon}
+                row = {"range of": name, "range": label, "n": n, "epsilon": epsilon}
                 row |= {key: mean(one[key] for one in fits) for key in fits[0]}
                 rows.append(row)
                 print(row, flush=True)
@@ -62,14 +62,15 @@ def fit(scenario: str, n: int, epsilon: float, seed: int, changed: dict[str, tup
     """Share explained, coverage of 95 % intervals, and whether the fit warned of a range."""
     from cohorts import GRID, WEIGHTS, cohort
 
-    from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+    from fdadp import AdditiveFunctionOnFunction, Privacy
     from fdadp.errors import PublicInputWarning
 
     train, test = cohort(scenario, n, 5000 + seed)
-    privacy = Privacy(epsilon, 1e-6, bounds=Bounds(**(RIGHT | changed)), n=n, random_state=100 * n + seed)
+    privacy = Privacy(epsilon, 1e-6, n=n, random_state=100 * n + seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(train.X, train.Y, GRID, GRID)
+        model = AdditiveFunctionOnFunction(privacy=privacy, bounds=RIGHT | changed, progress=False)
+        model.fit(train.X, train.Y, GRID, GRID)
         predicted = model.predict(test.X)
         low, high = model.predict_interval(test.X, 0.95)
     loss = (((predicted - test.f) ** 2) @ WEIGHTS).mean()

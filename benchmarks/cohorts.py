@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp import Bounds, simulate_affr
+from fdadp import simulate_affr
 from fdadp.datasets._affr import ERROR_SD
 from fdadp.functional.quadrature import quadrature_weights
 
@@ -48,14 +48,14 @@ def draw(scenario: str, n: int, rng: np.random.Generator, *, x_noise: bool = Tru
 
 
 @functools.cache
-def bounds(scenario: str, width: str) -> Bounds:
+def bounds(scenario: str, width: str) -> dict[str, tuple[float, float]]:
     """Public ranges: of X four standard deviations to each side, times the error of judgement."""
     middle, half = 0.0, 4.5
     if scenario in ROUGH:
         x = ROUGH[scenario][0](20_000, np.random.default_rng(6))
         middle, half = float(x.mean()), 4 * float(x.std())
     half *= RANGES[width]
-    return Bounds(x=(middle - half, middle + half), y=(-8.0, 8.0))
+    return {"X": (middle - half, middle + half), "Y": (-8.0, 8.0)}
 
 
 def rough_curves(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -152,6 +152,7 @@ def fit(task: Task) -> dict[str, Any]:
 
     from fdadp import AdditiveFunctionOnFunction, Privacy
     from fdadp.errors import FdadpWarning
+    from fdadp.published import PublishedNoise
 
     part = PARTS[task.part]
     train, test = cohort(task.scenario, task.n, task.seed)
@@ -168,13 +169,13 @@ def fit(task: Task) -> dict[str, Any]:
             privacy = Privacy(
                 task.epsilon,
                 None if task.method == "published" else delta,
-                bounds=public,
                 n=None if part.adjacency == "add-remove" or task.method == "published" else task.n,
                 adjacency=None if task.method == "published" else part.adjacency,
-                mechanism=task.method,
                 random_state=noise_seed(task),
             )
-            model = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(train.X, train.Y, GRID, GRID)
+            mechanism = PublishedNoise() if task.method == "published" else task.method
+            model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=mechanism, progress=False)
+            model.fit(train.X, train.Y, GRID, GRID)
             predicted = model.predict(test.X)
             limits = [model.predict_interval(test.X, level) for level in LEVELS]
         seconds = time.perf_counter() - start

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, __version__
+from fdadp import AdditiveFunctionOnFunction, Privacy, __version__
 from fdadp.errors import FdadpWarning
 
 RESULTS = Path(__file__).parent / "results" / "other-scenarios.md"
@@ -135,13 +135,13 @@ def shares(scenario: Scenario, n: int, epsilon: float, seed: int) -> tuple[float
     x, new = scenario.x(rng, n), scenario.x(rng, 1000)
     mean, truth = scenario.mean(x), scenario.mean(new)
     y = mean + scenario.errors(rng, n) * error_size  # 2/3 can be explained
-    bounds = Bounds(x=tuple(b * unit_x for b in scenario.x_bounds), y=tuple(b * unit_y for b in scenario.y_bounds))
-    privacy = Privacy(epsilon, delta=1e-6, bounds=bounds, n=n, random_state=seed)
+    bounds = {"X": tuple(b * unit_x for b in scenario.x_bounds), "Y": tuple(b * unit_y for b in scenario.y_bounds)}
+    privacy = Privacy(epsilon, delta=1e-6, n=n, random_state=seed)
     found = []
     for setting in (privacy, None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FdadpWarning)
-            model = AdditiveFunctionOnFunction(privacy=setting, progress=False).fit(x, y, s=GRID, t=GRID)
+            model = AdditiveFunctionOnFunction(privacy=setting, bounds=bounds, progress=False).fit(x, y, s=GRID, t=GRID)
             off = model.predict(new) - truth
         found.append(1 - float((off**2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean()))
     return found[0], found[1]

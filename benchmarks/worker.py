@@ -49,11 +49,10 @@ class Private:
     package = "fdadp"
 
     def fit(self, x, y):
-        from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+        from fdadp import AdditiveFunctionOnFunction, Privacy
 
-        bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
-        privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=len(x))
-        AdditiveFunctionOnFunction(privacy=privacy).fit(x, y)
+        privacy = Privacy(epsilon=1.0, delta=1e-6, n=len(x))
+        AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}).fit(x, y)
 
 
 class Fdars:

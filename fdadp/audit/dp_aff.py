@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from tqdm import tqdm
 
 from fdadp._common.typing import FloatArray
@@ -25,9 +26,10 @@ from fdadp.audit.canaries import (
 )
 from fdadp.audit.replay import Neighbours
 from fdadp.errors import ExtrapolationWarning, PublicInputWarning
-from fdadp.privacy import Bounds, Budget, Privacy, SeededNoise, TapeNoise
+from fdadp.privacy import Budget, Privacy, SeededNoise, TapeNoise
 from fdadp.privacy.noise import Noise
 from fdadp.privacy.replay import losses
+from fdadp.private.mechanisms import DPAFF, SHORT
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.files import LAYOUT
 
@@ -44,16 +46,26 @@ BOUNDS = ((1.0, 1.0), (2.0, 1.0), (0.5, 0.6))
 """Public ranges, relative to the right ones."""
 
 
-def fit_with(data: Data, setting: Privacy, noise: Noise | None) -> AdditiveFunctionOnFunction:
-    """Fit through the estimator, with a source of noise of our own."""
-    model = AdditiveFunctionOnFunction(privacy=setting, progress=False)
+def fit_with(data: Data, model: AdditiveFunctionOnFunction, noise: Noise | None) -> AdditiveFunctionOnFunction:
+    """Fit a clone of an estimator, with a source of noise of our own."""
+    model = clone(model)
     model._check_settings()
     return model._fit_private(*data[:2], groups=data[2], noise=noise)
 
 
-def observe_fit(data: Data, setting: Privacy, noise: Noise) -> dict[str, Any]:
+def _useless(privacy: Privacy) -> AdditiveFunctionOnFunction:
+    """Model that is fitted however little it can say."""
+    return AdditiveFunctionOnFunction(
+        privacy=privacy,
+        bounds={"X": X_BOUNDS, "Y": Y_BOUNDS},
+        mechanism=DPAFF(allow_useless=True),
+        progress=False,
+    )
+
+
+def observe_fit(data: Data, model: AdditiveFunctionOnFunction, noise: Noise) -> dict[str, Any]:
     """Everything that comes out of a private fit: the object, the saved file, texts, predictions with intervals."""
-    model = fit_with(data, setting, noise)
+    model = fit_with(data, model, noise)
     with tempfile.TemporaryDirectory() as folder:
         saved = LAYOUT.read(model.save(Path(folder) / "model.npz"))
     new = np.linspace(-3.0, 3.0, 4)[:, None] * np.ones(model.s_.size)
@@ -122,20 +134,20 @@ def _pair(
         keep = persons != who
         left = named(persons[keep], nobody, naming) if grouped else None
         second, how = (handed(x[keep], nobody, form), handed(y[keep], nobody, form), left), "deleted"
-    setting = Privacy(
-        epsilon=epsilon,
-        delta=delta,
-        bounds=Bounds(x=(wide_x * X_BOUNDS[0], wide_x * X_BOUNDS[1]), y=(wide_y * Y_BOUNDS[0], wide_y * Y_BOUNDS[1])),
-        n=None if adjacency == "add-remove" else n,
-        adjacency=adjacency,
-        mechanism=mechanism,
-        allow_useless=adjacency != "add-remove" or number % 3 > 0,
+    model = AdditiveFunctionOnFunction(
+        privacy=Privacy(epsilon, delta, n=None if adjacency == "add-remove" else n, adjacency=adjacency),
+        bounds={
+            "X": (wide_x * X_BOUNDS[0], wide_x * X_BOUNDS[1]),
+            "Y": (wide_y * Y_BOUNDS[0], wide_y * Y_BOUNDS[1]),
+        },
+        mechanism=SHORT[mechanism](allow_useless=adjacency != "add-remove" or number % 3 > 0),
+        progress=False,
     )
     name = f"tape {number + 1}: {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}" + (
         ", several rows" if grouped else ""
     )
     return Neighbours(
-        name, lambda data, noise: observe_fit(data, setting, noise), first, second, Budget(epsilon, delta).total
+        name, lambda data, noise: observe_fit(data, model, noise), first, second, Budget(epsilon, delta).total
     )
 
 
@@ -157,16 +169,16 @@ def loss_scores(
     x, y, _ = simulated(2, n, seed)
     x[-1], y[-1] = 4.3, 7.5
     sides: tuple[Data, Data] = ((x, y, None), (x[:-1], y[:-1], None))
-    setting = Privacy(epsilon=epsilon, delta=delta, bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS), n=n, allow_useless=True)
+    model = _useless(Privacy(epsilon, delta, n=n))
     scores = np.empty((2, draws))
     for draw in tqdm(range(2 * draws), desc="fits", disable=not progress):
         side = draw % 2
         tape = TapeNoise(SeededNoise(np.random.default_rng([seed, 2, draw])))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PublicInputWarning)  # by chance, at so small n
-            fit_with(sides[side], setting, tape)
+            fit_with(sides[side], model, tape)
             again = TapeNoise(tape=tape.entries)
-            fit_with(sides[1 - side], setting, again)
+            fit_with(sides[1 - side], model, again)
         loss = sum(each.loss for each in losses(tape.entries, again.entries))
         scores[side, draw // 2] = loss if side == 0 else -loss
     return scores[0], scores[1]
@@ -206,17 +218,10 @@ def one_run(
     if epsilon is None:
         model = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, n_components=3, progress=False).fit(*data[:2])
     else:
-        setting = Privacy(
-            epsilon=epsilon,
-            delta=delta,
-            bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS),
-            n=n + canaries,
-            random_state=seed,
-            allow_useless=True,
-        )
+        private = _useless(Privacy(epsilon, delta, n=n + canaries, random_state=seed))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PublicInputWarning)  # of the declared n half of the canaries are left out
-            model = fit_with(data, setting, None)
+            model = fit_with(data, private, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ExtrapolationWarning)
         predicted = model.predict(own_x)

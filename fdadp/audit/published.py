@@ -40,7 +40,7 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
     epsilon : float
         Of each component.
     sensitivity : {"local", "coefficient", "scaled"}
-        The reading of the sensitivity, see :class:`fdadp.privacy.Privacy`.
+        The reading of the sensitivity, see :class:`fdadp.published.PublishedNoise`.
     seed : int
         Of the simulated curves.
     """
@@ -55,9 +55,8 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
         changes = leave_one_out(model._fitted, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))
-        setting = Privacy(epsilon=epsilon, mechanism="published", sensitivity=sensitivity)
         flat = model.coef_.reshape(COMPONENTS, -1)
-        _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, setting)
+        _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)
         laws.append((flat, scales))
     return laws[0], laws[1]
 

@@ -150,7 +150,7 @@ def experiment_command(
     with plain_messages():
         import pandas as pd
 
-        from fdadp.privacy.settings import SENSITIVITIES
+        from fdadp.published.scheme import SENSITIVITIES
         from fdadp.studies import regression as experiment
         from fdadp.studies.report import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, write_experiment
 

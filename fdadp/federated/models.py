@@ -74,18 +74,19 @@ def _row_and_number(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
 
 
 def _regression(settings: dict[str, Any]) -> Any:
-    from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior
+    from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior
+    from fdadp.private.mechanisms import SHORT, mechanism_of
 
-    terms = {k: v for k, v in settings.items() if k not in ("s", "t", "bounds_x", "bounds_y", "prior")}
-    bounds = Bounds(x=settings.get("bounds_x"), y=settings.get("bounds_y"))
+    own = ("s", "t", "bounds", "mechanism", "prior", "allow_useless")
+    privacy = _made(Privacy, {k: v for k, v in settings.items() if k not in own})
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.get("prior", {}).items()}
-    prior: Any = _made(PublicPrior, given)
-    privacy = _made(Privacy, {**terms, "bounds": bounds, "prior": prior})
-    return AdditiveFunctionOnFunction(privacy=privacy)
+    name = mechanism_of(settings.get("mechanism", "dp-aff")).name
+    mechanism = SHORT[name](prior=_made(PublicPrior, given), allow_useless=settings.get("allow_useless", False))
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=settings.get("bounds"), mechanism=mechanism)
 
 
 def _white(estimator: Any, settings: dict[str, Any]) -> tuple[FloatArray, ...]:
-    design = estimator.privacy.prior.design(settings["s"], settings["t"])
+    design = estimator.mechanism.prior.design(settings["s"], settings["t"])
     return design.whitening, design.response
 
 
@@ -109,7 +110,8 @@ MODELS: dict[str, Model] = {
     "regression": Model(_regression, _curves, _grids, _white, uniform=True),
 }
 """By name. ``"pca"`` is DPDPCA; ``"regression"`` the additive function-on-function model; settings are the parameters
-of the estimators (of Privacy, with bounds_x, bounds_y, prior and the grids s and t), and n_features of a table."""
+of the estimators, and n_features of a table. Those of the regression: of Privacy, bounds, the short name of a mechanism
+with its prior and allow_useless, and the grids s and t."""
 
 
 def check(contract: Contract) -> None:

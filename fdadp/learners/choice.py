@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ def choose_privately(
     X, Y : array_like
         As ``fit`` takes them: tables of numbers with labels or numbers (n,), or curves (n, S) and (n, T) as arrays.
     privacy : Privacy
-        Of the whole procedure. `bounds` are for candidates that fit curves.
+        Of the whole procedure.
     groups : array_like of shape (n,), optional
         Person of each row. Without it every row is a person, and n must be declared: positions are then public.
     clip : float, optional
@@ -243,8 +243,8 @@ def _utility(found: Any, y: Any, clip: float | None, classes: list[Any]) -> floa
 
 def _range(model: Any) -> tuple[float, float] | None:
     pair = getattr(model, "bounds_y", None)
-    if pair is None and getattr(model, "privacy", None) is not None:
-        pair = getattr(model.privacy.bounds, "y", None)
+    if pair is None and isinstance(getattr(model, "bounds", None), Mapping):
+        pair = model.bounds.get("Y")
     return None if pair is None or np.ndim(pair) != 1 else (float(pair[0]), float(pair[1]))
 
 
@@ -268,11 +268,10 @@ def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n
         isinstance(s, Categorical) for s in (specs if isinstance(specs, list) else [specs])
     ):
         raise InputError("candidates must take tables of numbers: features that are labels are not judged here")
-    if "privacy" in params:
+    if "privacy" in params and hasattr(model, "_check_settings"):
         base = params["privacy"] or privacy
-        bounds = base.bounds or privacy.bounds
-        model.set_params(privacy=dataclasses.replace(base, **settings, bounds=bounds))
-        model.privacy.check()
+        model.set_params(privacy=dataclasses.replace(base, **settings))
+        model._check_settings()
     elif set(settings) <= set(params):
         model.set_params(**settings)
     else:

@@ -13,11 +13,12 @@ from fdadp._common.checks import one_of
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
-from fdadp.privacy import Bounds, Privacy
+from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
-from fdadp.privacy.settings import ADJACENCIES
+from fdadp.privacy.declared import ADJACENCIES
 from fdadp.private.counting import expected_left
+from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
@@ -25,8 +26,6 @@ from fdadp.private.prior import PublicPrior
 __all__ = ["Forecast", "plan"]
 
 LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
-STANDARD = Bounds(x=(-4.0, 4.0), y=(-8.0, 8.0))
-"""Any bounds would do: the plan does not depend on them."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +199,8 @@ def plan(
     declared = None if stated == "add-remove" else n
     if stated == "add-remove" and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
         raise PrivacyError(f"n must be a positive integer, the number of persons to plan for, got {n!r}")
-    privacy = Privacy(epsilon, delta, bounds=STANDARD, n=declared, adjacency=stated, prior=prior)
-    shares, _ = preview(privacy, n=None if declared else n)
+    privacy = Privacy(epsilon, delta, n=declared, adjacency=stated)
+    shares, _ = preview(privacy, DPAFF(prior=prior), n=None if declared else n)
     enough = None
     if accuracy is not None:
         lowest = (100.0 if stated == "replace" else 50.0) / n

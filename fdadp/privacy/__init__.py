@@ -1,4 +1,4 @@
-"""Privacy: the kernel (`Cohort`), budget, noise, ledger, settings and mechanisms. Knows nothing of curves."""
+"""Privacy: the kernel (`Cohort`), budget, noise, ledger, and settings. Knows nothing of curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fdadp._common.lazy import lazy_exports
 from fdadp.privacy.ledger import Ledger, Release
-from fdadp.privacy.settings import Bounds, Privacy
+from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:
     from fdadp.privacy._rows import rowwise_matmul, rowwise_norm
@@ -31,7 +31,6 @@ _LAZY = {
 """Numba is loaded with the first of these, not with the settings."""
 
 __all__ = [
-    "Bounds",
     "Budget",
     "Cohort",
     "Ledger",

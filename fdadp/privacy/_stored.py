@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
-from fdadp.privacy.settings import Bounds, Privacy
+from fdadp.privacy.settings import Privacy
 
-__all__ = ["settings_from_json", "settings_to_json"]
-
-
-def settings_to_json(privacy: Privacy) -> dict[str, Any]:
-    """Settings without budget, a live object of one session, and prior, whose pilot curves may be large."""
-    return asdict(replace(privacy, budget=None, prior=None))
+__all__ = ["privacy_from_json", "privacy_to_json"]
 
 
-def settings_from_json(stored: dict[str, Any]) -> Privacy:
-    """Read what :func:`settings_to_json` made."""
-    bounds = stored["bounds"]
-    if bounds is not None:
-        bounds = Bounds(**{name: pair and tuple(pair) for name, pair in bounds.items()})
-    return Privacy(**{**stored, "bounds": bounds})
+def privacy_to_json(privacy: Privacy | None) -> dict[str, Any] | None:
+    """Settings without the budget, a live object of one session."""
+    return None if privacy is None else replace(privacy, budget=None).get_params()
+
+
+def privacy_from_json(stored: dict[str, Any] | None) -> Privacy | None:
+    """Read what :func:`privacy_to_json` made."""
+    return None if stored is None else Privacy(**stored)

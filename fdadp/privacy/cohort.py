@@ -38,10 +38,10 @@ from fdadp.privacy._sum_releases import SumReleases
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.accounting import epsilon_from
 from fdadp.privacy.budget import Binding, Budget
+from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.noise import Noise, OpenDPNoise
-from fdadp.privacy.settings import ADJACENCIES, check_delta, whole
 
 __all__ = ["Cohort", "Noisy"]
 

@@ -1,15 +1,16 @@
-"""What the user declares in public before any data are read: budget, bounds, mechanism, adjacency."""
+"""``Privacy``: the guarantee that a fit is to have, declared before any data are read. Knows nothing of curves."""
 
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of
+from fdadp._common.parameters import Parameters
 from fdadp.errors import PrivacyError
+from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +19,8 @@ if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
     from fdadp.privacy.noise import Noise
 
-__all__ = ["ADJACENCIES", "MECHANISMS", "SENSITIVITIES", "UNIT_NAMES", "Bounds", "Privacy"]
+__all__ = ["UNIT_NAMES", "Privacy"]
 
-MECHANISMS = ("dp-aff", "moments", "output", "published")
-SENSITIVITIES = ("local", "coefficient", "scaled")
-SMALLEST_WIDTH = 1e-30
-ADJACENCIES = ("zero-out", "add-remove", "replace")
 UNIT_NAMES = ("row", "person")
 MATCHING = {
     None: "position; labels were not looked at",
@@ -31,100 +28,17 @@ MATCHING = {
 }
 
 
-def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
-    """Return an integer as Python's, which can be saved, whatever type it had; raises PrivacyError for others."""
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:  # of an array, for one
-        number = None
-    if number is None or number < least:
-        kind = "a positive" if least else "a non-negative"
-        raise PrivacyError(f"{name} must be {kind} integer, {what}, got {value!r}")
-    return number
-
-
-LARGEST_DELTA = 1e-3
-"""Where n is private, and δ cannot be held against it; see ``docs/theory/accounting.md#delta``."""
-
-
-def check_delta(delta: float | None, n: float | None) -> None:
-    """Refuse a δ of 1/n or more, n declared or released: it would allow to publish a person's data as they are.
-
-    Without n, :data:`LARGEST_DELTA` is the limit.
-
-    Raises
-    ------
-    PrivacyError
-    """
-    if delta is None:
-        return
-    if n is None and delta > LARGEST_DELTA:
-        raise PrivacyError(
-            f"delta must be at most {LARGEST_DELTA:g} where n is private, and better far below 1 over any n that you "
-            f"think possible, got {delta:g}; nothing was read and nothing was spent"
-        )
-    if n is not None and delta * n >= 1:
-        raise PrivacyError(f"delta must be below 1/n = {1 / n:g}, got {delta:g}")
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Public ranges of the curves' values, chosen without looking at the data.
-
-    Parameters
-    ----------
-    x, y : (float, float) or None
-        Lower and upper bound of the values of the predictor and response curves, in their units. The regression takes
-        them as hints of location and size, and clips at three half-widths (docs/bounds.md); summaries clip at them.
-
-    Raises
-    ------
-    PrivacyError
-        A bound is not finite, they do not increase, or their width is beyond what can be computed with.
-    """
-
-    x: tuple[float, float] | None = None
-    y: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("x", "y"):
-            pair = getattr(self, name)
-            if pair is None:
-                continue
-            try:
-                low, high = (float(v) for v in pair)
-            except (TypeError, ValueError) as exc:
-                raise PrivacyError(f"bounds {name} must be a pair (low, high) of numbers, got {pair!r}") from exc
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise PrivacyError(f"bounds {name} must be finite with low < high, got ({low:g}, {high:g})")
-            if not (SMALLEST_WIDTH <= high - low <= 1 / SMALLEST_WIDTH and high - low > 1e-9 * max(-low, high)):
-                raise PrivacyError(
-                    f"bounds {name} must have a width that can be computed with: from {SMALLEST_WIDTH:g} to "
-                    f"{1 / SMALLEST_WIDTH:g}, and above 1e-9 of the values, got ({low!r}, {high!r})"
-                )
-            object.__setattr__(self, name, (low, high))
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """What a private fit may spend and what it may take as public.
+@dataclass(frozen=True, repr=False)
+class Privacy(Parameters):
+    """The guarantee of a private fit: how much may be spent, and what it protects from whom.
 
     Parameters
     ----------
     epsilon : float
-        Budget, > 0. With ``mechanism="published"``: the ε of each component's noise Laplace(Δ_k/ε), which is
-        what that literature states; it is no end-to-end guarantee.
+        Budget, > 0. (With the published scheme, which has no end-to-end guarantee: the ε of each component's noise
+        Laplace(Δ_k/ε), as that literature states it.)
     delta : float, optional
         For (ε, δ) mechanisms, in (0, 1), below 1/n, and at most 0.001 where n is private. None means pure ε.
-    bounds : Bounds, optional
-        Public ranges of the data. End-to-end mechanisms require them.
-    mechanism : {"dp-aff", "moments", "output", "published"}
-        ``"dp-aff"``: residual gradients on publicly whitened features, private end to end; (ε, δ) with `delta`, else
-        pure ε. ``"moments"``: one noisy second moment of features and responses, a statistic for any number of
-        models (``moments_``), from which this one is computed; explains less. ``"output"``: the ridge solution with
-        noise on its coefficients for the worst case; simple, and seldom of use. ``"published"``: Laplace noise on the
-        coefficients, with the eigenbasis, mean and smoothing parameters taken from the data without noise; it is
-        **not** differentially private.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -137,43 +51,39 @@ class Privacy:
         ``"public"``: labels of rows (the index of data frames and series) are public, and X, Y and groups are refused
         before the first read where these differ. Default: labels are not looked at, and rows belong together by their
         position, as the ledger says.
-    sensitivity : {"local", "coefficient", "scaled"}
-        Reading of Δ_k in the published scheme: largest L1 change of Θ_k when one person is left out
-        (``"local"``), largest change of a single coefficient (``"coefficient"``), or the latter divided by n
-        (``"scaled"``, the reading that reproduces the published pattern of results).
-    random_state : int, optional
-        Seeded noise, for simulations only: the ledger then says "not for release".
-    prior : PublicPrior, optional
-        What is believed in public about curves and surface; see :class:`fdadp.PublicPrior`. A wrong one costs
-        accuracy, not privacy.
     budget : Budget, optional
         A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
         as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
     dataset : str, optional
         Public name of the data, by which a shared budget knows them again; default: their place in memory.
-    allow_useless : bool
-        Fit even where n ε is so small that the mean curve would do as well.
+    random_state : int, optional
+        Seeded noise, for simulations only: the ledger then says "not for release".
 
     Raises
     ------
     PrivacyError
         A setting is missing, out of range or unknown. Always raised before any data are read.
+
+    Notes
+    -----
+    Frozen: attributes cannot be assigned. :meth:`set_params` checks all of what results and then changes it, or changes
+    nothing; an estimator's ``set_params(privacy__epsilon=1)`` changes a copy. A fit keeps a copy (``privacy_``), so
+    that what it says it spent stays. Copies and clones share the budget.
+
+    Bounds of the data, the mechanism and the prior are the estimator's: ``bounds=``, ``mechanism=``, ``prior=``.
     """
 
     epsilon: float
     delta: float | None = None
-    bounds: Bounds | None = None
-    mechanism: str = "dp-aff"
     n: int | None = None
     adjacency: str | None = None
     unit: str | None = None
     labels: str | None = None
-    sensitivity: str = "local"
-    random_state: int | None = None
-    prior: Any = None
-    budget: Any = None
+    budget: Budget | None = None
     dataset: str | None = None
-    allow_useless: bool = False
+    random_state: int | None = None
+
+    __hash__ = None  # type: ignore[assignment]  # set_params may change it
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):  # NumPy's numbers as Python's, which can be saved
@@ -186,11 +96,6 @@ class Privacy:
             raise PrivacyError(f"epsilon must be finite, got {self.epsilon!r}")
         if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
             raise PrivacyError(f"delta must lie between 0 and 1, or be None for pure epsilon, got {self.delta!r}")
-        for name, allowed in (("mechanism", MECHANISMS), ("sensitivity", SENSITIVITIES)):
-            if getattr(self, name) is None or not is_one_of(getattr(self, name), allowed):
-                raise PrivacyError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
-        if not isinstance(self.allow_useless, bool):
-            raise PrivacyError(f"allow_useless must be True or False, got {self.allow_useless!r}")
         if not is_one_of(self.adjacency, (*ADJACENCIES, None)):
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
         if not is_one_of(self.unit, (*UNIT_NAMES, None)):
@@ -201,8 +106,6 @@ class Privacy:
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
         if self.random_state is not None:
             object.__setattr__(self, "random_state", whole(self.random_state, "random_state", "a seed", least=0))
-        if self.bounds is not None and not isinstance(self.bounds, Bounds):
-            raise PrivacyError(f"bounds must be a Bounds, got {type(self.bounds).__name__}")
 
     def check(self) -> None:
         """Refuse what cannot be had, from public values alone, before any data are read.
@@ -210,19 +113,11 @@ class Privacy:
         Raises
         ------
         PrivacyError
-            Missing bounds, an adjacency that does not fit a declared n, δ of 1/n or more, or a hopeless n ε.
+            An adjacency that does not fit a declared n, δ of 1/n or more, or a budget that does not suit.
         """
-        if self.mechanism == "published":
-            return
-        for name in ("x", "y"):
-            if getattr(self.bounds, name, None) is None:
-                raise PrivacyError(
-                    f"bounds must give a public range for {name}, as in Bounds(x=(low, high), y=(low, high)), got "
-                    f"{self.bounds!r}; a range taken from the data would not be private"
-                )
         self.check_adjacency()
         if self.n is not None:
-            self.check_n(self.n)
+            check_delta(self.delta, self.n)
         self.budget_share()
 
     def check_adjacency(self) -> None:
@@ -342,25 +237,3 @@ class Privacy:
         if alone:
             cohort.others = earlier_fits(data, dataset=self.dataset, estimator=estimator)
         return cohort
-
-    def check_n(self, n: float) -> None:
-        """Refuse a δ that does not suit n, and a fit that would be no better than the mean curve.
-
-        Parameters
-        ----------
-        n : float
-            Declared or released.
-
-        Raises
-        ------
-        PrivacyError
-            δ of 1/n or more; n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
-        """
-        check_delta(self.delta, n)
-        least = 100.0 if self.stated_adjacency == "replace" else 50.0
-        if n * self.epsilon < least and not self.allow_useless:
-            raise PrivacyError(
-                f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
-                f"{n:.0f} * {self.epsilon:g}; it takes n >= {math.ceil(least / self.epsilon)} or epsilon >= "
-                f"{least / n:.3g}, or allow_useless=True"
-            )

@@ -42,8 +42,8 @@ def advise(
             f"rows (give or take {2 * sd * n:,.0f}): means and intervals are wrong by that factor"
         )
     ranges = (
-        ("x", rows.x_mid, rows.x_half, fit.location, fit.scale * design.geometric_scale),
-        ("y", rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy)),
+        ("X", rows.x_mid, rows.x_half, fit.location, fit.scale * design.geometric_scale),
+        ("Y", rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy)),
     )
     for i, (name, middle, half, location, scale) in enumerate(ranges):
         bounds = f"bounds {name}=({middle - half:g}, {middle + half:g})"
@@ -57,7 +57,7 @@ def advise(
             if n_is_right and value - sure * noise > OUTSIDE:
                 warned.append(
                     f"the releases say that at least {100 * min(value - sure * noise, 1.0):.0f} % of the values of "
-                    f"{name.upper()} lie outside {bounds}: check its width and units"
+                    f"{name} lie outside {bounds}: check its width and units"
                 )
         notes.append(text + (", far too wide" if half / scale > WIDE else ""))
     if r2 < NOTHING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,28 +12,27 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.errors import InputError, PublicInputWarning
+from fdadp.errors import PublicInputWarning
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.margins import Margin
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
 from fdadp.private.advice import advise
 from fdadp.private.counting import release_n
-from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.intervals import PrivateFit
-from fdadp.private.moments_fit import fit_moments
-from fdadp.private.output_fit import fit_output
 from fdadp.private.plan import Plan
-from fdadp.private.preview import PLANNERS
-from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.private.prior import HALF_WIDTH, WhiteDesign
+from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.fitted import Fitted, Residual
 from fdadp.terms.additive import AdditiveTerm
 
 if TYPE_CHECKING:
+    from fdadp.private.mechanisms import EndToEnd
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
 __all__ = ["fit_private"]
@@ -49,6 +49,8 @@ def fit_private(
     s: FloatArray,
     t: FloatArray,
     privacy: Privacy,
+    mechanism: EndToEnd,
+    bounds: Mapping[str, Range],
     *,
     missing: str = "linear",
     noise: Noise | None = None,
@@ -65,24 +67,24 @@ def fit_private(
     s, t : ndarray
         Grids of X and Y.
     privacy : Privacy
+    mechanism : EndToEnd
+    bounds : mapping
+        Public ranges of X and Y.
     missing : {"linear", "smooth"}
         How gaps of X are filled, each within its row.
     noise : Noise, optional
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
     """
-    prior = PublicPrior() if privacy.prior is None else privacy.prior
-    if not isinstance(prior, PublicPrior):
-        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
-    assert privacy.bounds is not None and privacy.bounds.x is not None and privacy.bounds.y is not None
+    prior = mechanism.public_prior
     cohort = privacy.cohort(
         data,
         groups=groups,
-        mechanism=privacy.mechanism,
+        mechanism=mechanism.name,
         noise=noise,
         estimator=model,
         public={
-            "bounds of X": privacy.bounds.x,
-            "bounds of Y": privacy.bounds.y,
+            "bounds of X": bounds["X"],
+            "bounds of Y": bounds["Y"],
             "grid of X": _describe(s),
             "grid of Y": _describe(t),
             "prior": prior.describe(),
@@ -92,23 +94,19 @@ def fit_private(
     )
     with one_blas_thread():
         design = prior.design(s, t)
-    rows = Rows(design, privacy.bounds.x, privacy.bounds.y, missing)
+    rows = Rows(design, bounds["X"], bounds["Y"], missing)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     with cohort.refusing():
-        privacy.check_n(n)
+        check_delta(privacy.delta, n)
+        mechanism.check_n(privacy, n)
     multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
-    plan = PLANNERS[privacy.mechanism](n, multiplier, design, pure=cohort.pure).scaled(left)
-    statistic = None
+    plan = mechanism.plan(n, multiplier, design, pure=cohort.pure).scaled(left)
     with one_blas_thread():
-        if privacy.mechanism == "moments":
-            fitted, statistic = fit_moments(cohort, plan, design, rows)
-        else:
-            fit = fit_output if privacy.mechanism == "output" else fit_dp_aff
-            fitted = fit(cohort, plan, design, rows)
+        fitted, statistic = mechanism.spend(cohort, plan, design, rows)
         _keep(model, fitted, design, plan)
     warned, notes = advise(fitted, plan, rows, design, model.r2_)
     ledger = cohort.ledger
-    guarantee = privacy if ledger.private else None
+    guarantee = replace(privacy) if ledger.private else None
     model._adopt(replace(model._fitted, notes=warned + notes, ledger=ledger, privacy=guarantee, plan=plan))
     model.moments_ = statistic
     for text in warned:  # at the end: where warnings are errors the ledger is there

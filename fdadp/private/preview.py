@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,31 +14,34 @@ from fdadp.functional.curves import as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
+from fdadp.privacy.declared import check_delta
 from fdadp.private.counting import expected_left
 from fdadp.private.curves import LEAST_POINTS
-from fdadp.private.moments_fit import plan_moments
-from fdadp.private.output_fit import plan_output
 from fdadp.private.plan import Plan
-from fdadp.private.prior import PublicPrior
-from fdadp.private.sharing import make_plan
 
-__all__ = ["PLANNERS", "preview"]
+if TYPE_CHECKING:
+    from fdadp.private.mechanisms import EndToEnd
+
+__all__ = ["preview"]
 
 MOST_POINTS, GRID = 100_000, 51
 """Of a grid that is only planned for: at most, and by default."""
 
-PLANNERS = {"dp-aff": make_plan, "moments": plan_moments, "output": plan_output}
-"""How the budget of each mechanism is shared out."""
-
 
 def preview(
-    privacy: Privacy, s: ArrayLike | int = GRID, t: ArrayLike | int = GRID, *, n: float | None = None
+    privacy: Privacy,
+    mechanism: EndToEnd,
+    s: ArrayLike | int = GRID,
+    t: ArrayLike | int = GRID,
+    *,
+    n: float | None = None,
 ) -> tuple[Plan, float]:
     """Plan a private fit, with the share of the budget that is left to it (less than 1 where n is released first).
 
     Parameters
     ----------
     privacy : Privacy
+    mechanism : EndToEnd
     s, t : array_like or int
         Grids of X and Y, or their numbers of points.
     n : float, optional
@@ -46,26 +50,24 @@ def preview(
     Raises
     ------
     PrivacyError, InputError
-        As the fit would, before it reads: missing bounds, hopeless n ε; or no n to plan for.
+        As the fit would, before it reads, but for bounds: hopeless n ε; or no n to plan for.
     """
     privacy.check()
-    if privacy.mechanism == "published":
-        raise InputError("mechanism must be private end to end to have a plan, got 'published'")
     people = privacy.n if n is None else n
     if not isinstance(people, (int, float, np.number)) or isinstance(people, bool) or not 1 <= people < math.inf:
         raise InputError(f"n must be a number of persons to plan for, as none is declared, got {n!r}")
     if privacy.n is not None and people != privacy.n:
         raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
-    privacy.check_n(people)
-    prior = PublicPrior() if privacy.prior is None else privacy.prior
+    check_delta(privacy.delta, float(people))
+    mechanism.check_n(privacy, float(people))
     grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
     amount = Budget(privacy.epsilon, privacy.delta).total  # also where the budget is shared: what this fit costs
     noise = noise_multiplier(amount, privacy.stated_adjacency, pure=pure)
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
-    planner = PLANNERS[privacy.mechanism]
-    return planner(float(people), multiplier, prior.design(*grids), pure=pure).scaled(left), left
+    design = mechanism.public_prior.design(*grids)
+    return mechanism.plan(float(people), multiplier, design, pure=pure).scaled(left), left
 
 
 def _grid(name: str, grid: ArrayLike | int) -> FloatArray:

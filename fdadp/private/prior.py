@@ -36,8 +36,8 @@ class PublicPrior:
     Parameters
     ----------
     x_scale : float, optional
-        Expected standard deviation of X, in its units. Default: an eighth of the public range ``Bounds(x=)``. Only a
-        starting point: location and scale are refined privately where the budget allows.
+        Expected standard deviation of X, in its units. Default: an eighth of the public range of X. Only a starting
+        point: location and scale are refined privately where the budget allows.
     x_lengths : (float, float)
         Shortest and longest correlation length of X, as shares of its domain; log-uniform between them.
     x_level : float

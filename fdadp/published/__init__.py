@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from fdadp.published.components import PublishedPCA as PublishedPCA
     from fdadp.published.encrypted_pca import PublishedDPDPCA as PublishedDPDPCA
     from fdadp.published.naive_bayes import PublishedGaussianNB as PublishedGaussianNB
+    from fdadp.published.regression import PublishedNoise as PublishedNoise
 
 _EXPORTS = {
     "PublishedDPAda": "fdadp.published.boosting",
     "PublishedDPDPCA": "fdadp.published.encrypted_pca",
     "PublishedGaussianNB": "fdadp.published.naive_bayes",
+    "PublishedNoise": "fdadp.published.regression",
     "PublishedNoisyAdaBoost": "fdadp.published.boosting",
     "PublishedPCA": "fdadp.published.components",
 }

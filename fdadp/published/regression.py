@@ -9,15 +9,17 @@ import copy
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from fdadp._common.checks import is_one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
-from fdadp.errors import InputError, NotPrivateWarning
+from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Privacy
-from fdadp.published.scheme import perturb_coefficients
+from fdadp.private.mechanisms import Mechanism
+from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.fitted import Fitted
 from fdadp.terms.additive import AdditiveTerm
@@ -25,7 +27,7 @@ from fdadp.terms.additive import AdditiveTerm
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
-__all__ = ["INTERVALS", "Sensitivities", "leave_one_out", "perturb", "published_draws", "with_intervals_of"]
+__all__ = ["INTERVALS", "PublishedNoise", "Sensitivities", "leave_one_out", "published_draws", "with_intervals_of"]
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 
@@ -47,11 +49,44 @@ class Sensitivities:
     n: int
 
 
-def perturb(fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
-    """Add the published noise to the coefficients of a fit, and the ledger that says what it is worth."""
-    noisy = _with_noise(fitted, leave_one_out(fitted, chunks, persons), privacy)
-    warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
-    return noisy
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PublishedNoise(Mechanism):
+    """Laplace noise on the fitted coefficients, as published; **not** differentially private, as the ledger says.
+
+    Eigenbasis, mean and smoothing parameters are taken from the data without noise, and so is the size of the noise.
+    Of the guarantee `epsilon` (of each component) and `random_state` are used.
+
+    Parameters
+    ----------
+    sensitivity : {"local", "coefficient", "scaled"}
+        Reading of Δ_k: largest L1 change of Θ_k when one person is left out (``"local"``), largest change of a single
+        coefficient (``"coefficient"``), or the latter divided by n (``"scaled"``, the reading that reproduces the
+        published pattern of results).
+
+    Raises
+    ------
+    PrivacyError
+        Another reading.
+
+    Examples
+    --------
+    >>> from fdadp import AdditiveFunctionOnFunction, Privacy
+    >>> model = AdditiveFunctionOnFunction(privacy=Privacy(1.0), mechanism=PublishedNoise(sensitivity="scaled"))
+    """
+
+    sensitivity: str = "local"
+
+    name: ClassVar[str] = "published"
+
+    def __post_init__(self) -> None:
+        if self.sensitivity is None or not is_one_of(self.sensitivity, SENSITIVITIES):
+            raise PrivacyError(f"sensitivity must be one of {', '.join(SENSITIVITIES)}, got {self.sensitivity!r}")
+
+    def perturb(self, fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
+        """Add the noise to the coefficients of a fit, and the ledger that says what it is worth."""
+        noisy = _with_noise(fitted, leave_one_out(fitted, chunks, persons), privacy, self.sensitivity)
+        warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
+        return noisy
 
 
 INTERVALS = ("honest", "published")
@@ -61,13 +96,13 @@ def published_draws(
     model: AdditiveFunctionOnFunction,
     X: CurveData,
     Y: CurveData,
-    settings: Iterable[Privacy],
+    settings: Iterable[tuple[Privacy, PublishedNoise]],
     *,
     intervals: str = "honest",
 ) -> Iterator[AdditiveFunctionOnFunction]:
     """Draw the published scheme many times around one fit, which is what simulations of it need.
 
-    Each draw is what ``AdditiveFunctionOnFunction(privacy=setting).fit(X, Y)`` gives, without fitting again.
+    Each draw is what ``AdditiveFunctionOnFunction(privacy=, mechanism=).fit(X, Y)`` gives, without fitting again.
 
     Parameters
     ----------
@@ -75,8 +110,8 @@ def published_draws(
         Fitted to `X` and `Y` without privacy. It is left as it is.
     X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
         The training curves, complete; each is taken for a person.
-    settings : iterable of Privacy
-        One draw each, with ``mechanism="published"``.
+    settings : iterable of (Privacy, PublishedNoise)
+        One draw each.
     intervals : {"honest", "published"}
         What prediction intervals know: ``"honest"``, also of the noise, so that they widen with it and keep their
         coverage; ``"published"``, only what they knew before it, as in the literature, where coverage therefore rises
@@ -101,12 +136,13 @@ def published_draws(
     fitted = model._fitted
     sensitivities = leave_one_out(fitted, Chunks.of(x, y, progress=False))
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
-    for privacy in settings:
-        if privacy.mechanism != "published":
-            raise InputError(f"settings must have mechanism 'published', got {privacy.mechanism!r}")
-        noisy = _with_noise(fitted, sensitivities, privacy)
+    for privacy, mechanism in settings:
+        if not isinstance(mechanism, PublishedNoise):
+            raise InputError(f"settings must have a PublishedNoise as mechanism, got {mechanism!r}")
+        noisy = _with_noise(fitted, sensitivities, privacy, mechanism.sensitivity)
         draw = copy.copy(model)
-        draw.privacy = privacy
+        draw.privacy, draw.mechanism = privacy, mechanism
+        draw._fitted_with = {"privacy": privacy, "mechanism": mechanism}
         draw._adopt(noisy)
         yield draw if intervals == "honest" else with_intervals_of(draw, model)
 
@@ -120,11 +156,11 @@ def with_intervals_of(
     return blind
 
 
-def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy) -> Fitted:
+def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> Fitted:
     (coefficients,) = fitted.coefficients
     flat = coefficients.reshape(len(coefficients), -1)
     noisy, scales, ledger = perturb_coefficients(
-        flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy
+        flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy, sensitivity
     )
     return replace(
         fitted,

@@ -14,7 +14,10 @@ from fdadp._version import __version__
 from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Privacy
 
-__all__ = ["perturb_coefficients"]
+__all__ = ["SENSITIVITIES", "perturb_coefficients"]
+
+SENSITIVITIES = ("local", "coefficient", "scaled")
+"""Readings of Δ_k."""
 
 STATEMENT = (
     "This is the published scheme, offered for comparison. Its noise protects the coefficients only against an "
@@ -25,7 +28,12 @@ STATEMENT = (
 
 
 def perturb_coefficients(
-    coefficients: FloatArray, l1_changes: FloatArray, largest_changes: FloatArray, n: int, privacy: Privacy
+    coefficients: FloatArray,
+    l1_changes: FloatArray,
+    largest_changes: FloatArray,
+    n: int,
+    privacy: Privacy,
+    sensitivity: str,
 ) -> tuple[FloatArray, FloatArray, Ledger]:
     """Add the published scheme's noise to the coefficients of each component.
 
@@ -37,7 +45,9 @@ def perturb_coefficients(
     n : int
         Number of persons.
     privacy : Privacy
-        Its ``epsilon``, ``sensitivity`` and ``random_state`` are used.
+        Its ``epsilon`` and ``random_state`` are used.
+    sensitivity : {"local", "coefficient", "scaled"}
+        Reading of Δ_k, see :class:`fdadp.published.PublishedNoise`.
 
     Returns
     -------
@@ -52,7 +62,7 @@ def perturb_coefficients(
         "coefficient": largest_changes,
         "scaled": largest_changes / n,
     }
-    delta = readings[privacy.sensitivity]
+    delta = readings[sensitivity]
     scales = delta / privacy.epsilon
     rng = np.random.default_rng(privacy.random_state)
     noisy = coefficients + rng.laplace(size=coefficients.shape) * scales[:, None]
@@ -82,7 +92,7 @@ def perturb_coefficients(
         ],
         for_release=False,
         details={
-            "reading of the sensitivity": privacy.sensitivity,
+            "reading of the sensitivity": sensitivity,
             "claimed epsilon": f"{privacy.epsilon:g} per component, {privacy.epsilon * len(coefficients):g} in total",
             "noise": "NumPy, "
             + ("seeded" if privacy.random_state is not None else "fresh entropy")

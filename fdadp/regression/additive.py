@@ -13,12 +13,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, is_one_of, numbers, one_of
+from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Family
+from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
+from fdadp.private.ranges import public_ranges
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
 from fdadp.regression.predictions import Predictions
 from fdadp.responses.functional import Functional, FunctionalResponse
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["AdditiveFunctionOnFunction"]
 
 
-class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Additive function-on-function regression.
 
     .. math:: Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \qquad
@@ -66,10 +69,22 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     smoothing : {"reml", "gcv"} or array_like of shape (2,) or (K, 2)
         How the smoothing parameters (λ_x, λ_s) of each component are chosen, or their values (on mgcv's scale).
     privacy : Privacy, optional
-        None fits without privacy. ``Privacy(epsilon=, delta=, bounds=)`` fits privately, end to end; basis sizes,
-        components and smoothing are then chosen by the public plan and prior, and the settings above are not used.
-        ``Privacy(mechanism="published")`` adds the literature's noise, which is not private end to end (see
-        ``ledger_``).
+        The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, basis sizes, components and
+        smoothing are chosen by the public plan and prior, and the settings above are not used. None fits without
+        privacy, and then `bounds` and `mechanism` are checked but not used.
+    bounds : dict of (float, float), optional
+        Public ranges of the values of the curves in their units, ``{"X": (low, high), "Y": (low, high)}``, chosen
+        without looking at them. A fit that is private end to end requires both; they are hints of location and size,
+        and values are clipped at three half-widths (docs/bounds.md).
+    mechanism : {"dp-aff", "moments", "output"} or Mechanism
+        How a private fit is made. ``"dp-aff"``: noisy gradients of residuals on publicly whitened features, private end
+        to end; (ε, δ), or pure ε without δ. ``"moments"``: one noisy second moment of features and responses, a
+        statistic for any number of models (``moments_``), from which this one is computed; explains less.
+        ``"output"``: the ridge solution with noise on its coefficients for the worst case; simple, and seldom of use.
+        Objects have settings: :class:`fdadp.DPAFF`, :class:`fdadp.MomentPerturbation`,
+        :class:`fdadp.OutputPerturbation` with ``prior=`` and ``allow_useless=``; and
+        :class:`fdadp.published.PublishedNoise`, the literature's noise on the coefficients, with eigenbasis, mean and
+        smoothing parameters taken from the data without noise: it is **not** differentially private (see ``ledger_``).
     degree : int
         Degree of the splines.
     penalty_order : int
@@ -145,7 +160,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     ledger_ : Ledger or None
         What was released, under which assumptions.
     privacy_ : Privacy or None
-        The guarantee of the fit; None where there is none, as with ``mechanism="published"``.
+        The guarantee of the fit, whatever was set since; None where there is none, as with the published scheme.
 
     References
     ----------
@@ -172,6 +187,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         n_components: float | Eigenbasis = 0.95,
         smoothing: str | ArrayLike = "reml",
         privacy: Privacy | None = None,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        mechanism: str | Mechanism = "dp-aff",
         degree: int = 3,
         penalty_order: int = 2,
         quadrature: str = "trapezoid",
@@ -186,6 +203,8 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self.n_components = n_components
         self.smoothing = smoothing
         self.privacy = privacy
+        self.bounds = bounds
+        self.mechanism = mechanism
         self.degree = degree
         self.penalty_order = penalty_order
         self.quadrature = quadrature
@@ -290,7 +309,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             all of them one after the other. The rows of a person may be spread over chunks.
         x_range : (float, float), optional
             Range of X, if it is known; values beyond it enter by linear continuation. Not for private fits, whose
-            range is in ``Bounds(x=)``.
+            range is in `bounds`.
         kind : {"array", "frame", "fdatagrid"}, optional
             What predictions come as; default that of Y. A private fit does not look at the chunks: its default is
             "array", and the labels of a frame are `t` where that is a :class:`pandas.Index`.
@@ -309,7 +328,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._check_settings()
         if self._is_private:
             if x_range is not None:
-                raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see Bounds(x=)")
+                raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see bounds")
             return self._fit_private_chunks(chunks, s, t, groups, kind)
         if groups is not None:
             raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
@@ -346,13 +365,19 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         self._terms()  # checks their settings
         if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
+        public_ranges(self.bounds, required=False)
+        mechanism = mechanism_of(self.mechanism)
         if self.privacy is not None:
             for name in ("x_transform", "period_s"):
                 if getattr(self, name) is not None:
                     raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
             if not isinstance(self.privacy, Privacy):
                 raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
-            self.privacy.check()
+            if isinstance(mechanism, EndToEnd):
+                public_ranges(self.bounds)
+                self.privacy.check()
+                if self.privacy.n is not None:
+                    mechanism.check_n(self.privacy, self.privacy.n)
         if self._is_private and self.missing in ("raise", "fpca"):
             why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
             raise InputError(
@@ -363,7 +388,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     @property
     def _is_private(self) -> bool:
         """Whether the fit is to be private end to end."""
-        return self.privacy is not None and self.privacy.mechanism != "published"
+        return self.privacy is not None and mechanism_of(self.mechanism).end_to_end
 
     @property
     def _gaps(self) -> str:
@@ -384,7 +409,6 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
         from fdadp.private.curves import check_groups, private_curves
-        from fdadp.private.fit import fit_private
         from fdadp.regression.files import check_saveable
 
         assert self.privacy is not None
@@ -397,7 +421,7 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
             check_groups(groups, len(x))
         check_saveable(self, y.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
-        fit_private(self, (x.values, y.values), groups, x.grid, y.grid, self.privacy, missing=self._gaps, noise=noise)
+        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
         self._remember_kind(x, y)
         return self
 
@@ -411,7 +435,6 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
         from fdadp.private.chunks import PrivateChunks
-        from fdadp.private.fit import fit_private
         from fdadp.regression.files import check_saveable
 
         assert self.privacy is not None
@@ -425,11 +448,21 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
         check_saveable(self, source.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)
-        fit_private(self, source, source.groups, x_grid, y_grid, self.privacy, missing=self._gaps)
+        self._spend(source, source.groups, x_grid, y_grid)
         self._y_kind, self._y_columns = source.kind, source.columns
         self._units: list[str | None] = [None, None]
         self._x_names = None
         return self
+
+    def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
+        """Release the model of curves, of which only what is public was checked."""
+        from fdadp.private.fit import fit_private
+
+        mechanism = mechanism_of(self.mechanism)
+        assert self.privacy is not None and isinstance(mechanism, EndToEnd)
+        bounds = public_ranges(self.bounds)
+        fit_private(self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise)
+        self._fitted_with: dict[str, Any] = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
 
     def _fit(
         self,
@@ -476,12 +509,12 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
         return [term.fixed(Covariate(heads[term.column].grid, ranges[term.column], chunks.n)) for term in self._terms()]
 
     def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
-        """Add the literature's noise, if asked to."""
+        """Let a mechanism that is not private end to end add its noise to the fit."""
+        self._fitted_with = {"privacy": None}
         if self.privacy is None:
             return fitted
-        from fdadp.published.regression import perturb
-
-        return perturb(fitted, chunks, self.privacy, persons)
+        self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
+        return mechanism_of(self.mechanism).perturb(fitted, chunks, self.privacy, persons)
 
     def _response(self, sums: TrainingSums) -> FunctionalResponse:
         """The response on its basis."""
@@ -541,8 +574,12 @@ class AdditiveFunctionOnFunction(Family, Predictions, RegressorMixin, BaseEstima
 
         self._check_settings()
         if self.privacy is None or not self._is_private:
-            raise InputError("privacy must be private end to end to have a plan, as Privacy(epsilon=, delta=, bounds=)")
-        return preview(self.privacy, s, t, n=n)[0]
+            raise InputError(
+                "privacy and mechanism must be private end to end to have a plan, as Privacy(epsilon=, delta=)"
+            )
+        mechanism = mechanism_of(self.mechanism)
+        assert isinstance(mechanism, EndToEnd)
+        return preview(self.privacy, mechanism, s, t, n=n)[0]
 
     # --- looking at the fit ---
 

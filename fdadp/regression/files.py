@@ -5,7 +5,7 @@ Arrays: ``coef`` (K, kx, ks), ``covariance`` (K, p, p), ``smoothing_parameters``
 ``x_quantiles`` (S, Q), pointwise, with ``x_transform="quantile"``, else empty.
 The eigenbasis of Y is stored as ``basis_<field>``, the margins as ``x_<field>`` and ``s_<field>`` (knots among them);
 with ``missing="fpca"`` the eigenbasis of X as ``missing_<field>``. The header holds the constructor's arguments, with
-the privacy that was spent, the scalars and the ledger.
+the privacy that was spent (:mod:`fdadp.private.stored`), the scalars and the ledger.
 No training curve is in the file.
 """
 
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.files.container import Layout, complete, plain
+from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.margins import Margin
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger
-from fdadp.privacy._stored import settings_from_json, settings_to_json
+from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
 from fdadp.responses.functional import FunctionalResponse
@@ -35,8 +35,6 @@ from fdadp.terms.quantiles import QuantileTransform
 
 if TYPE_CHECKING:
     from pandas import Index
-
-    from fdadp.privacy import Privacy
 
 __all__ = ["LAYOUT", "check_saveable", "load", "save"]
 
@@ -93,7 +91,7 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
     ------
     InputError
     """
-    _params(model, model.privacy)
+    params_to_json(model)
     labels_to_json(columns, "Y")
 
 
@@ -101,9 +99,8 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     """Write a fitted model."""
     fitted, term = model._fitted, model._term
     ledger, residual, basis = fitted.ledger, fitted.residual, fitted.response.basis
-    published = model.privacy if ledger is not None and fitted.privacy is None else None
     content = {
-        "params": _params(model, fitted.privacy or published),
+        "params": params_to_json(model, model._fitted_with),
         "degree": term.x.basis.degree,
         "quadrature": term.quadrature,
         "continuation": term.continuation,
@@ -145,21 +142,13 @@ def load(path: str | os.PathLike[str]) -> AdditiveFunctionOnFunction:
         return _build(content, arrays)
 
 
-def _params(model: AdditiveFunctionOnFunction, privacy: Privacy | None) -> dict[str, Any]:
-    """The constructor's arguments as JSON, with the given privacy: that of the fit, whatever was set since."""
-    params = model.get_params(deep=False) | {"privacy": privacy and settings_to_json(privacy)}
-    return {name: plain(value, name) for name, value in params.items()}
-
-
 def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFunctionOnFunction:
-    params = content["params"]
-    if params["privacy"] is not None:
-        params["privacy"] = settings_from_json(params["privacy"])
-    model = AdditiveFunctionOnFunction(**params)
+    model = AdditiveFunctionOnFunction(**params_from_json(content["params"]))
     ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     fitted = _fitted(content, arrays, model.period_s)
-    private = ledger is not None and ledger.private
-    model._adopt(replace(fitted, ledger=ledger, privacy=model.privacy if private else None))
+    guarantee = None if model.privacy is None or ledger is None or not ledger.private else replace(model.privacy)
+    model._adopt(replace(fitted, ledger=ledger, privacy=guarantee))
+    model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
     for name in _LABELS:
         setattr(model, name, content["labels"][name])
     noise = content["missing_noise_variance"]

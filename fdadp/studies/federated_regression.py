@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.datasets import SimulatedCurves
 from fdadp.errors import ExtrapolationWarning, PrivacyError
 from fdadp.federated.contract import Contract
@@ -21,7 +21,7 @@ from fdadp.federated.paillier import SecretKey, keys
 
 __all__ = ["compare", "plot_comparison", "summarise"]
 
-BOUNDS = {"bounds_x": (-4.5, 4.5), "bounds_y": (-8.0, 8.0)}
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 """Public ranges of the simulated curves."""
 _NAMES = itertools.count(1)
 _ALONE = 3
@@ -98,7 +98,7 @@ class _Study:
         self.s, self.t, self.others = people.s, people.t, others
         self.terms, self.key = terms, key
         grids = {"s": self.s.tolist(), "t": self.t.tolist()}
-        settings, n = {**terms, **BOUNDS, **grids, "n": len(self.X)}, len(self.X)
+        settings, n = {**terms, "bounds": BOUNDS, **grids, "n": len(self.X)}, len(self.X)
         bits = key.public.bits
         self.contracts = {  # made first: what is wrong with one is said before anything is fitted
             count: Contract("regression", settings, count, n_max=n, lost=lost, key_bits=bits) for count in owners
@@ -114,10 +114,10 @@ class _Study:
 
     def private(self, X: Any, Y: Any) -> Any:
         """One trusted cohort."""
-        bounds = Bounds(x=BOUNDS["bounds_x"], y=BOUNDS["bounds_y"])
         name = f"simulated people, {next(_NAMES)}"  # whose budgets have nothing to do with one another
-        privacy = Privacy(**self.terms, bounds=bounds, n=len(X), dataset=name)
-        return AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, self.s, self.t)
+        privacy = Privacy(self.terms["epsilon"], self.terms["delta"], n=len(X), dataset=name)
+        model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=self.terms["mechanism"])
+        return model.fit(X, Y, self.s, self.t)
 
     def in_one_place(self) -> list[dict[str, Any]]:
         """All curves with one trusted custodian, with and without privacy."""

@@ -25,8 +25,8 @@ from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
 from fdadp.functional.curves import as_curves
 from fdadp.functional.metrics import coverage, rmspe
 from fdadp.privacy import Privacy
-from fdadp.privacy.settings import SENSITIVITIES
-from fdadp.published.regression import published_draws, with_intervals_of
+from fdadp.published.regression import PublishedNoise, published_draws, with_intervals_of
+from fdadp.published.scheme import SENSITIVITIES
 from fdadp.regression import AdditiveFunctionOnFunction
 
 __all__ = ["DATASETS", "MEAN_CURVE", "NO_PRIVACY", "PUBLISHED", "Paired", "load", "run", "summarise"]
@@ -131,7 +131,7 @@ def run(
     epsilons : sequence of float
         ε of each component's noise, as the literature states it.
     sensitivities : sequence of {"local", "coefficient", "scaled"}
-        Readings of Δ_k, see :class:`fdadp.Privacy`.
+        Readings of Δ_k, see :class:`fdadp.published.PublishedNoise`.
     repeats : int
         Random splits.
     draws : int
@@ -171,7 +171,8 @@ def run(
         raise InputError(f"test_share must leave curves on both sides, got {test_share!r} of {len(data.X)} curves")
     settings = [(reading, float(epsilon)) for reading in sensitivities for epsilon in epsilons]
     for reading, epsilon in settings:
-        Privacy(epsilon, mechanism="published", sensitivity=reading)
+        Privacy(epsilon)
+        PublishedNoise(sensitivity=reading)
     estimator = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7) if model is None else clone(model)
     estimator.set_params(progress=False)
     seeds = np.random.SeedSequence(seed).spawn(repeats)
@@ -216,7 +217,7 @@ def _one_split(
             X,
             Y,
             (
-                Privacy(epsilon, mechanism="published", sensitivity=reading, random_state=noise_seeds[draw])
+                (Privacy(epsilon, random_state=noise_seeds[draw]), PublishedNoise(sensitivity=reading))
                 for reading, epsilon, draw in grid
             ),
         )

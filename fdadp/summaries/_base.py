@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.functional.curves import Curves, Kind
-from fdadp.privacy import Privacy
 from fdadp.summaries.files import check_saveable
-from fdadp.summaries.release import public_chunks, public_input
+from fdadp.summaries.release import Declared, check, public_chunks, public_input
 
 if TYPE_CHECKING:
+    from fdadp.privacy import Ledger, Privacy
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
+    from fdadp.private.prior import PublicPrior
+    from fdadp.private.ranges import Range
 
 __all__ = ["PrivateSummary"]
 
 Self = TypeVar("Self", bound="PrivateSummary")
 
 
-class PrivateSummary(ABC):
+class PrivateSummary(NestedParameters, ABC):
     """Ways to hand curves to a private summary, which says in ``_release`` what it makes of them."""
 
     privacy: Privacy | None
+    bounds: Range | None
+    prior: PublicPrior | None
+    allow_useless: bool
 
     def fit(self: Self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> Self:
         """Release the summary.
@@ -66,19 +73,30 @@ class PrivateSummary(ABC):
         InputError, PrivacyError
             As :meth:`fit`; also a source that fails while it is read: the budget is then spent.
         """
-        privacy, source = public_chunks(self.privacy, chunks, t, groups, kind)
+        declared = self._declared()
+        source = public_chunks(chunks, t, groups, kind)
         check_saveable(self, source.columns)
-        return self._release(privacy, source, source.groups, source)
+        return self._release(declared, source, source.groups, source)
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
-        privacy, curves = public_input(self.privacy, Y, t, groups)
+        declared = self._declared()
+        curves = public_input(declared.privacy, Y, t, groups)
         check_saveable(self, curves.columns)
-        return self._release(privacy, curves.values, groups, curves, noise)
+        return self._release(declared, curves.values, groups, curves, noise)
+
+    def _declared(self) -> Declared:
+        return check(self.privacy, self.bounds, self.prior, self.allow_useless)
+
+    def _remember(self, declared: Declared, curves: Curves | PrivateChunks, ledger: Ledger) -> None:
+        """Keep what was declared, whatever is set later, and what curves are given back as."""
+        self.ledger_, self.privacy_ = ledger, replace(declared.privacy)
+        self._fitted_with = {"privacy": self.privacy_, "bounds": declared.bounds}
+        self._kind, self._columns = curves.kind, curves.columns
 
     @abstractmethod
     def _release(
         self: Self,
-        privacy: Privacy,
+        declared: Declared,
         data: Any,
         groups: Any,
         curves: Curves | PrivateChunks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,24 @@ from fdadp.files.container import complete
 from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.fpca.basis import count_components, oriented, significant
-from fdadp.privacy import Privacy
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import BEYOND, MOMENTS, OUTSIDE, WIDEN, Summary, prior_of, summarise
+from fdadp.summaries.release import BEYOND, MOMENTS, OUTSIDE, WIDEN, Declared, Summary, summarise
 
 if TYPE_CHECKING:
+    from fdadp.privacy import Privacy
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
+    from fdadp.private.prior import PublicPrior
+    from fdadp.private.ranges import Range
 
 __all__ = ["PrivateFPCA"]
 
 BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateFPCA(PrivateSummary, FPCA):
     """Functional principal components, private end to end.
 
@@ -43,7 +47,15 @@ class PrivateFPCA(PrivateSummary, FPCA):
         Number of components (fewer where the released covariance has not as many), or in (0, 1] the share to explain of
         the released variance on the functions. Not chosen by the data: the release is what is looked at.
     privacy : Privacy
-        As for :class:`~fdadp.PrivateMean`.
+        The guarantee; required.
+    bounds : (float, float)
+        Public range of the curves' values, in their units; required. Values beyond are clipped, what is no number
+        counts as the middle.
+    prior : PublicPrior, optional
+        What is believed in public: gives the functions that carry mean and covariance. Default
+        ``PublicPrior(n_response=12, y_length=0.2)``.
+    allow_useless : bool
+        Release even where the noise is more than half of the curves' variance.
 
     Attributes
     ----------
@@ -78,32 +90,32 @@ class PrivateFPCA(PrivateSummary, FPCA):
 
     Examples
     --------
-    >>> from fdadp import Bounds, Privacy, PrivateFPCA, simulate_affr
+    >>> from fdadp import Privacy, PrivateFPCA, simulate_affr
     >>> Y = simulate_affr(scenario=1, n=3000, seed=0).Y
-    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(y=(-8, 8)), n=3000, random_state=0)
-    >>> PrivateFPCA(n_components=2, privacy=privacy).fit(Y).eigenfunctions_.shape
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, n=3000, random_state=0)
+    >>> PrivateFPCA(n_components=2, privacy=privacy, bounds=(-8, 8)).fit(Y).eigenfunctions_.shape
     (2, 51)
     """
 
     method, shrink = "dense", False  # projections, as FPCA computes them
 
-    def __init__(self, *, n_components: float = 0.95, privacy: Privacy | None = None) -> None:
-        self.n_components = n_components
-        self.privacy = privacy
+    n_components: float = 0.95
+    privacy: Privacy | None = None
+    bounds: Range | None = None
+    prior: PublicPrior | None = None
+    allow_useless: bool = False
 
     def _release(
-        self, privacy: Privacy, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+        self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
     ) -> PrivateFPCA:
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
-        count_components(np.ones(min(prior_of(privacy).n_response, curves.grid.size)), self.n_components)
-        found = summarise(data, curves.grid, groups, privacy, MOMENTS, noise=noise)
-        assert privacy.bounds is not None and privacy.bounds.y is not None
-        self._set(self._basis(found, curves.grid, sum(privacy.bounds.y) / 2))
+        count_components(np.ones(min(declared.prior.n_response, curves.grid.size)), self.n_components)
+        found = summarise(data, curves.grid, groups, declared, MOMENTS, noise=noise)
+        self._set(self._basis(found, curves.grid, sum(declared.bounds) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
         self.variance_beyond_clip_ = found.beyond
-        self._kind, self._columns = curves.kind, curves.columns
-        self.ledger_, self.privacy_ = found.ledger, privacy
+        self._remember(declared, curves, found.ledger)
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
         if found.surely_beyond > BEYOND:
             warnings.warn(

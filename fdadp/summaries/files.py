@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.typing import FloatArray
-from fdadp.files.container import Layout, complete, plain
+from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.privacy import Ledger
-from fdadp.privacy._stored import settings_from_json, settings_to_json
+from fdadp.private.stored import params_from_json, params_to_json
 
 if TYPE_CHECKING:
     from pandas import Index
-
-    from fdadp.privacy import Privacy
 
 __all__ = ["COMPONENTS", "MEAN", "check_saveable", "load", "save", "summary"]
 
@@ -29,7 +28,7 @@ COMPONENTS = Layout(
 
 def check_saveable(model: Any, columns: Index[Any] | None) -> None:
     """Refuse before a fit what a file of it could not hold: settings and labels of columns; raises InputError."""
-    _params(model, model.privacy)
+    params_to_json(model)
     labels_to_json(columns, "Y")
 
 
@@ -42,7 +41,7 @@ def save(
 ) -> Path:
     """Write a fitted summary: its own `content` and `arrays`, and what all summaries have."""
     shared = {
-        "params": _params(model, model.privacy_),
+        "params": params_to_json(model, model._fitted_with),
         "kind": model._kind,
         "columns": labels_to_json(model._columns, "Y"),
         "ledger": model.ledger_.to_json(),
@@ -55,17 +54,12 @@ def load(path: str | os.PathLike[str], layout: Layout, model: Any) -> tuple[dict
     """Read a summary into an empty model; returns its own content and arrays."""
     content, arrays = layout.read(path)
     with complete(path, layout.kind):
-        model.set_params(**{**content["params"], "privacy": settings_from_json(content["params"]["privacy"])})
-        model.privacy_, model.ledger_ = model.privacy, Ledger.from_json(content["ledger"])
+        model.set_params(**params_from_json(content["params"]))
+        model.privacy_, model.ledger_ = replace(model.privacy), Ledger.from_json(content["ledger"])
+        model._fitted_with = {"privacy": model.privacy_, "bounds": model.bounds}
         model._kind, model.grid_ = content["kind"], arrays["grid"]
         model._columns = labels_from_json(content["columns"])
         return dict(content["own"]), arrays
-
-
-def _params(model: Any, privacy: Privacy) -> dict[str, Any]:
-    """The constructor's arguments as JSON, with the given privacy: that of the fit, whatever was set since."""
-    params = model.get_params(deep=False) | {"privacy": settings_to_json(privacy)}
-    return {name: plain(value, name) for name, value in params.items()}
 
 
 def summary(title: str, model: Any, facts: list[tuple[str, str, str, str]]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,27 +15,37 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import complete
 from fdadp.functional.curves import Curves, wrap
-from fdadp.privacy import Privacy
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import MEAN, OUTSIDE, WIDEN, summarise
+from fdadp.summaries.release import MEAN, OUTSIDE, WIDEN, Declared, summarise
 
 if TYPE_CHECKING:
+    from fdadp.privacy import Privacy
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
+    from fdadp.private.prior import PublicPrior
+    from fdadp.private.ranges import Range
 
 __all__ = ["PrivateMean"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     """Mean of curves, private end to end.
 
     Parameters
     ----------
     privacy : Privacy
-        With ``Bounds(y=(low, high))``: values beyond are clipped, what is no number counts as the middle. Its `prior`
-        gives the functions that carry the mean; default ``PublicPrior(n_response=12, y_length=0.2)``.
+        The guarantee; required.
+    bounds : (float, float)
+        Public range of the curves' values, in their units; required. Values beyond are clipped, what is no number
+        counts as the middle.
+    prior : PublicPrior, optional
+        What is believed in public: gives the functions that carry the mean. Default
+        ``PublicPrior(n_response=12, y_length=0.2)``.
+    allow_useless : bool
+        Release even where the noise is more than half of the curves' spread.
 
     Attributes
     ----------
@@ -66,25 +77,26 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
-    >>> from fdadp import Bounds, Privacy, PrivateMean, simulate_affr
+    >>> from fdadp import Privacy, PrivateMean, simulate_affr
     >>> Y = simulate_affr(scenario=1, n=1000, seed=0).Y
-    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(y=(-8, 8)), n=1000, random_state=0)
-    >>> model = PrivateMean(privacy=privacy).fit(Y)
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, n=1000, random_state=0)
+    >>> model = PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(Y)
     >>> lower, upper = model.band(level=0.95)
     >>> model.mean_curve_
     FDataGrid(...)
     """
 
-    def __init__(self, *, privacy: Privacy | None = None) -> None:
-        self.privacy = privacy
+    privacy: Privacy | None = None
+    bounds: Range | None = None
+    prior: PublicPrior | None = None
+    allow_useless: bool = False
 
     def _release(
-        self, privacy: Privacy, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
+        self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None
     ) -> PrivateMean:
-        found = summarise(data, curves.grid, groups, privacy, MEAN, noise=noise)
-        assert privacy.bounds is not None and privacy.bounds.y is not None
+        found = summarise(data, curves.grid, groups, declared, MEAN, noise=noise)
         self.grid_, self.n_ = curves.grid, found.n
-        self.mean_ = sum(privacy.bounds.y) / 2 + found.functions @ found.mean
+        self.mean_ = sum(declared.bounds) / 2 + found.functions @ found.mean
         # Factors R with R R' = covariance of the mean: noise, sampling of n curves, and clipping, whose bias is taken
         # for a random curve of that size and shaped as curves are.
         values, vectors = np.linalg.eigh(found.covariance)
@@ -92,8 +104,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         self._noise_factor = found.functions * np.sqrt(found.mean_variance)
         self._sampling_factor = root / np.sqrt(found.n)
         self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))
-        self._kind, self._columns = curves.kind, curves.columns
-        self.ledger_, self.privacy_ = found.ledger, privacy
+        self._remember(declared, curves, found.ledger)
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)
         return self
 

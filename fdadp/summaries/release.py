@@ -35,17 +35,19 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.clipped import release_shares
+from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
-from fdadp.privacy.settings import check_delta
 from fdadp.private.chunks import PrivateChunks
 from fdadp.private.counting import release_n
 from fdadp.private.curves import LEAST_POINTS, check_groups, private_curves
+from fdadp.private.mechanisms import check_allow_useless, check_prior
 from fdadp.private.prior import PublicPrior
+from fdadp.private.ranges import Range, public_range
 from fdadp.private.shrinkage import shrunk
 from fdadp.summaries.moments import release_covariance, release_mean
 from fdadp.summaries.rows import Rows
 
-__all__ = ["MEAN", "MOMENTS", "Summary", "check", "prior_of", "public_chunks", "public_input", "summarise"]
+__all__ = ["MEAN", "MOMENTS", "Declared", "Summary", "check", "public_chunks", "public_input", "summarise"]
 
 MEAN = {
     "outside": 0.01,
@@ -71,7 +73,7 @@ MOMENTS = {
 """Shares of the budget where the mean is wanted, and where the covariance is."""
 OUTSIDE, BEYOND = 0.02, 0.1
 """A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""
-WIDEN = "widen bounds=Bounds(y=(low, high)), or check their units"
+WIDEN = "widen bounds=(low, high), or check their units"
 MOST_NOISE = 0.5
 """A request is refused where the noise would be more than this share of the curves' spread."""
 
@@ -119,48 +121,59 @@ class Summary:
     ledger: Ledger
 
 
-def check(privacy: Any) -> Privacy:
+@dataclass(frozen=True)
+class Declared:
+    """What a summary is told in public, checked.
+
+    Attributes
+    ----------
+    privacy : Privacy
+    bounds : (float, float)
+        Range of the curves' values.
+    prior : PublicPrior
+        Its functions carry the summary.
+    allow_useless : bool
+        Release even where the noise is more than half of the curves' spread.
+    """
+
+    privacy: Privacy
+    bounds: Range
+    prior: PublicPrior
+    allow_useless: bool
+
+
+def check(privacy: Any, bounds: Any, prior: Any, allow_useless: Any) -> Declared:
     """Refuse what cannot be had, from public values alone.
 
     Raises
     ------
     InputError
-        Not a Privacy.
+        Not a Privacy, or not a PublicPrior.
     PrivacyError
-        No public range of Y, an adjacency that does not suit n, a mechanism of the regression, δ of 1/n or more, a
-        budget that is spent, or more noise than signal.
+        No public range of Y, an adjacency that does not suit n, or a budget that is spent.
     """
     if not isinstance(privacy, Privacy):
         raise InputError(f"privacy must be a Privacy, got {type(privacy).__name__}")
-    if privacy.mechanism != "dp-aff":
-        raise PrivacyError(f"mechanism is one of the regression and must be left out, got {privacy.mechanism!r}")
-    if privacy.bounds is None or privacy.bounds.y is None:
-        raise PrivacyError(
-            f"bounds must give the public range of the curves, as in Bounds(y=(low, high)), got {privacy.bounds!r}"
-        )
-    if privacy.prior is not None and not isinstance(privacy.prior, PublicPrior):
-        raise InputError(f"prior must be a PublicPrior, got {type(privacy.prior).__name__}")
+    pair = public_range(bounds)
+    check_prior(prior)
+    check_allow_useless(allow_useless)
     privacy.check_adjacency()
     privacy.budget_share()
-    return privacy
+    return Declared(privacy, pair, PublicPrior(n_response=12, y_length=0.2) if prior is None else prior, allow_useless)
 
 
-def public_input(privacy: Any, Y: CurveData, t: ArrayLike | None, groups: Any) -> tuple[Privacy, Curves]:
-    """Check what is public of a fit: settings, grid and shapes; the curves' values are not looked at."""
-    checked = check(privacy)
-    if checked.labels == "public":
+def public_input(privacy: Privacy, Y: CurveData, t: ArrayLike | None, groups: Any) -> Curves:
+    """Check what is public of curves: their grid and shapes; the values are not looked at."""
+    if privacy.labels == "public":
         same_rows(Y=Y, groups=groups)
     curves = private_curves(Y, t, "Y")
     if groups is not None:
         check_groups(groups, len(curves))
-    return checked, curves
+    return curves
 
 
-def public_chunks(
-    privacy: Any, chunks: Any, t: ArrayLike, groups: Any, kind: Kind = "array"
-) -> tuple[Privacy, PrivateChunks]:
-    """Check what is public of a fit from chunks: settings, the grid, and the source."""
-    checked = check(privacy)
+def public_chunks(chunks: Any, t: ArrayLike, groups: Any, kind: Kind = "array") -> PrivateChunks:
+    """Check what is public of chunks of curves: the grid, and the source."""
     if t is None:
         raise InputError(
             "t must be the grid of the curves when fitting from chunks, got None: chunks are not looked at"
@@ -169,28 +182,23 @@ def public_chunks(
     if grid.size < LEAST_POINTS:
         raise InputError(f"t must have at least {LEAST_POINTS} points, got {grid.size}")
     columns = t if isinstance(t, pd.Index) else None
-    return checked, PrivateChunks(chunks, {"Y": grid}, groups=groups, kind=kind, columns=columns)
+    return PrivateChunks(chunks, {"Y": grid}, groups=groups, kind=kind, columns=columns)
 
 
-def prior_of(privacy: Privacy) -> PublicPrior:
-    """The public prior, whose functions carry the summaries."""
-    return PublicPrior(n_response=12, y_length=0.2) if privacy.prior is None else privacy.prior
-
-
-def _check_noise(privacy: Privacy, n: float, relative: float) -> None:
-    check_delta(privacy.delta, n)
-    if relative > MOST_NOISE and not privacy.allow_useless:
+def _check_noise(declared: Declared, n: float, relative: float) -> None:
+    check_delta(declared.privacy.delta, n)
+    if relative > MOST_NOISE and not declared.allow_useless:
         raise PrivacyError(
             f"n and epsilon must leave noise of at most {MOST_NOISE:g} of the curves' spread, got {relative:.2g} with "
-            f"{n:.0f} persons and epsilon {privacy.epsilon:g}; it takes some {relative / MOST_NOISE:.2g} times the "
-            "persons, or allow_useless=True"
+            f"{n:.0f} persons and epsilon {declared.privacy.epsilon:g}; it takes some {relative / MOST_NOISE:.2g} "
+            "times the persons, or allow_useless=True"
         )
 
 
 def summarise(
-    data: Any, grid: FloatArray, groups: Any, privacy: Privacy, shares: dict[str, float], *, noise: Noise | None
+    data: Any, grid: FloatArray, groups: Any, declared: Declared, shares: dict[str, float], *, noise: Noise | None
 ) -> Summary:
-    """Spend the budget on mean and covariance. `privacy` was checked; the first read comes after all validation.
+    """Spend the budget on mean and covariance. What is declared was checked; the first read comes after all validation.
 
     Parameters
     ----------
@@ -198,30 +206,29 @@ def summarise(
     grid : ndarray of shape (T,)
     groups : sequence of ids (n,), True or None
         As a :class:`~fdadp.privacy.Cohort` takes them.
-    privacy : Privacy
+    declared : Declared
     shares : dict
         MEAN or MOMENTS.
     noise : Noise, optional
         For audits.
     """
-    prior = prior_of(privacy)
-    assert privacy.bounds is not None and privacy.bounds.y is not None
+    privacy, prior = declared.privacy, declared.prior
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
     functions, prior_shares = prior.response(unit, weights)
-    rows = Rows(functions, weights, privacy.bounds.y)
+    rows = Rows(functions, weights, declared.bounds)
     budget, share = privacy.budget_share()
     goal = "mean" if shares is MEAN else "covariance"
     if privacy.n is not None:  # before anything is reserved
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
-        _check_noise(privacy, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
+        _check_noise(declared, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
     cohort = privacy.cohort(
         data,
         groups=groups,
         mechanism=f"private {goal}",
         noise=noise,
         public={
-            "bounds of the curves": privacy.bounds.y,
+            "bounds of the curves": declared.bounds,
             "grid": f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]",
             "functions": f"{functions.shape[1]}, of correlation length {prior.y_length:g}",
         },
@@ -229,7 +236,7 @@ def summarise(
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     eta = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) / n
     with cohort.refusing():
-        _check_noise(privacy, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
+        _check_noise(declared, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
     shares = {key: value * left for key, value in shares.items()}
     coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
     outside = release_shares(

@@ -15,13 +15,13 @@ import pytest
 
 import fdadp.privacy._kernel as kernel_module
 import fdadp.privacy._sums as kernel_sums
-from fdadp import PrivateMean
+from fdadp import AdditiveFunctionOnFunction, PrivateMean
 from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
 from fdadp.audit.canaries import CANARIES, HANDED, X_BOUNDS, Y_BOUNDS, canary, handed, simulated
 from fdadp.audit.dp_aff import MODES, loss_scores, observe_fit, one_run, replay_pairs
 from fdadp.audit.published import published_scores
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Bounds, Budget, Cohort, Privacy, SeededNoise
+from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy._kernel import Kernel
 from fdadp.private import dp_aff, fit
@@ -68,6 +68,12 @@ RAW: dict[str, np.ndarray] = {}
 """Where a mutant finds the rows that the kernel hides."""
 
 
+def private(epsilon=8.0, delta=1e-6, **settings):
+    """Model to fit, within the bounds of the simulated curves."""
+    bounds = {"X": X_BOUNDS, "Y": Y_BOUNDS}
+    return AdditiveFunctionOnFunction(privacy=Privacy(epsilon, delta, **settings), bounds=bounds, progress=False)
+
+
 def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outside"), delta=1e-6):
     """A few neighbours at ε = 8."""
     for i, kind in enumerate(kinds):
@@ -81,17 +87,11 @@ def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outs
             left_out = ids.copy()
             left_out[7] = None
             second = (x, y, left_out)
-        setting = Privacy(
-            epsilon=8.0,
-            delta=delta,
-            bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS),
-            n=None if adjacency == "add-remove" else n,
-            adjacency=adjacency,
-        )
+        model = private(delta=delta, n=None if adjacency == "add-remove" else n, adjacency=adjacency)
 
-        def run(data, noise, setting=setting):
+        def run(data, noise, model=model):
             RAW["x"], RAW["y"] = data[0], data[1]
-            return observe_fit(data, setting, noise)
+            return observe_fit(data, model, noise)
 
         yield Neighbours(kind, run, (x, y, ids), second, Budget(8.0, delta).total)
 
@@ -398,7 +398,7 @@ def test_a_fit_that_keeps_the_type_of_the_table_goes_red(monkeypatch, how):
     keep, rows, nobody = np.arange(60) != 7, np.array([7]), np.empty(0, dtype=int)
     x[7, 0] = y[7, 0] = np.nan
     sides = [(handed(a, r, how), handed(b, r, how), None) for a, b, r in ((x, y, rows), (x[keep], y[keep], nobody))]
-    setting = Privacy(epsilon=8.0, delta=1e-6, bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS), n=60)
+    setting = private(n=60)
     pair = Neighbours(how, lambda data, noise: observe_fit(data, setting, noise), *sides, Budget(8.0, 1e-6).total)
     result = replay_audit([pair])
     assert result.passed and 0 < result.changes[0] <= 1, str(result)
@@ -440,9 +440,11 @@ def test_shuffled_and_failing_sources_show_nothing(failing):
         return read
 
     def run(data, noise):
-        privacy = Privacy(epsilon=8.0, delta=1e-6, bounds=Bounds(y=Y_BOUNDS), n=60, random_state=0)
+        privacy = Privacy(epsilon=8.0, delta=1e-6, n=60, random_state=0)
         with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
-            return vars(PrivateMean(privacy=privacy).fit_chunks(data, t=np.linspace(0, 1, 6), groups=True))
+            return vars(
+                PrivateMean(privacy=privacy, bounds=Y_BOUNDS).fit_chunks(data, t=np.linspace(0, 1, 6), groups=True)
+            )
 
     with mock.patch("fdadp.privacy._vault.KEPT", 0):
         everybody, others = source(np.full(69, True)), source(ids != 7)
@@ -557,6 +559,6 @@ def test_audit_of_dp_aff_in_small():
 
 def test_noise_of_an_audit_is_not_for_release():
     x, y, _ = simulated(1, 60, 0)
-    setting = Privacy(epsilon=2.0, delta=1e-6, bounds=Bounds(x=X_BOUNDS, y=Y_BOUNDS), n=60)
+    setting = private(epsilon=2.0, n=60)
     seen = observe_fit((x, y, None), setting, SeededNoise(0))
     assert "not for release" in seen["texts"][0].splitlines()[0]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Moments, Privacy, PrivateMean, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Moments, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import InputError
 from fdadp.files.atomic import PUBLIC, SECRET, STALE, _take_over, replacing
 from fdadp.functional.tables import read_curves, write_curves
@@ -39,13 +39,13 @@ def write(path, content, **kwargs):
 def test_models_are_for_the_owner_alone_but_released_ones_as_the_umask_says(tmp_path):
     sim = simulate_affr(n=60, seed=0, n_points=15)
     y = sim.Y.data_matrix[..., 0]
-    setting = {"epsilon": 8.0, "delta": 1e-6, "bounds": Bounds(y=(-8, 8)), "n": 60}
-    with_noise_of_a_seed = PrivateMean(privacy=Privacy(**setting, random_state=1)).fit(y)
+    setting = {"epsilon": 8.0, "delta": 1e-6, "n": 60}
+    with_noise_of_a_seed = PrivateMean(privacy=Privacy(**setting, random_state=1), bounds=(-8, 8)).fit(y)
     models = [
         (Moments.of(y), 0o600),
         (AdditiveFunctionOnFunction(n_basis_x=5, n_basis_s=5, progress=False).fit(sim.X, sim.Y), 0o600),
         (with_noise_of_a_seed, 0o600),
-        (PrivateMean(privacy=Privacy(**setting)).fit(y), 0o644),
+        (PrivateMean(privacy=Privacy(**setting), bounds=(-8, 8)).fit(y), 0o644),
     ]
     for number, (model, wanted) in enumerate(models):
         path = model.save(tmp_path / f"{number}.npz")

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from private_settings import regression_settings
 from skfda import FDataGrid
 
-from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy, PrivateMean, coverage, rmspe, simulate_affr
+from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy, PrivateMean, coverage, rmspe, simulate_affr
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.axis import axis_of
@@ -297,12 +298,12 @@ def test_real_curves_are_not_taken_for_something_else(n: int) -> None:
 # --- private fits
 
 
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
 
 
 def private(**settings: Any) -> AdditiveFunctionOnFunction:
     budget = {"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": 60, "random_state": 0, "allow_useless": True}
-    return AdditiveFunctionOnFunction(privacy=Privacy(**{**budget, **settings}), progress=False)
+    return AdditiveFunctionOnFunction(**regression_settings(**{**budget, **settings}), progress=False)
 
 
 def test_a_private_fit_looks_at_labels_only_where_they_are_declared_public() -> None:
@@ -334,9 +335,7 @@ def test_private_learners_and_summaries_do_so_too() -> None:
         DPGaussianNB(classes=[0.0, 1.0], labels="public", **settings).fit(table, target)
     ids = pd.Series(range(60), index=index[::-1])
     for labels in (None, "public"):
-        summary = PrivateMean(
-            privacy=Privacy(epsilon=50.0, bounds=Bounds(y=(-8, 8)), n=60, labels=labels, random_state=0)
-        )
+        summary = PrivateMean(privacy=Privacy(epsilon=50.0, n=60, labels=labels, random_state=0), bounds=(-8, 8))
         if labels is None:
             summary.fit(labelled(Y, index), groups=ids)
         else:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PrivateFPCA, PrivateMean, simulate_affr
+from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import FILE_VERSION, Layout
 from fdadp.files.labels import labels_from_json, labels_to_json
@@ -32,9 +32,16 @@ def curves():
     return sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
 
 
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
+
+
 def settings(**kwargs):
-    bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
-    return Privacy(**{"epsilon": 8.0, "delta": 1e-6, "bounds": bounds, "n": 60, "random_state": 7} | kwargs)
+    return Privacy(**{"epsilon": 8.0, "delta": 1e-6, "n": 60, "random_state": 7} | kwargs)
+
+
+def useless(**kwargs):
+    """A model that is fitted however little it can say."""
+    return AdditiveFunctionOnFunction(bounds=BOUNDS, mechanism=DPAFF(allow_useless=True), **kwargs)
 
 
 def regression(**kwargs):
@@ -45,17 +52,20 @@ def regression(**kwargs):
     return AdditiveFunctionOnFunction(n_basis_x=5, n_basis_s=5, progress=False, **kwargs).fit(x, y)
 
 
+def private_mean():
+    return PrivateMean(privacy=settings(), bounds=(-8, 8))
+
+
 def private_regression(y=None, privacy=None, **kwargs):
-    privacy = privacy or settings(allow_useless=True)
-    return AdditiveFunctionOnFunction(privacy=privacy, **kwargs).fit(curves()[0], curves()[1] if y is None else y)
+    return useless(privacy=privacy or settings(), **kwargs).fit(curves()[0], curves()[1] if y is None else y)
 
 
 MODELS = {
     "regression": regression,
     "gaps": lambda: regression(missing="fpca"),
     "private regression": private_regression,
-    "private mean": lambda: PrivateMean(privacy=settings()).fit(curves()[1]),
-    "private components": lambda: PrivateFPCA(n_components=2, privacy=settings()).fit(curves()[1]),
+    "private mean": lambda: private_mean().fit(curves()[1]),
+    "private components": lambda: PrivateFPCA(n_components=2, privacy=settings(), bounds=(-8, 8)).fit(curves()[1]),
     "moments": lambda: Moments.of(curves()[0]),
 }
 model = functools.cache(lambda name: MODELS[name]())
@@ -439,7 +449,9 @@ def test_labels_come_back_from_json(labels):
 
 
 @pytest.mark.parametrize("kind", ["days", "hours with a zone", "months", "texts"])
-@pytest.mark.parametrize("fit", [lambda y: private_regression(y), lambda y: PrivateMean(privacy=settings()).fit(y)])
+@pytest.mark.parametrize(
+    "fit", [lambda y: private_regression(y), lambda y: PrivateMean(privacy=settings(), bounds=(-8, 8)).fit(y)]
+)
 def test_dates_as_columns_are_saved_with_a_private_model(fit, kind, path):
     frame = pd.DataFrame(curves()[1], columns=LABELS[kind])
     fitted = fit(frame)
@@ -453,22 +465,20 @@ def test_a_private_fit_that_could_not_be_saved_is_refused_before_it_reads():
     intervals = pd.DataFrame(y, columns=pd.interval_range(0, 21))
     half = fractions.Fraction(1, 2)
     budget = Budget(8.0, 1e-6)
-    privacy = settings(budget=budget, allow_useless=True)
+    privacy = settings(budget=budget)
     fits = {
         "columns of Y must have numbers, texts or dates as labels": [
-            lambda: AdditiveFunctionOnFunction(privacy=privacy).fit(x, intervals),
-            lambda: PrivateMean(privacy=privacy).fit(intervals),
-            lambda: PrivateFPCA(privacy=privacy).fit(intervals),
+            lambda: useless(privacy=privacy).fit(x, intervals),
+            lambda: PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(intervals),
+            lambda: PrivateFPCA(privacy=privacy, bounds=(-8, 8)).fit(intervals),
         ],
         "n_components must be made of numbers": [
-            lambda: AdditiveFunctionOnFunction(n_components=half, privacy=privacy).fit(x, y),
-            lambda: AdditiveFunctionOnFunction(n_components=half, privacy=privacy).fit_chunks(
+            lambda: useless(n_components=half, privacy=privacy).fit(x, y),
+            lambda: useless(n_components=half, privacy=privacy).fit_chunks(
                 [(x, y)], s=np.linspace(0, 1, 21), t=np.linspace(0, 1, 21)
             ),
         ],
-        "smoothing must be made of numbers": [
-            lambda: AdditiveFunctionOnFunction(smoothing=(1.0, half), privacy=privacy).fit(x, y)
-        ],
+        "smoothing must be made of numbers": [lambda: useless(smoothing=(1.0, half), privacy=privacy).fit(x, y)],
     }
     for text, tries in fits.items():
         for attempt in tries:

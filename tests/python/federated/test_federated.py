@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.cli.main import app
 from fdadp.errors import FdadpWarning, InputError, PrivacyError
 from fdadp.learners import DPPCA, DPLinearRegression
@@ -37,7 +37,7 @@ D = 3
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}
 
 
-CURVES = {"epsilon": 1.0, "delta": 1e-6, "bounds_x": [0, 1], "bounds_y": [0, 1]}
+CURVES = {"epsilon": 1.0, "delta": 1e-6, "bounds": {"X": [0, 1], "Y": [0, 1]}}
 GRIDS = {"s": [0.0, 0.25, 0.5, 1.0], "t": [0.0, 0.5, 1.0]}
 
 
@@ -364,16 +364,16 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
     settings = {
         "epsilon": 8.0,
         "delta": 1e-6,
-        "bounds_x": [-4, 4],
-        "bounds_y": [-3, 3],
+        "bounds": {"X": [-4, 4], "Y": [-3, 3]},
         "n": 1500,
         "mechanism": "moments",
     }
     terms = Contract("regression", {**settings, "s": s.tolist(), "t": s.tolist()}, 3, n_max=1500, key_bits=2048)
     model = fit_together(terms, list(zip(np.array_split(X, 3), np.array_split(Y, 3), strict=True)), key=key)
     assert isinstance(model, AdditiveFunctionOnFunction)
-    privacy = Privacy(8.0, 1e-6, bounds=Bounds(x=(-4, 4), y=(-3, 3)), mechanism="moments", n=1500)
-    central = AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, s, s)
+    central = AdditiveFunctionOnFunction(
+        privacy=Privacy(8.0, 1e-6, n=1500), bounds={"X": (-4, 4), "Y": (-3, 3)}, mechanism="moments"
+    ).fit(X, Y, s, s)
 
     def explained(fitted: Any) -> float:
         predicted = np.asarray(fitted.predict(X))
@@ -712,7 +712,7 @@ def test_next_survives() -> None:
             "settings must give s, the grid of the curves, got N",
         ),
         (
-            {"model": "regression", "settings": {**CURVES, **GRIDS, "bounds_x": None}},
+            {"model": "regression", "settings": {**CURVES, **GRIDS, "bounds": {"Y": [0, 1]}}},
             PrivacyError,
             "bounds must give a public",
         ),

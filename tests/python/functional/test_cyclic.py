@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy
+from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import InputError
 from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
@@ -114,6 +114,6 @@ def test_file_and_bad_periods(tmp_path):
     for bad in (0, -1.0, "year", float("nan")):
         with pytest.raises(InputError, match="period_s must be a number above 0 or None"):
             AdditiveFunctionOnFunction(period_s=bad).fit(x, y, s=DAYS)
-    private = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(x=(-5, 5), y=(-5, 5)), n=120)
+    private = {"privacy": Privacy(epsilon=1.0, delta=1e-6, n=120), "bounds": {"X": (-5, 5), "Y": (-5, 5)}}
     with pytest.raises(InputError, match="period_s must be None in a private fit"):
-        AdditiveFunctionOnFunction(period_s=60.0, privacy=private).fit(x, y, s=DAYS)
+        AdditiveFunctionOnFunction(period_s=60.0, **private).fit(x, y, s=DAYS)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, rmspe, simulate_affr
+from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, rmspe, simulate_affr
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
 from fdadp.solve.chunks import is_dask
@@ -25,8 +25,8 @@ def model(**settings: Any) -> AdditiveFunctionOnFunction:
 
 
 def private() -> AdditiveFunctionOnFunction:
-    bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
-    return model(privacy=Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=60, random_state=0, allow_useless=True))
+    privacy = Privacy(epsilon=1.0, delta=1e-6, n=60, random_state=0)
+    return model(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}, mechanism=DPAFF(allow_useless=True))
 
 
 def labelled() -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mutants import mutate
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, choose_privately
+from fdadp import AdditiveFunctionOnFunction, Privacy, choose_privately
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import DPCategoricalNB, DPGaussianNB, DPLinearRegression, DPLogisticRegression, choice
@@ -184,12 +184,13 @@ def test_curves():
     rng = np.random.default_rng(0)
     X = np.cumsum(rng.normal(size=(1500, 21)), axis=1) / 5
     Y = X + 0.1 * rng.normal(size=X.shape)
-    privacy = Privacy(4.0, 1e-6, Bounds(x=(-4, 4), y=(-5, 5)), n=1500, random_state=0)
+    privacy = Privacy(4.0, 1e-6, n=1500, random_state=0)
+    bounds = {"X": (-4, 4), "Y": (-5, 5)}
     candidates = [
-        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, mechanism=mechanism, n=1500))
+        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=1500), bounds=bounds, mechanism=mechanism)
         for mechanism in ("output", "dp-aff")
     ]
     found = choose_privately(candidates, X, Y, privacy, clip=1.0)
     assert found.index == 1
-    assert found.estimator.privacy_.mechanism == "dp-aff"
+    assert found.estimator.mechanism == "dp-aff"
     assert found.ledger.epsilon == 4.0

@@ -7,18 +7,20 @@ import warnings
 
 import numpy as np
 import pytest
+from private_settings import regression_settings
 from typer.testing import CliRunner
 
 import fdadp
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
 from fdadp.privacy import Budget
 from fdadp.private.plan import plan_rows
+from fdadp.published import PublishedNoise
 
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 
 
 def curves(scenario, n, seed=0):
@@ -32,7 +34,7 @@ def curves(scenario, n, seed=0):
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_the_previewed_plan_is_that_of_the_fit(delta):
     X, Y, _ = curves(1, 300)
-    model = AdditiveFunctionOnFunction(privacy=Privacy(1.0, delta, bounds=BOUNDS, n=300, random_state=1))
+    model = AdditiveFunctionOnFunction(privacy=Privacy(1.0, delta, n=300, random_state=1), bounds=BOUNDS)
     before = model.plan()
     after = model.fit(X, Y).plan_
     assert before.shares == pytest.approx(after.shares, rel=1e-6)
@@ -42,15 +44,15 @@ def test_the_previewed_plan_is_that_of_the_fit(delta):
 
 def test_a_share_of_a_common_budget_is_planned_as_the_fit_takes_it():
     X, Y, _ = curves(1, 300)
-    privacy = Privacy(1.0, 1e-6, bounds=BOUNDS, n=300, random_state=1, budget=Budget(3.0, 1e-6))
-    model = AdditiveFunctionOnFunction(privacy=privacy)
+    privacy = Privacy(1.0, 1e-6, n=300, random_state=1, budget=Budget(3.0, 1e-6))
+    model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS)
     assert str(model.plan()) == str(model.fit(X, Y).plan_)
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
 @pytest.mark.parametrize("n", [300, 3000, 100_000])
 def test_shares_of_a_plan_with_private_n_add_up_to_one(n, delta):
-    model = AdditiveFunctionOnFunction(privacy=Privacy(1.0, delta, bounds=BOUNDS))
+    model = AdditiveFunctionOnFunction(privacy=Privacy(1.0, delta), bounds=BOUNDS)
     rows = plan_rows(model.plan(n=n))
     assert rows[0].release == "number of persons"
     assert sum(row.share for row in rows) == pytest.approx(1)
@@ -60,7 +62,7 @@ def test_shares_of_a_plan_with_private_n_add_up_to_one(n, delta):
 
 def test_a_plan_needs_what_the_fit_needs():
     def plan(n=None, **kwargs):
-        return AdditiveFunctionOnFunction(privacy=Privacy(**kwargs)).plan(n=n)
+        return AdditiveFunctionOnFunction(**regression_settings(**kwargs)).plan(n=n)
 
     with pytest.raises(PrivacyError, match="bounds"):
         plan(epsilon=1.0, delta=1e-6, n=None)
@@ -71,7 +73,7 @@ def test_a_plan_needs_what_the_fit_needs():
     with pytest.raises(InputError, match="private end to end"):
         AdditiveFunctionOnFunction().plan()
     with pytest.raises(InputError, match="private end to end"):
-        plan(epsilon=1.0, mechanism="published")
+        plan(epsilon=1.0, mechanism=PublishedNoise())
 
 
 # --- forecasts ---
@@ -90,10 +92,10 @@ def test_forecasts_hold_on_the_simulators(n, epsilon):
     shares, ratios = [], []
     for scenario in (1, 2, 3):
         X, Y, f = curves(scenario, n + 1000, 7)
-        privacy = Privacy(epsilon, 1e-6, bounds=BOUNDS, n=n, random_state=0)
+        privacy = Privacy(epsilon, 1e-6, n=n, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            private = AdditiveFunctionOnFunction(privacy=privacy).fit(X[:n], Y[:n]).predict(X[n:])
+            private = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS).fit(X[:n], Y[:n]).predict(X[n:])
             exact = AdditiveFunctionOnFunction().fit(X[:n], Y[:n]).predict(X[n:])
         truth = f[n:]
         shares.append(1 - ((private - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean())

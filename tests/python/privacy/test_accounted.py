@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PrivateFPCA, PrivateMean
+from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
 from fdadp.errors import NotAccountedWarning
 from fdadp.learners import DPGaussianNB, DPKMeans, DPLinearRegression
 from fdadp.privacy import Budget, Ledger
@@ -131,14 +131,14 @@ def test_a_score_says_that_it_is_not_private(one, y):
 
 def test_curves_too():
     curves = RNG.normal(size=(2, 400, 12))
-    privacy = Privacy(1.0, 1e-6, Bounds(x=(-4, 4), y=(-8, 8)), n=400)
-    one = AdditiveFunctionOnFunction(privacy=privacy)
+    privacy = Privacy(1.0, 1e-6, n=400)
+    one = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4, 4), "Y": (-8, 8)})
     assert told(lambda: one.fit(*curves)) == []
     assert [SCORE in text for text in told(lambda: one.score(*curves))] == [True]
     assert len(told(lambda: clone(one).fit(*curves))) == 1
     y = curves[1].copy()
-    assert told(lambda: PrivateMean(privacy=privacy).fit(y)) == []
-    assert len(told(lambda: PrivateFPCA(n_components=1, privacy=privacy).fit(y))) == 1
-    shared = Privacy(1.0, 1e-6, Bounds(y=(-8, 8)), n=400, budget=Budget(3.0, 1e-6))
+    assert told(lambda: PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(y)) == []
+    assert len(told(lambda: PrivateFPCA(n_components=1, privacy=privacy, bounds=(-8, 8)).fit(y))) == 1
+    shared = {"privacy": Privacy(1.0, 1e-6, n=400, budget=Budget(3.0, 1e-6)), "bounds": (-8, 8)}
     z = y.copy()
-    assert told(lambda: [PrivateMean(privacy=shared).fit(z), PrivateFPCA(n_components=1, privacy=shared).fit(z)]) == []
+    assert told(lambda: [PrivateMean(**shared).fit(z), PrivateFPCA(n_components=1, **shared).fit(z)]) == []

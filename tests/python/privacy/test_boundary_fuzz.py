@@ -15,14 +15,16 @@ import pytest
 from fuzz_tables import FORMS, neighbouring, source, table
 from learner_registry import LEARNERS
 from privacy_tools import COUNT, RELEASES
+from sklearn.base import clone
 
 import fdadp.privacy.cohort as cohorts
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PrivateFPCA, PrivateMean
+from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.replay import losses
+from fdadp.private.mechanisms import SHORT
 
-BOUNDS = Bounds(x=(-2, 2), y=(-2, 2))
+BOUNDS = {"X": (-2, 2), "Y": (-2, 2)}
 ON_TAPE = [learner for learner in LEARNERS if learner.sums]
 OFF_TAPE = [learner for learner in LEARNERS if not learner.sums]
 
@@ -150,18 +152,17 @@ def trial_summary(rng):
     pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4, grouped=bool(rng.random() < 0.6))
     form, chunked, pure = str(rng.choice(FORMS)), bool(rng.random() < 0.5), bool(rng.integers(2))
     how = {"shuffled": bool(rng.integers(2)) and pair.grouped, "with_ids": pair.grouped, "more": 5 * pair.grouped}
-    privacy = Privacy(
-        8.0, None if pure else 1e-6, BOUNDS, n=pair.n, adjacency=pair.adjacency, random_state=0, allow_useless=True
-    )
+    privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
+    model = estimator(privacy=privacy, bounds=(-2, 2), allow_useless=True)
     seed = int(rng.integers(2**31))
 
     def fit(columns):
         if chunked:
             chunks = source(columns, np.random.default_rng(seed), **how)
-            estimator(privacy=privacy).fit_chunks(chunks, t=np.linspace(0, 1, 4), groups=pair.grouped or None)
+            clone(model).fit_chunks(chunks, t=np.linspace(0, 1, 4), groups=pair.grouped or None)
         else:
             X, _, ids = table(columns, form, np.random.default_rng(0))
-            estimator(privacy=privacy).fit(X, groups=ids if pair.grouped else None, t=np.linspace(0, 1, 4))
+            clone(model).fit(X, groups=ids if pair.grouped else None, t=np.linspace(0, 1, 4))
 
     return estimator.__name__, moved(fit, pair.first, pair.second)
 
@@ -170,23 +171,17 @@ def trial_regression(rng):
     pair = neighbouring(rng, persons=int(rng.integers(20, 40)), width=4, grouped=bool(rng.integers(2)))
     form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
     mechanism = str(rng.choice(["dp-aff", "moments"]))
-    privacy = Privacy(
-        20.0,
-        None if pure else 1e-6,
-        BOUNDS,
-        mechanism=mechanism,
-        n=pair.n,
-        adjacency=pair.adjacency,
-        random_state=0,
-        allow_useless=True,
+    model = AdditiveFunctionOnFunction(
+        privacy=Privacy(20.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0),
+        bounds=BOUNDS,
+        mechanism=SHORT[mechanism](allow_useless=True),
+        progress=False,
     )
 
     def fit(columns):
         X, _, ids = table(columns, form, np.random.default_rng(0))
         grid = np.linspace(0, 1, 4)
-        AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(
-            X, X, s=grid, t=grid, groups=ids if pair.grouped else None
-        )
+        clone(model).fit(X, X, s=grid, t=grid, groups=ids if pair.grouped else None)
 
     return "AdditiveFunctionOnFunction", moved(fit, pair.first, pair.second)
 

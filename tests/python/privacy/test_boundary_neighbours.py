@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from neighbour_tools import change, chunks, frame, on_tape, texts
 
-from fdadp import Bounds, Privacy, PrivateMean
+from fdadp import Privacy, PrivateMean
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import Categorical, DPCategoricalNB, DPGaussianNB, DPHistogramNB, DPLinearRegression, Numeric
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, rowwise_matmul
@@ -21,7 +21,7 @@ GRID = np.linspace(0, 1, 5)
 
 
 def mean(n=None):
-    return PrivateMean(privacy=Privacy(4.0, n=n, bounds=Bounds(y=(-2, 2)), random_state=0, allow_useless=True))
+    return PrivateMean(privacy=Privacy(4.0, n=n, random_state=0), bounds=(-2, 2), allow_useless=True)
 
 
 def people(n, rows, seed=0):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from learner_registry import LEARNERS, toy
 
-from fdadp import Bounds, Privacy, PrivateMean
+from fdadp import Privacy, PrivateMean
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA, DPLogisticRegression
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy._minima import GRADIENT_ERROR, check_rounding, length_of, logistic, steps_from_real
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.settings import LARGEST_DELTA
+from fdadp.privacy.declared import LARGEST_DELTA
 
 gaussian = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.gaussian], ids=str)
 
@@ -40,9 +40,9 @@ def test_learners_have_a_limit_on_delta_where_n_is_private(learner):
 
 def test_a_hopeless_summary_gives_back_what_it_did_not_release():
     budget = Budget(0.02, 1e-6)
-    privacy = Privacy(0.02, 1e-6, Bounds(y=(-9, 9)), budget=budget, random_state=0)
+    privacy = Privacy(0.02, 1e-6, budget=budget, random_state=0)
     with pytest.raises(PrivacyError, match="must leave noise of at most"):
-        PrivateMean(privacy=privacy).fit(np.random.default_rng(0).normal(size=(20, 11)))
+        PrivateMean(privacy=privacy, bounds=(-9, 9)).fit(np.random.default_rng(0).normal(size=(20, 11)))
     assert 0 < budget.cost <= budget.spent <= 0.1 * budget.total * (1 + 1e-9)
     assert budget.left >= 0.9 * budget.total * (1 - 1e-9)
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from fdadp import (
+    DPAFF,
     FPCA,
     AdditiveFunctionOnFunction,
-    Bounds,
     Privacy,
     PrivateFPCA,
     PrivateMean,
@@ -40,6 +40,7 @@ from fdadp.learners import (
     DPLogisticRegression,
     Numeric,
 )
+from fdadp.published import PublishedNoise
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what junk warns of is not looked at here
 
@@ -52,10 +53,11 @@ GRID = np.linspace(0, 1, 15)
 SMALL: dict[str, Any] = {"n_basis_x": 5, "n_basis_s": 5, "n_components": 2, "progress": False}
 PRIVATE: dict[str, Any] = {
     "epsilon": 50.0,
-    "bounds": Bounds(x=(-4.5, 4.5), y=(-8, 8)),
     "n": 40,
     "random_state": 0,
 }
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
+SUMMARY: dict[str, Any] = {"privacy": Privacy(**PRIVATE), "bounds": (-8, 8), "prior": None, "allow_useless": False}
 
 
 def fitted() -> AdditiveFunctionOnFunction:
@@ -63,7 +65,7 @@ def fitted() -> AdditiveFunctionOnFunction:
 
 
 def private(**settings: Any) -> AdditiveFunctionOnFunction:
-    return AdditiveFunctionOnFunction(privacy=Privacy(**{**PRIVATE, **settings}), progress=False)
+    return AdditiveFunctionOnFunction(privacy=Privacy(**{**PRIVATE, **settings}), bounds=BOUNDS, progress=False)
 
 
 def names(function: Callable[..., Any]) -> list[str]:
@@ -95,16 +97,25 @@ CASES = [
     *arguments(MODEL.surface, "surface", x=[0.0], s=[0.5], t=[0.5]),
     *arguments(MODEL.score, "score", X=X, Y=Y),
     *settings_of(lambda **k: Privacy(**k), Privacy.__init__, **PRIVATE),
-    *arguments(lambda **k: Bounds(**k), "Bounds", x=(-1, 1), y=(-1, 1)),
+    *settings_of(lambda **k: DPAFF(**k), DPAFF.__init__),
+    *settings_of(lambda **k: PublishedNoise(**k), PublishedNoise.__init__),
+    *arguments(lambda **k: private().set_params(**k).fit(X, Y), "private", bounds=BOUNDS, mechanism="dp-aff"),
+    pytest.param("X", lambda junk: private().set_params(bounds={**BOUNDS, "X": junk}).fit(X, Y), id="bounds of X"),
     *arguments(lambda **k: private().fit(**k), "private", X=X, Y=Y, s=GRID, t=GRID, groups=None),
     *arguments(lambda **k: private().fit_chunks(**k), "private chunks", chunks=[(X, Y)], s=GRID, t=GRID),
     *arguments(lambda **k: private().plan(**k), "model.plan", s=15, t=15, n=40),
     *settings_of(lambda **k: PublicPrior(**k).design(GRID, GRID), PublicPrior.__init__),
-    *arguments(lambda **k: PrivateMean(**k).fit(Y), "PrivateMean", privacy=Privacy(**PRIVATE)),
+    *arguments(lambda **k: PrivateMean(**k).fit(Y), "PrivateMean", **SUMMARY),
     *arguments(
-        lambda **k: PrivateMean(privacy=Privacy(**PRIVATE)).fit(**k), "PrivateMean.fit", Y=Y, t=GRID, groups=None
+        lambda **k: PrivateMean(**SUMMARY).fit(**k),
+        "PrivateMean.fit",
+        Y=Y,
+        t=GRID,
+        groups=None,
     ),
-    *arguments(lambda **k: PrivateFPCA(**k).fit(Y), "PrivateFPCA", n_components=2, privacy=Privacy(**PRIVATE)),
+    *arguments(
+        lambda **k: PrivateFPCA(**k).fit(Y), "PrivateFPCA", n_components=2, privacy=Privacy(**PRIVATE), bounds=(-8, 8)
+    ),
     *arguments(lambda Y, t: COMPONENTS.transform(Y, t), "transform", Y=Y, t=GRID),
     *arguments(COMPONENTS.inverse_transform, "inverse_transform", scores=np.zeros((1, 2))),
     *arguments(smooth_curves, "smooth_curves", values=Y, grid=None, new_grid=None, n_basis=None, criterion="reml"),

@@ -7,9 +7,10 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from private_settings import regression_settings
 from skfda import FDataGrid
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, _vault
 from fdadp.privacy._fingerprint import fingerprint
@@ -17,7 +18,7 @@ from fdadp.privacy._fingerprint import fingerprint
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
 GRID = np.linspace(0, 1, 21)
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
 N = 1300
 
 
@@ -30,11 +31,11 @@ def curves():
 
 
 def settings(**kwargs):
-    return Privacy(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
+    return regression_settings(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
 
 
 def model(**kwargs):
-    return AdditiveFunctionOnFunction(privacy=settings(**kwargs))
+    return AdditiveFunctionOnFunction(**settings(**kwargs))
 
 
 def cut(arrays, sizes):

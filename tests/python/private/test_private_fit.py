@@ -7,8 +7,9 @@ import warnings
 
 import numpy as np
 import pytest
+from private_settings import regression_settings
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, coverage, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, PublicPrior, coverage, simulate_affr
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Budget, Ledger, OpenDPNoise, epsilon_from, rho_from
@@ -16,7 +17,7 @@ from fdadp.regression.files import LAYOUT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
 N = 1000
 
 
@@ -27,13 +28,13 @@ def cohort(scenario=1, seed=0, n=N):
 
 
 def settings(**kwargs):
-    return Privacy(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
+    return regression_settings(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
 
 
 def fit(x=None, y=None, *, groups=None, s=None, t=None, **kwargs):
     if x is None:
         x, y = cohort()
-    return AdditiveFunctionOnFunction(privacy=settings(**kwargs)).fit(x, y, s=s, t=t, groups=groups)
+    return AdditiveFunctionOnFunction(**settings(**kwargs)).fit(x, y, s=s, t=t, groups=groups)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def test_seeded_noise_is_not_for_release(model):
 def test_releases_add_up_to_the_budget_and_no_more(variant):
     fitted = fit(**VARIANTS[variant])
     ledger, pure = fitted.ledger_, "pure" in variant
-    assert ledger.private and fitted.privacy_ is fitted.privacy
+    assert ledger.private and fitted.privacy_ == fitted.privacy
     assert {r.adjacency for r in ledger.releases} == {fitted.privacy.stated_adjacency}
     shares = [r.share for r in ledger.releases]
     assert sum(shares) == pytest.approx(1.0, abs=1e-8)
@@ -159,8 +160,8 @@ def test_a_shared_budget_is_charged_what_each_fit_costs():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"bounds": None}, "bounds must give a public range for x"),
-        ({"bounds": Bounds(x=(0, 1))}, "public range for y"),
+        ({"bounds": None}, "bounds must give a public range for X"),
+        ({"bounds": {"X": (0, 1)}}, "public range for Y"),
         ({"epsilon": 0.01}, "n >= 5000"),
         ({"epsilon": 0.09, "adjacency": "replace"}, "at least 100"),
         ({"delta": 1e-2}, "delta must be below 1/n"),
@@ -282,9 +283,9 @@ def test_units_do_not_matter(model):
     """Powers of two change no bit of the lattice; then the same seed gives the same fit."""
     x, y = cohort()
     a, b = 4.0, 0.5
-    other = fit(a * x, b * y, bounds=Bounds(x=(a * -4.5, a * 4.5), y=(b * -8, b * 8)))
+    other = fit(a * x, b * y, bounds={"X": (a * -4.5, a * 4.5), "Y": (b * -8, b * 8)})
     np.testing.assert_allclose(other.predict(a * x[:20]) / b, model.predict(x[:20]), rtol=1e-7, atol=1e-7)
-    shifted = fit(x + 16, y - 32, bounds=Bounds(x=(11.5, 20.5), y=(-40, -24)))
+    shifted = fit(x + 16, y - 32, bounds={"X": (11.5, 20.5), "Y": (-40, -24)})
     np.testing.assert_allclose(shifted.predict(x[:20] + 16) + 32, model.predict(x[:20]), rtol=1e-5, atol=1e-5)
     low, high = other.predict_interval(a * x[:5])
     reference = model.predict_interval(x[:5])

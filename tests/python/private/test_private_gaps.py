@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from private_settings import regression_settings
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, PublicPrior, simulate_affr
 from fdadp.errors import InputError
 from fdadp.privacy import Budget
 from fdadp.private.residual_rows import ResidualRows
@@ -28,8 +29,8 @@ def cohort(n=N, seed=0):
 
 
 def fit(x, y, *, missing="auto", groups=None, **settings):
-    settings = {"epsilon": 2.0, "delta": 1e-6, "bounds": Bounds((-4.5, 4.5), (-20, 10)), "n": N} | settings
-    model = AdditiveFunctionOnFunction(privacy=Privacy(**{"random_state": 3} | settings), missing=missing)
+    settings = {"epsilon": 2.0, "delta": 1e-6, "bounds": {"X": (-4.5, 4.5), "Y": (-20, 10)}, "n": N} | settings
+    model = AdditiveFunctionOnFunction(**regression_settings(**{"random_state": 3} | settings), missing=missing)
     return model.fit(x, y, groups=groups)
 
 

@@ -9,24 +9,28 @@ import numpy as np
 import pandas as pd
 import pytest
 from privacy_tools import Guarded
+from private_settings import regression_settings
 
 from fdadp import AdditiveFunctionOnFunction
 from fdadp.audit.canaries import X_BOUNDS, Y_BOUNDS, simulated
 from fdadp.errors import FdadpError, InputError, PrivacyError
-from fdadp.privacy import Bounds, Budget, Privacy
+from fdadp.privacy import Budget
 from fdadp.privacy._fingerprint import fingerprint
+from fdadp.private.ranges import public_ranges
 
-BOUNDS = Bounds(x=X_BOUNDS, y=Y_BOUNDS)
+BOUNDS = {"X": X_BOUNDS, "Y": Y_BOUNDS}
 N = 60
 X, Y, _ = simulated(1, N, 0)
 
 
 def setting(**changes):
-    return Privacy(**({"epsilon": 4.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 0} | changes))
+    return regression_settings(
+        **({"epsilon": 4.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 0} | changes)
+    )
 
 
-def fit(privacy, x=X, y=Y, **kwargs):
-    return AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(x, y, **kwargs)
+def fit(settings, x=X, y=Y, **kwargs):
+    return AdditiveFunctionOnFunction(**settings, progress=False).fit(x, y, **kwargs)
 
 
 # ------------------------------------------------------------------ only the kernel reads
@@ -51,16 +55,16 @@ def test_only_the_kernel_reads_private_rows(delta, adjacency):
 
 
 def test_reading_beside_the_kernel_shows(monkeypatch):
-    from fdadp.private import fit as module
+    from fdadp.private import mechanisms as module
 
-    right = module.PLANNERS["dp-aff"]
+    right = module.make_plan
     x = Guarded(X)
 
     def peeking(n, *args, **kwargs):
         float(np.asarray(x).max())
         return right(n, *args, **kwargs)
 
-    monkeypatch.setitem(module.PLANNERS, "dp-aff", peeking)
+    monkeypatch.setattr(module, "make_plan", peeking)
     with pytest.raises(AssertionError, match="reads private rows"):
         fit(setting(), x, Guarded(Y))
 
@@ -69,9 +73,9 @@ def test_reading_beside_the_kernel_shows(monkeypatch):
 
 
 BAD_SETTINGS = {
-    "no bounds": ({"bounds": None}, "bounds must give a public range for x"),
-    "no bounds of x": ({"bounds": Bounds(y=Y_BOUNDS)}, "public range for x"),
-    "no bounds of y": ({"bounds": Bounds(x=X_BOUNDS)}, "public range for y"),
+    "no bounds": ({"bounds": None}, "bounds must give a public range for X"),
+    "no bounds of x": ({"bounds": {"Y": Y_BOUNDS}}, "public range for X"),
+    "no bounds of y": ({"bounds": {"X": X_BOUNDS}}, "public range for Y"),
     "delta of 1/n": ({"delta": 1 / N}, "delta must be below 1/n"),
     "hopeless": ({"epsilon": 0.5}, "n >= 100 or epsilon >= 0.833"),
     "hopeless, replace": ({"epsilon": 1.2, "adjacency": "replace"}, "at least 100"),
@@ -103,14 +107,14 @@ def test_bad_settings_spend_nothing(case):
         (lambda: setting(delta=1.0), "delta must lie between 0 and 1"),
         (lambda: setting(n=0), "n must be a positive integer"),
         (lambda: setting(n=60.5), "n must be a positive integer"),
-        (lambda: Bounds(x=(1.0, 1.0)), "low < high"),
-        (lambda: Bounds(x=(2.0, 1.0)), "low < high"),
-        (lambda: Bounds(y=(0.0, np.inf)), "finite"),
-        (lambda: Bounds(y=(np.nan, 1.0)), "finite"),
-        (lambda: Bounds(x=(0.0, 1e-40)), "width"),
-        (lambda: Bounds(x=(-1e200, 1e200)), "width"),
-        (lambda: Bounds(x=(1e12, 1e12 + 1e-3)), "width"),
-        (lambda: Bounds(x=3.0), "pair"),
+        (lambda: public_ranges({"X": (1.0, 1.0)}, required=False), "low < high"),
+        (lambda: public_ranges({"X": (2.0, 1.0)}, required=False), "low < high"),
+        (lambda: public_ranges({"Y": (0.0, np.inf)}, required=False), "finite"),
+        (lambda: public_ranges({"Y": (np.nan, 1.0)}, required=False), "finite"),
+        (lambda: public_ranges({"X": (0.0, 1e-40)}, required=False), "width"),
+        (lambda: public_ranges({"X": (-1e200, 1e200)}, required=False), "width"),
+        (lambda: public_ranges({"X": (1e12, 1e12 + 1e-3)}, required=False), "width"),
+        (lambda: public_ranges({"X": 3.0}, required=False), "pair"),
     ],
 )
 def test_bad_settings_are_refused_when_made(make, text):
@@ -159,7 +163,7 @@ def test_fits_share_a_budget_until_it_is_spent():
     spent = budget.spent
     x, y = Guarded(X), Guarded(Y)
     with pytest.raises(PrivacyError, match="share must be at most what the budget has left"):
-        AdditiveFunctionOnFunction(privacy=setting(epsilon=2.2, budget=budget)).fit(X, Y)
+        AdditiveFunctionOnFunction(**setting(epsilon=2.2, budget=budget)).fit(X, Y)
     assert budget.spent == spent and budget.reserved == 0
     with pytest.raises(PrivacyError, match="bound to another data set"):
         fit(setting(epsilon=1.0, budget=budget), x, y)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
 from fdadp.private.bayes import posterior
+from fdadp.private.mechanisms import SHORT
 from fdadp.private.moments_fit import _Joint, plan_moments
 from fdadp.private.rows import Rows
 
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)
 
 
@@ -22,8 +21,9 @@ def curves(n, seed=0, scenario=1):
     return simulated.X.data_matrix[..., 0], simulated.Y.data_matrix[..., 0], simulated.mean_function
 
 
-def privacy(n, delta=1e-6, **kwargs):
-    return Privacy(1.0, delta, bounds=BOUNDS, n=n, mechanism="moments", random_state=1, **kwargs)
+def model_of(n, delta=1e-6, **kwargs):
+    privacy = Privacy(1.0, delta, n=n, random_state=1, **kwargs)
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism="moments")
 
 
 @pytest.mark.parametrize("delta", [1e-6, None])
@@ -31,7 +31,7 @@ def privacy(n, delta=1e-6, **kwargs):
 def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacency):
     X, Y, _ = curves(400)
     declared = None if adjacency == "add-remove" else 400
-    model = AdditiveFunctionOnFunction(privacy=privacy(declared, delta, adjacency=adjacency)).fit(X, Y)
+    model = model_of(declared, delta, adjacency=adjacency).fit(X, Y)
     releases = model.ledger_.releases
     spent = sum(r.epsilon if delta is None else r.rho for r in releases)
     total = Budget(1.0, delta).total
@@ -46,8 +46,8 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
 def test_to_exchange_a_person_moves_a_second_moment_by_the_root_of_two(mechanism, delta):
     """Not by twice the clip: both are positive semidefinite. In L1, for pure epsilon, that does not help."""
     X, Y, _ = curves(400)
-    settings = replace(privacy(400, delta, adjacency="replace", allow_useless=True), mechanism=mechanism)
-    releases = AdditiveFunctionOnFunction(privacy=settings).fit(X, Y).ledger_.releases
+    model = model_of(400, delta, adjacency="replace").set_params(mechanism=SHORT[mechanism](allow_useless=True))
+    releases = model.fit(X, Y).ledger_.releases
     ratios = {r.name: r.sensitivity / r.clip for r in releases}
     moments = {"second moment", "covariance of residuals"} & set(ratios)
     assert len(moments) == (2 if mechanism == "moments" else 1)
@@ -59,7 +59,7 @@ def test_to_exchange_a_person_moves_a_second_moment_by_the_root_of_two(mechanism
 @pytest.mark.parametrize("pure", [False, True])
 def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
     design = PublicPrior().design(GRID, GRID)
-    rows = Rows(design, BOUNDS.x, BOUNDS.y)
+    rows = Rows(design, BOUNDS["X"], BOUNDS["Y"])
     plan = plan_moments(1000.0, 4.0, design, pure=pure)
     rows.begin_regression(plan)
     rows.coefficients = np.zeros(plan.weights.shape)
@@ -77,7 +77,7 @@ def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
     X, Y, f = curves(6000)
-    model = AdditiveFunctionOnFunction(privacy=privacy(5000)).fit(X[:5000], Y[:5000], GRID, GRID)
+    model = model_of(5000).fit(X[:5000], Y[:5000], GRID, GRID)
     test = f[5000:]
     loss = ((model.predict(X[5000:]) - test) ** 2).mean()
     assert 1 - loss / ((test - test.mean(axis=0)) ** 2).mean() > 0.9
@@ -96,4 +96,4 @@ def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
 
 def test_missing_bounds_are_refused_before_anything_is_read():
     with pytest.raises(ValueError, match="bounds"):
-        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=300, mechanism="moments")).fit(*curves(300)[:2])
+        AdditiveFunctionOnFunction(privacy=Privacy(1.0, 1e-6, n=300), mechanism="moments").fit(*curves(300)[:2])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
 from fdadp.private.output_fit import _feature_clip, plan_output
 from fdadp.private.rows import Rows
 
-BOUNDS = Bounds(x=(-4.5, 4.5), y=(-8.0, 8.0))
+BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)
 
 
@@ -20,8 +20,8 @@ def curves(n, seed=0):
 
 
 def fitted(n, X, Y, mechanism="output", delta=1e-6, **kwargs):
-    privacy = Privacy(1.0, delta, bounds=BOUNDS, n=n, mechanism=mechanism, random_state=1, **kwargs)
-    return AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, GRID, GRID)
+    privacy = Privacy(1.0, delta, n=n, random_state=1, **kwargs)
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism).fit(X, Y, GRID, GRID)
 
 
 @pytest.mark.parametrize("delta", [1e-6, None])
@@ -39,7 +39,7 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
 
 def test_features_have_the_norm_that_the_sensitivity_counts_on():
     design = PublicPrior().design(GRID, GRID)
-    rows = Rows(design, BOUNDS.x, BOUNDS.y)
+    rows = Rows(design, BOUNDS["X"], BOUNDS["Y"])
     plan = plan_output(5000.0, 4.0, design, pure=False)
     rows.begin_regression(plan)
     X, Y, _ = curves(200)
@@ -65,7 +65,7 @@ def test_it_learns_but_less_than_dp_aff_and_its_intervals_say_so():
 
 
 def test_the_plan_shows_the_release():
-    privacy = Privacy(1.0, 1e-6, bounds=BOUNDS, n=6000, mechanism="output")
-    plan = AdditiveFunctionOnFunction(privacy=privacy).plan()
+    privacy = Privacy(1.0, 1e-6, n=6000)
+    plan = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism="output").plan()
     assert "coefficients" in str(plan)
     assert plan.ridge > 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, coverage, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, simulate_affr
 from fdadp.solve import fitted as predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
@@ -22,9 +22,8 @@ def arrays(seed, n=N):
 
 
 def make(mechanism="dp-aff"):
-    bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
-    privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=N, mechanism=mechanism, random_state=7)
-    return AdditiveFunctionOnFunction(privacy=privacy)
+    privacy = Privacy(epsilon=1.0, delta=1e-6, n=N, random_state=7)
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}, mechanism=mechanism)
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import FdadpWarning
 from fdadp.privacy import Budget
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
-N, RIGHT = 1000, {"x": (-4.5, 4.5), "y": (-8, 8)}
+N, RIGHT = 1000, {"X": (-4.5, 4.5), "Y": (-8, 8)}
 
 
 @functools.cache
@@ -27,8 +27,7 @@ def cohort(scenario=1, seed=0):
 def fit(bounds, *, seed=0, scenario=1, n=N, rows=N, **settings):
     x, y, _ = cohort(scenario, seed)
     settings = {"epsilon": 1.0, "delta": 1e-6, "n": n, "random_state": seed} | settings
-    privacy = Privacy(bounds=Bounds(**(RIGHT | bounds)), **settings)
-    return AdditiveFunctionOnFunction(privacy=privacy).fit(x[:rows], y[:rows])
+    return AdditiveFunctionOnFunction(privacy=Privacy(**settings), bounds=RIGHT | bounds).fit(x[:rows], y[:rows])
 
 
 def share(model, *, seed=0, scenario=1):
@@ -44,7 +43,7 @@ def share(model, *, seed=0, scenario=1):
 def test_a_wide_or_one_sided_range_of_y_costs_little(bounds):
     """Y lies in -.2 to 3.5; with (0, 100) 0.1 explained .61 on average, with (-20, 0) it was worse than the mean."""
     right = np.mean([share(fit({}, seed=s), seed=s) for s in range(2)])
-    models = [fit({"y": bounds}, seed=s) for s in range(2)]
+    models = [fit({"Y": bounds}, seed=s) for s in range(2)]
     assert np.mean([share(model, seed=s) for s, model in enumerate(models)]) > right - 0.05
     assert all(r.sd > 0 and r.clip > 0 for model in models for r in model.ledger_.releases)
 
@@ -54,13 +53,13 @@ def test_a_wide_or_one_sided_range_of_y_costs_little(bounds):
 def test_a_one_sided_range_of_x_costs_little(bounds):
     """Of scenario 2, which needs the scale of X most: 0.1 explained .74, .57 and .12 on average."""
     right = np.mean([share(fit({}, seed=s, scenario=2), seed=s, scenario=2) for s in range(3)])
-    found = np.mean([share(fit({"x": bounds}, seed=s, scenario=2), seed=s, scenario=2) for s in range(3)])
+    found = np.mean([share(fit({"X": bounds}, seed=s, scenario=2), seed=s, scenario=2) for s in range(3)])
     assert found > right - 0.08
 
 
 def test_a_range_of_y_is_a_hint_and_no_wall():
-    with pytest.warns(FdadpWarning, match="lie outside bounds y"):
-        model = fit({"y": (-2, 2)})
+    with pytest.warns(FdadpWarning, match="lie outside bounds Y"):
+        model = fit({"Y": (-2, 2)})
     assert share(model) > 0.9
     x, y, _ = (a[N:] for a in cohort())
     low, high = model.predict_interval(x)
@@ -79,7 +78,7 @@ def test_the_page_on_ranges_shows_what_was_recorded():
 # --- what is said ---
 
 
-@pytest.mark.parametrize(("name", "bounds"), [("y", (-2, 2)), ("y", (2000, 9000)), ("x", (-0.7, 0.7)), ("x", (50, 60))])
+@pytest.mark.parametrize(("name", "bounds"), [("Y", (-2, 2)), ("Y", (2000, 9000)), ("X", (-0.7, 0.7)), ("X", (50, 60))])
 def test_ranges_too_narrow_or_in_other_units_are_warned_of(name, bounds):
     for seed in range(2):
         with pytest.warns(FdadpWarning, match=f"lie outside bounds {name}=.* check its width and units"):
@@ -98,7 +97,7 @@ def test_right_ranges_and_n_are_not_warned_of(settings):
 
 
 def test_a_range_far_too_wide_is_noted():
-    assert any("bounds y=(-800, 800)" in note and "far too wide" in note for note in fit({"y": (-800, 800)}).notes_)
+    assert any("bounds Y=(-800, 800)" in note and "far too wide" in note for note in fit({"Y": (-800, 800)}).notes_)
 
 
 @pytest.mark.parametrize(("declared", "rows"), [(5000, 39), (5000, 1000), (300, 1000)])
@@ -111,8 +110,8 @@ def test_a_wrong_n_is_warned_of_by_the_releases(declared, rows):
 def test_a_fit_that_explains_nothing_says_so():
     rng = np.random.default_rng(0)
     x, y = cohort()[0][:N], rng.normal(size=(N, 51))
-    privacy = Privacy(1.0, 1e-6, bounds=Bounds(**RIGHT), n=N, random_state=0)
-    model = AdditiveFunctionOnFunction(privacy=privacy).fit(x, y)
+    privacy = Privacy(1.0, 1e-6, n=N, random_state=0)
+    model = AdditiveFunctionOnFunction(privacy=privacy, bounds=RIGHT).fit(x, y)
     assert any("explains about nothing" in note for note in model.notes_)
 
 
@@ -125,5 +124,5 @@ def test_where_warnings_are_errors_the_budget_is_accounted_for():
     budget = Budget(1.0, 1e-6)
     with warnings.catch_warnings(), pytest.raises(FdadpWarning):
         warnings.simplefilter("error")
-        fit({"y": (-2, 2)}, budget=budget)
+        fit({"Y": (-2, 2)}, budget=budget)
     assert budget.left == 0

@@ -5,24 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp import Bounds, PublicPrior, simulate_affr
+from fdadp import PublicPrior, simulate_affr
 from fdadp.privacy import Budget, Cohort, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.replay import losses
-from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.moments_fit import fit_moments
-from fdadp.private.output_fit import fit_output
-from fdadp.private.preview import PLANNERS
+from fdadp.private.mechanisms import SHORT
 from fdadp.private.rows import Rows
 
 N, GRID = 40, np.linspace(0, 1, 21)
-FITS = {"dp-aff": fit_dp_aff, "moments": fit_moments, "output": fit_output}
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
 @pytest.mark.parametrize("pure", [False, True])
-@pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in FITS), ("dp-aff", 400.0)])
+@pytest.mark.parametrize(("mechanism", "epsilon"), [*((name, 2.0) for name in SHORT), ("dp-aff", 400.0)])
 def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adjacency):
     """Leave out, or exchange, each person in turn, with the tape forced; with a large budget every release there is."""
     epsilon *= 2 if adjacency == "replace" else 1
@@ -36,10 +32,10 @@ def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adj
         noise = TapeNoise(tape=tape)
         budget = Budget(epsilon, None if pure else 1e-3)
         cohort = Cohort((X[keep], Y[keep]), budget=budget, n=N, noise=noise, adjacency=adjacency)
-        plan = PLANNERS[mechanism](N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
+        plan = SHORT[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
         assert epsilon < 100 or all(plan.shares.values())
-        rows = Rows(design, Bounds(x=(-4.5, 4.5)).x, Bounds(y=(-8.0, 8.0)).y)
-        return fingerprint(FITS[mechanism](cohort, plan, design, rows)), noise.entries
+        rows = Rows(design, (-4.5, 4.5), (-8.0, 8.0))
+        return fingerprint(SHORT[mechanism]().spend(cohort, plan, design, rows)), noise.entries
 
     seen, first = run(np.arange(N))
     changes = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PublicPrior, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.private.bayes import profile
 from fdadp.private.sharing import make_plan, time_blocks
 
@@ -24,8 +24,9 @@ def coverage_by_tenths(smooth, seeds):
         sim = simulate_affr(1, n=2 * n, seed=seed)
         errors = np.random.default_rng([seed, 1]).normal(size=(2 * n, 51)) @ root.T
         x, y = sim.X.data_matrix[..., 0], sim.mean_function + (0.1 + 1.2 * GRID) * errors
-        privacy = Privacy(1.0, 1e-6, bounds=Bounds((-4.5, 4.5), (-8, 8)), n=n, random_state=seed)
-        low, high = AdditiveFunctionOnFunction(privacy=privacy).fit(x[:n], y[:n]).predict_interval(x[n:])
+        privacy = Privacy(1.0, 1e-6, n=n, random_state=seed)
+        model = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4.5, 4.5), "Y": (-8, 8)})
+        low, high = model.fit(x[:n], y[:n]).predict_interval(x[n:])
         inside = (y[n:] >= low) & (y[n:] <= high)
         found.append([inside[:, b == TENTHS].mean() for b in range(10)])
     return np.array(found)

@@ -11,7 +11,7 @@ import sklearn
 from learner_registry import LEARNERS, toy
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, PrivateFPCA, PrivateMean
+from fdadp import DPAFF, AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget
@@ -58,11 +58,13 @@ def test_curves_too(cls, chunks):
     X, Y = np.random.default_rng(0).normal(size=(2, 60, 12))
     t = np.linspace(0, 1, 12)
     budget = Budget(1.0, 1e-6)
-    privacy = Privacy(1.0, 1e-6, Bounds(x=(-4, 4), y=(-8, 8)), n=60, budget=budget, allow_useless=True)
+    privacy = Privacy(1.0, 1e-6, n=60, budget=budget)
     pair = cls is AdditiveFunctionOnFunction
+    own = {"mechanism": DPAFF(allow_useless=True)} if pair else {"allow_useless": True}
+    own["bounds"] = {"X": (-4, 4), "Y": (-8, 8)} if pair else (-8, 8)
 
     def fit(unit, groups):
-        model = cls(privacy=dataclasses.replace(privacy, unit=unit))
+        model = cls(privacy=dataclasses.replace(privacy, unit=unit), **own)
         if chunks:
             grids = {"s": t, "t": t} if pair else {"t": t}
             return model.fit_chunks([(X, Y)] if pair else [Y], groups=groups, **grids)
@@ -111,12 +113,15 @@ def test_a_saved_model_states_what_it_was_fitted_with(tmp_path):
     """Settings changed after the fit are for the next one: a reloaded model used to claim the smaller epsilon."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 400, 12))
-    spent = Privacy(1.0, 1e-6, Bounds(x=(-4, 4), y=(-8, 8)), n=np.int64(400), random_state=np.int64(0))
-    model = AdditiveFunctionOnFunction(privacy=spent).fit(X, Y)
+    spent = Privacy(1.0, 1e-6, n=np.int64(400), random_state=np.int64(0))
+    bounds = {"X": (-4, 4), "Y": (-8, 8)}
+    model = AdditiveFunctionOnFunction(privacy=spent, bounds=bounds).fit(X, Y)
+    model.set_params(bounds={"X": (-1, 1), "Y": (-1, 1)}, mechanism="output")
     for later in (dataclasses.replace(spent, epsilon=0.2), None):
         again = AdditiveFunctionOnFunction.load(model.set_params(privacy=later).save(tmp_path / "model.npz"))
         assert again.privacy_ == dataclasses.replace(spent, budget=None)
         assert again.ledger_ == model.ledger_
+        assert (again.bounds, again.mechanism) == (bounds, "dp-aff")
 
 
 def test_a_fit_on_a_shared_budget_can_be_saved_and_its_copy_cannot_spend():

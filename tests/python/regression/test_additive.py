@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from private_settings import summary_settings
 from scipy.integrate import trapezoid
 from skfda import FDataGrid
 from sklearn.base import clone
@@ -16,10 +17,11 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, coverage, rmspe, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.container import FILE_VERSION
-from fdadp.published import regression as published
+from fdadp.published import PublishedNoise
+from fdadp.published.regression import leave_one_out
 from fdadp.regression import additive
 from fdadp.solve.penalized import PenalizedLeastSquares
 
@@ -241,13 +243,19 @@ def test_save_and_load_keep_everything(tmp_path, sim, model):
 def test_save_and_load_frames_settings_and_ledger(tmp_path, arrays):
     x, y = arrays
     frame_y = pd.DataFrame(y, columns=[f"t{j}" for j in range(51)])
-    privacy = Privacy(epsilon=5.0, mechanism="published", bounds=Bounds(x=(-4, 4)), random_state=1)
-    model = AdditiveFunctionOnFunction(n_components=2, smoothing=(1.0, 0.5), privacy=privacy)
+    privacy = Privacy(epsilon=5.0, random_state=1)
+    model = AdditiveFunctionOnFunction(
+        n_components=2,
+        smoothing=(1.0, 0.5),
+        privacy=privacy,
+        bounds={"X": (-4, 4)},
+        mechanism=PublishedNoise(sensitivity="scaled"),
+    )
     with pytest.warns(NotPrivateWarning):
         model.fit(x, frame_y)
     again = AdditiveFunctionOnFunction.load(model.save(tmp_path / "model.npz"))
     assert again.ledger_ == model.ledger_
-    assert again.privacy == privacy
+    assert again.privacy == privacy and again.mechanism == model.mechanism
     assert list(again.predict(x[:2]).columns) == list(frame_y.columns)
 
 
@@ -368,23 +376,24 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original, original_sums = published.perturb, additive.add_up
+    original_sums = additive.add_up
 
-    def spy(fitted, chunks, privacy, groups):
-        caught.update(changes=published.leave_one_out(fitted, chunks, groups))
-        return fitted
+    class Spy(PublishedNoise):
+        def perturb(self, fitted, chunks, privacy, persons=None):
+            caught.update(changes=leave_one_out(fitted, chunks, persons))
+            return fitted
 
     def spy_sums(*arguments):
         caught.update(sums=original_sums(*arguments))
         return caught["sums"]
 
-    published.perturb, additive.add_up = spy, spy_sums
+    additive.add_up = spy_sums
     try:
         model = AdditiveFunctionOnFunction(
-            n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0, mechanism="published")
+            n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0), mechanism=Spy()
         ).fit(x, y, groups=persons)
     finally:
-        published.perturb, additive.add_up = original, original_sums
+        additive.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
     (term,) = caught["sums"].terms
@@ -406,10 +415,10 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
 def test_published_scheme_adds_the_noise_that_its_ledger_states(arrays, model):
     x, y = arrays
 
-    def fit(**kwargs):
-        privacy = Privacy(mechanism="published", **kwargs)
+    def fit(sensitivity="local", **kwargs):
+        mechanism = PublishedNoise(sensitivity=sensitivity)
         with pytest.warns(NotPrivateWarning):
-            return AdditiveFunctionOnFunction(n_components=3, privacy=privacy).fit(x, y)
+            return AdditiveFunctionOnFunction(n_components=3, privacy=Privacy(**kwargs), mechanism=mechanism).fit(x, y)
 
     draws = np.stack([fit(epsilon=2.0, random_state=seed).coef_ - model.coef_ for seed in range(60)])
     ledger = fit(epsilon=2.0, random_state=0).ledger_
@@ -430,7 +439,7 @@ def test_published_noise_widens_the_intervals(arrays, model):
     x, y = arrays
     with pytest.warns(NotPrivateWarning):
         noisy = AdditiveFunctionOnFunction(
-            n_components=3, privacy=Privacy(epsilon=0.5, mechanism="published", random_state=0)
+            n_components=3, privacy=Privacy(epsilon=0.5, random_state=0), mechanism=PublishedNoise()
         ).fit(x, y)
     widths = [np.subtract(*m.predict_interval(x[:20])[::-1]).mean() for m in (noisy,)]
     plain = AdditiveFunctionOnFunction(n_components=3).fit(x, y)
@@ -449,20 +458,23 @@ def test_published_noise_widens_the_intervals(arrays, model):
         ({"epsilon": 1.0, "delta": 1.5}, "delta must lie between 0 and 1"),
         ({"epsilon": 1.0, "mechanism": "magic"}, "mechanism must be one of"),
         ({"epsilon": 1.0, "adjacency": "swap"}, "adjacency must be one of"),
-        ({"epsilon": 1.0, "sensitivity": "global"}, "sensitivity must be one of"),
         ({"epsilon": 1.0, "n": 0}, "n must be a positive integer"),
-        ({"epsilon": 1.0, "bounds": (0, 1)}, "bounds must be a Bounds, got tuple"),
+        ({"epsilon": 1.0, "bounds": (0, 1)}, r"bounds must be a range for each of X, Y, .*got \(0, 1\)"),
+        ({"epsilon": 1.0, "bounds": {"x": (0, 1)}}, "bounds must be those of X, Y, .*got one of 'x'"),
     ],
 )
 def test_bad_privacy_settings_are_refused(settings_, text):
     with pytest.raises(PrivacyError, match=text):
-        Privacy(**settings_)
+        AdditiveFunctionOnFunction(**summary_settings(**settings_)).fit(None, None)
 
 
 @pytest.mark.parametrize("pair", [(1, 1), (2, 1), (0, float("inf")), (0,), "ab"])
 def test_bad_bounds_are_refused(pair):
-    with pytest.raises(PrivacyError, match="bounds x"):
-        Bounds(x=pair)
+    for privacy in (None, Privacy(1.0)):
+        with pytest.raises(PrivacyError, match="bounds of X"):
+            AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": pair}).fit(None, None)
+    with pytest.raises(PrivacyError, match="sensitivity must be one of"):
+        PublishedNoise(sensitivity="global")
 
 
 # --- bad input ---

@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import InputError
+from fdadp.published import PublishedNoise
 
 
 def checked(scenario, n, seed, **settings):
@@ -74,9 +75,10 @@ def test_what_cannot_be_checked_is_refused():
         model.check(data.X[:20], data.Y[:20])
     with pytest.raises(InputError, match="got 60 and 59"):
         model.check(data.X, data.Y[:59])
-    privacy = Privacy(epsilon=1.0, mechanism="published", bounds=Bounds(x=(-5, 5)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        noisy = AdditiveFunctionOnFunction(n_components=2, privacy=privacy).fit(data.X, data.Y)
+        noisy = AdditiveFunctionOnFunction(n_components=2, privacy=Privacy(1.0), mechanism=PublishedNoise()).fit(
+            data.X, data.Y
+        )
     with pytest.raises(InputError, match="privacy must be None to check sizes"):
         noisy.check(data.X, data.Y)

@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import NotPrivateWarning
+from fdadp.published import PublishedNoise
 
 
 def sparse(y, points, rng):
@@ -66,9 +67,9 @@ def test_nothing_changes_where_nothing_is_missing():
 def test_the_published_noise_is_drawn_once():
     data = simulate_affr(1, 60, 0)
     x, y = data.X.data_matrix[..., 0], sparse(data.Y.data_matrix[..., 0], 30, np.random.default_rng(0))
-    privacy = Privacy(epsilon=1e12, mechanism="published", bounds=Bounds(x=(-5, 5)), random_state=0)
+    published = {"privacy": Privacy(epsilon=1e12, random_state=0), "mechanism": PublishedNoise()}
     with pytest.warns(NotPrivateWarning) as caught:
-        noisy = AdditiveFunctionOnFunction(missing="fpca", n_components=2, privacy=privacy).fit(x, y)
+        noisy = AdditiveFunctionOnFunction(missing="fpca", n_components=2, **published).fit(x, y)
     assert len([w for w in caught if w.category is NotPrivateWarning]) == 1
     plain = AdditiveFunctionOnFunction(missing="fpca", n_components=2).fit(x, y)
     np.testing.assert_allclose(noisy.coef_, plain.coef_, atol=1e-6 * np.abs(plain.coef_).max())

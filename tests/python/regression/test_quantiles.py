@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import Curves
+from fdadp.published import PublishedNoise
 from fdadp.terms.quantiles import QuantileTransform
 
 GRID = np.linspace(0, 1, 31)
@@ -144,7 +145,8 @@ def test_where_it_is_refused():
         def __array__(self, *_, **__):
             raise AssertionError("read before the settings were checked")
 
-    for mechanism in ("dp-aff", "moments", "output", "published"):
-        privacy = Privacy(epsilon=1.0, delta=1e-6, bounds=Bounds(x=(0, 50), y=(-9, 9)), n=60, mechanism=mechanism)
+    for mechanism in ("dp-aff", "moments", "output", PublishedNoise()):
+        privacy = Privacy(epsilon=1.0, delta=1e-6, n=60)
+        private = {"privacy": privacy, "bounds": {"X": (0, 50), "Y": (-9, 9)}, "mechanism": mechanism}
         with pytest.raises(InputError, match="x_transform must be None in a private fit, got 'quantile'"):
-            AdditiveFunctionOnFunction(x_transform="quantile", privacy=privacy).fit(Unread(), Unread())
+            AdditiveFunctionOnFunction(x_transform="quantile", **private).fit(Unread(), Unread())

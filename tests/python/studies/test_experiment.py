@@ -9,6 +9,7 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.metrics import rmspe
+from fdadp.published import PublishedNoise
 from fdadp.published.regression import published_draws
 from fdadp.studies import regression as experiment
 
@@ -90,19 +91,19 @@ def test_published_intervals_do_not_know_of_the_noise(data: experiment.Paired, r
 
 
 def test_intervals_of_a_draw_are_chosen(data: experiment.Paired) -> None:
-    privacy = Privacy(0.3, mechanism="published", random_state=4)
+    setting = Privacy(0.3, random_state=4), PublishedNoise()
     plain = AdditiveFunctionOnFunction(progress=False).fit(data.X, data.Y)
     widths = {}
     for kind in ("honest", "published"):
         with pytest.warns(NotPrivateWarning):
-            [draw] = published_draws(plain, data.X, data.Y, [privacy], intervals=kind)
+            [draw] = published_draws(plain, data.X, data.Y, [setting], intervals=kind)
         lower, upper = draw.predict_interval(data.X)
         widths[kind] = (upper - lower).mean()
         np.testing.assert_allclose((lower + upper) / 2, draw.predict(data.X), atol=1e-9)
     lower, upper = plain.predict_interval(data.X)
     assert widths["published"] == pytest.approx((upper - lower).mean()) and widths["honest"] > 1.5 * widths["published"]
     with pytest.raises(InputError, match="intervals must be one of honest, published, got 'paper'"):
-        next(published_draws(plain, data.X, data.Y, [privacy], intervals="paper"))
+        next(published_draws(plain, data.X, data.Y, [setting], intervals="paper"))
 
 
 def test_base_lines_by_hand(data: experiment.Paired) -> None:
@@ -124,13 +125,13 @@ def test_base_lines_by_hand(data: experiment.Paired) -> None:
 
 @pytest.mark.parametrize("reading", ["local", "coefficient", "scaled"])
 def test_a_draw_is_what_a_fit_with_the_same_setting_gives(data: experiment.Paired, reading: str) -> None:
-    privacy = Privacy(0.3, mechanism="published", sensitivity=reading, random_state=4)
+    privacy, mechanism = Privacy(0.3, random_state=4), PublishedNoise(sensitivity=reading)
     plain = AdditiveFunctionOnFunction(progress=False).fit(data.X, data.Y)
     before = plain.coef_.copy()
     with pytest.warns(NotPrivateWarning):
-        [draw] = published_draws(plain, data.X, data.Y, [privacy])
+        [draw] = published_draws(plain, data.X, data.Y, [(privacy, mechanism)])
     with pytest.warns(NotPrivateWarning):
-        fit = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(data.X, data.Y)
+        fit = AdditiveFunctionOnFunction(privacy=privacy, mechanism=mechanism, progress=False).fit(data.X, data.Y)
     np.testing.assert_allclose(draw.coef_, fit.coef_, rtol=1e-12)
     np.testing.assert_allclose(draw.predict_interval(data.X)[0], fit.predict_interval(data.X)[0], rtol=1e-10)
     assert str(draw.ledger_) == str(fit.ledger_) and "NOT differentially private" in str(draw.ledger_)

@@ -9,11 +9,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from private_settings import summary_settings
 from skfda import FDataGrid
 from sklearn.base import clone
 
 import fdadp.summaries.release as release
-from fdadp import Bounds, Privacy, PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
+from fdadp import PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.fpca import dense_eigenbasis
@@ -23,7 +24,7 @@ from fdadp.privacy._kernel import Kernel
 from fdadp.summaries.tails import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
-BOUNDS = Bounds(y=(-8, 8))
+BOUNDS = (-8, 8)
 BOTH = pytest.mark.parametrize("estimator", [PrivateMean, PrivateFPCA])
 
 
@@ -37,8 +38,8 @@ def sample(seed=0, n=N):
     return population()[np.random.default_rng(seed).integers(0, len(population()), n)]
 
 
-def privacy(**kwargs):
-    return Privacy(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
+def private(**kwargs):
+    return summary_settings(**{"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "n": N, "random_state": 7} | kwargs)
 
 
 VARIANTS = {
@@ -57,8 +58,8 @@ VARIANTS = {
 @BOTH
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_releases_add_up_to_the_budget_and_no_more(estimator, variant):
-    settings = privacy(**VARIANTS[variant])
-    ledger = estimator(privacy=settings).fit(sample(), t=GRID).ledger_
+    model = estimator(**private(**VARIANTS[variant]))
+    ledger, settings = model.fit(sample(), t=GRID).ledger_, model.privacy
     assert sum(r.share for r in ledger.releases) == pytest.approx(1.0, abs=1e-8)
     assert all(r.sd > 0 and r.clip > 0 and r.adjacency == settings.stated_adjacency for r in ledger.releases)
     if settings.delta is None:
@@ -80,8 +81,7 @@ def test_releases_add_up_to_the_budget_and_no_more(estimator, variant):
     [
         (None, "Privacy"),
         ({"bounds": None}, "bounds"),
-        ({"bounds": Bounds(x=(0, 1))}, "bounds"),
-        ({"mechanism": "published"}, "mechanism"),
+        ({"bounds": {"Y": (0, 1)}}, "bounds"),
         ({"n": N, "adjacency": "add-remove"}, "left out"),
         ({"n": None, "adjacency": "replace"}, "declared"),
         ({"delta": 1e-3, "n": 1000}, "delta"),
@@ -91,7 +91,7 @@ def test_releases_add_up_to_the_budget_and_no_more(estimator, variant):
 )
 def test_bad_settings_are_refused_and_nothing_is_spent(estimator, settings, text):
     budget = Budget(1.0, (settings or {}).get("delta", 1e-6))
-    model = estimator(privacy=None if settings is None else privacy(**settings, budget=budget))
+    model = estimator() if settings is None else estimator(**private(**settings, budget=budget))
     with pytest.raises((InputError, PrivacyError), match=text):
         model.fit(sample())
     assert budget.spent == budget.reserved == 0
@@ -110,7 +110,7 @@ def test_bad_settings_are_refused_and_nothing_is_spent(estimator, settings, text
 def test_bad_curves_are_refused_and_nothing_is_spent(estimator, Y, kwargs, text):
     budget = Budget(1.0, 1e-6)
     with pytest.raises(InputError, match=text):
-        estimator(privacy=privacy(budget=budget)).fit(Y, **kwargs)
+        estimator(**private(budget=budget)).fit(Y, **kwargs)
     assert budget.spent == budget.reserved == 0
 
 
@@ -118,25 +118,25 @@ def test_bad_curves_are_refused_and_nothing_is_spent(estimator, Y, kwargs, text)
 def test_bad_numbers_of_components(n_components):
     budget = Budget(1.0, 1e-6)
     with pytest.raises(InputError, match="n_components"):
-        PrivateFPCA(n_components=n_components, privacy=privacy(budget=budget)).fit(sample())
+        PrivateFPCA(n_components=n_components, **private(budget=budget)).fit(sample())
     assert budget.spent == budget.reserved == 0
 
 
 @BOTH
 def test_a_shared_budget_refuses_the_second_fit(estimator):
     budget, Y = Budget(1.0, 1e-6), sample()
-    estimator(privacy=privacy(budget=budget)).fit(Y)
+    estimator(**private(budget=budget)).fit(Y)
     assert budget.left == 0
     with pytest.raises(PrivacyError, match="share"):
-        estimator(privacy=privacy(budget=budget)).fit(Y)
+        estimator(**private(budget=budget)).fit(Y)
 
 
 @BOTH
 def test_secure_noise_is_for_release_and_differs(estimator):
-    one, two = (estimator(privacy=privacy(random_state=None)).fit(sample()) for _ in range(2))
+    one, two = (estimator(**private(random_state=None)).fit(sample()) for _ in range(2))
     assert one.ledger_.for_release and OpenDPNoise().description in str(one.ledger_)
     assert np.abs(one.mean_ - two.mean_).max() > 1e-6
-    again, same = (estimator(privacy=privacy()).fit(sample()) for _ in range(2))
+    again, same = (estimator(**private()).fit(sample()) for _ in range(2))
     np.testing.assert_array_equal(again.mean_, same.mean_)
 
 
@@ -157,7 +157,7 @@ def test_chunks_give_the_fit_in_memory_bit_for_bit(estimator, variant, kept, mon
     Y[3, 4], Y[900] = np.nan, 1e30
     for grouped in (False, True):
         n = None if "add-remove" in variant else 431 if grouped else N
-        model = functools.partial(estimator, privacy=privacy(**VARIANTS[variant] | {"n": n}))
+        model = functools.partial(estimator, **private(**VARIANTS[variant] | {"n": n}))
         wanted = model().fit(Y, t=GRID, groups=ids if grouped else None)
         for sizes in ((), (1, 511, 0, 300)):
             pieces = cut((Y, ids), sizes)
@@ -196,7 +196,7 @@ def released(model):
 def test_bad_chunks_are_refused_and_nothing_is_spent(estimator, chunks, kwargs, text):
     budget = Budget(1.0, 1e-6)
     with pytest.raises(InputError, match=text):
-        estimator(privacy=privacy(budget=budget)).fit_chunks(chunks, **{"t": GRID} | kwargs)
+        estimator(**private(budget=budget)).fit_chunks(chunks, **{"t": GRID} | kwargs)
     assert budget.spent == budget.reserved == 0
 
 
@@ -208,7 +208,7 @@ def test_a_failing_source_spends_the_budget_and_says_nothing(estimator):
 
     budget = Budget(1.0, 1e-6)
     with pytest.raises(PrivacyError, match="the source of chunks failed") as refused:
-        estimator(privacy=privacy(budget=budget)).fit_chunks(source, t=GRID)
+        estimator(**private(budget=budget)).fit_chunks(source, t=GRID)
     assert refused.value.__context__ is None and budget.left == 0
 
 
@@ -244,14 +244,14 @@ def neighbours(estimator, kinds=tuple(NASTY), variants=tuple(VARIANTS)):
             second = Y, left_out
         else:
             second = Y[~rows], None if ids is None else ids[~rows]
-        settings = privacy(**{"n": n, "epsilon": 8.0} | {k: v for k, v in VARIANTS[variant].items() if k != "epsilon"})
+        settings = private(**{"n": n, "epsilon": 8.0} | {k: v for k, v in VARIANTS[variant].items() if k != "epsilon"})
 
         def run(data, noise, settings=settings):
-            model = estimator(privacy=settings)._fit(data[0], None, data[1], noise)
+            model = estimator(**settings)._fit(data[0], None, data[1], noise)
             out = {"attributes": vars(model), "texts": [str(model.ledger_), model.summary().as_text()]}
             return out | ({"band": model.band()} if estimator is PrivateMean else {})
 
-        total = Budget(8.0, settings.delta).total
+        total = Budget(8.0, settings["privacy"].delta).total
         yield Neighbours(f"{kind}, {variant}, {'persons' if grouped else 'rows'}", run, (Y, ids), second, total)
 
 
@@ -297,7 +297,7 @@ def test_bands_cover_the_true_mean(settings):
     true = population().mean(axis=0)
     whole, points, width, wide = [], [], [], []
     for seed in range(60):
-        model = PrivateMean(privacy=privacy(random_state=seed, **settings)).fit(sample(seed), t=GRID)
+        model = PrivateMean(**private(random_state=seed, **settings)).fit(sample(seed), t=GRID)
         low, high = (band[0] for band in model.band(0.95))
         whole.append(((low <= true) & (true <= high)).all())
         wide.append((high - low).mean())
@@ -313,7 +313,7 @@ def test_bands_cover_the_true_mean(settings):
 
 def test_the_mean_of_many_people_is_about_the_sample_mean():
     Y = sample(3, 20_000)
-    model = PrivateMean(privacy=privacy(n=20_000)).fit(Y, t=GRID)
+    model = PrivateMean(**private(n=20_000)).fit(Y, t=GRID)
     assert np.abs(model.mean_ - Y.mean(axis=0)).max() < 0.02 * Y.std(axis=0).mean()
     assert model.noise_sd_.max() < 0.01 * Y.std(axis=0).mean()
     np.testing.assert_allclose(model.sampling_sd_, Y.std(axis=0) / np.sqrt(20_000), rtol=0.15)
@@ -322,8 +322,8 @@ def test_the_mean_of_many_people_is_about_the_sample_mean():
 @pytest.mark.parametrize("delta", [1e-6, None])
 def test_components_are_those_of_the_population(delta):
     n = 10_000
-    settings = privacy(n=n, delta=delta, epsilon=1.0 if delta else 3.0)
-    model = PrivateFPCA(n_components=3, privacy=settings).fit(sample(1, n), t=GRID)
+    settings = private(n=n, delta=delta, epsilon=1.0 if delta else 3.0)
+    model = PrivateFPCA(n_components=3, **settings).fit(sample(1, n), t=GRID)
     Y = population()
     true = dense_eigenbasis(Y.mean(axis=0), np.cov(Y.T), GRID, n_components=3)
     cosines = np.abs(((model.eigenfunctions_ * true.weights) @ true.functions.T).diagonal())
@@ -343,10 +343,10 @@ def test_components_are_those_of_the_population(delta):
 def test_noise_does_not_make_large_eigenvalues():
     """With next to no budget, the eigenvalues are those of the prior at the size of the curves, not of the noise."""
     Y = sample(2, 60)
-    settings = privacy(n=60, epsilon=0.5, allow_useless=True)
     ratio = []
     for seed in range(10):
-        model = PrivateFPCA(n_components=1.0, privacy=Privacy(**vars(settings) | {"random_state": seed})).fit(Y, t=GRID)
+        settings = private(n=60, epsilon=0.5, allow_useless=True, random_state=seed)
+        model = PrivateFPCA(n_components=1.0, **settings).fit(Y, t=GRID)
         true = (Y.var(axis=0) * model.weights_).sum()
         ratio.append(model.eigenvalues_.sum() / true)
         assert 2 * np.sqrt(12) * model.covariance_noise_sd_ > true  # the largest eigenvalue of the noise alone
@@ -356,7 +356,7 @@ def test_noise_does_not_make_large_eigenvalues():
 def test_people_with_several_rows_count_once():
     Y = np.vstack([np.repeat(sample(0, 500), 1, axis=0), np.repeat(np.full((1, 31), 7.5), 1500, axis=0)])
     ids = np.concatenate([np.arange(500), np.full(1500, 500)])  # one person with three quarters of the rows
-    model = PrivateMean(privacy=privacy(n=501, epsilon=4.0)).fit(Y, t=GRID, groups=ids)
+    model = PrivateMean(**private(n=501, epsilon=4.0)).fit(Y, t=GRID, groups=ids)
     assert np.abs(model.mean_ - Y[:500].mean(axis=0)).max() < 0.25
     assert "person" in model.ledger_.details["unit"]
 
@@ -364,9 +364,9 @@ def test_people_with_several_rows_count_once():
 def test_values_beyond_the_bounds_are_clipped_there():
     Y = np.full((N, 31), 1e6)
     with pytest.warns(PublicInputWarning, match="at least 9[5-9] % of the values of the curves were clipped|100 %"):
-        model = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(-1, 1)))).fit(Y)
+        model = PrivateMean(**private(epsilon=20.0, bounds=(-1, 1))).fit(Y)
     assert np.abs(model.mean_ - 1.0).max() < 0.05
-    missing = PrivateMean(privacy=privacy(epsilon=20.0, bounds=Bounds(y=(1, 3)))).fit(np.full((N, 31), np.nan))
+    missing = PrivateMean(**private(epsilon=20.0, bounds=(1, 3))).fit(np.full((N, 31), np.nan))
     assert np.abs(missing.mean_ - 2.0).max() < 0.05
 
 
@@ -378,8 +378,7 @@ def test_kinds_files_and_texts(estimator, tmp_path):
     Y = sample()
     frame = pd.DataFrame(Y, columns=GRID)
     array, grid, table = (
-        estimator(privacy=privacy()).fit(data, t=t)
-        for data, t in ((Y, GRID), (FDataGrid(Y, GRID), None), (frame, None))
+        estimator(**private()).fit(data, t=t) for data, t in ((Y, GRID), (FDataGrid(Y, GRID), None), (frame, None))
     )
     np.testing.assert_array_equal(array.mean_, grid.mean_)
     np.testing.assert_array_equal(array.mean_, table.mean_)
@@ -390,7 +389,7 @@ def test_kinds_files_and_texts(estimator, tmp_path):
         again = estimator.load(path)
         np.testing.assert_array_equal(again.mean_, model.mean_)
         assert again.ledger_ == model.ledger_ and again.summary().as_text() == model.summary().as_text()
-        assert again.privacy.bounds == BOUNDS and again.get_params().keys() == model.get_params().keys()
+        assert again.bounds == BOUNDS and again.get_params().keys() == model.get_params().keys()
         if estimator is PrivateMean:
             for a, b in zip(again.band(0.9), model.band(0.9), strict=True):
                 np.testing.assert_array_equal(
@@ -411,15 +410,15 @@ def test_kinds_files_and_texts(estimator, tmp_path):
 
 def test_a_prior_says_which_functions_carry_the_mean():
     prior = PublicPrior(n_response=5, y_length=0.4)
-    model = PrivateFPCA(n_components=1.0, privacy=privacy(prior=prior)).fit(sample())
+    model = PrivateFPCA(n_components=1.0, **private(prior=prior)).fit(sample())
     assert model.n_components_ <= 5 and "5, of correlation length 0.4" in str(model.ledger_)
     with pytest.raises(InputError, match="level"):
-        PrivateMean(privacy=privacy()).fit(sample()).band(1.0)
+        PrivateMean(**private()).fit(sample()).band(1.0)
 
 
 def test_tapes_record_the_releases():
     tape = TapeNoise(SeededNoise(0))
-    PrivateMean(privacy=privacy())._fit(sample(), None, None, tape)
+    PrivateMean(**private())._fit(sample(), None, None, tape)
     assert [e.size for e in tape.entries] == [1, 16, 1, 12, 1, 4, 12, 78]
 
 
@@ -441,15 +440,15 @@ def test_bands_hold_the_mean_of_skewed_curves(n, delta):
     """0.1 clipped at a multiple of the typical size, always on the same side: .80 and .00 of these bands held."""
     true, held = np.exp(0.5), []
     for seed in range(25):
-        settings = privacy(n=n, delta=delta, bounds=Bounds(y=(0, 60)), random_state=seed)
-        low, high = (band[0] for band in PrivateMean(privacy=settings).fit(log_normal(n, seed)).band())
+        settings = private(n=n, delta=delta, bounds=(0, 60), random_state=seed)
+        low, high = (band[0] for band in PrivateMean(**settings).fit(log_normal(n, seed)).band())
         held.append(((low <= true) & (true <= high)).all())
     assert np.mean(held) >= 0.84  # at a level of .95 or .90, less than 2.5 or 1 standard errors
 
 
 def test_what_the_clip_takes_off_is_said_for_skewed_curves_and_next_to_nothing_for_others():
-    skewed = PrivateMean(privacy=privacy(n=5000, bounds=Bounds(y=(0, 60)))).fit(log_normal(5000, 1))
-    gaussian = PrivateMean(privacy=privacy(n=5000)).fit(sample(1, 5000), t=GRID)
+    skewed = PrivateMean(**private(n=5000, bounds=(0, 60))).fit(log_normal(5000, 1))
+    gaussian = PrivateMean(**private(n=5000)).fit(sample(1, 5000), t=GRID)
     assert skewed.clipping_sd_.mean() > 0.3 * skewed.sampling_sd_.mean()
     assert gaussian.clipping_sd_.mean() < 0.25 * gaussian.sampling_sd_.mean()  # 3 % of the width of a band
     [clip] = [r.clip for r in skewed.ledger_.releases if r.name == "mean"]
@@ -468,9 +467,7 @@ def test_eigenvalues_of_heavy_tails_are_about_those_of_the_population(delta):
         Y = (population()[rng.integers(0, 20_000, n)] - population().mean(axis=0)) * sizes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ClippingWarning)
-            model = PrivateFPCA(n_components=1, privacy=privacy(n=n, delta=delta, bounds=Bounds(y=(-80, 80)))).fit(
-                Y, t=GRID
-            )
+            model = PrivateFPCA(n_components=1, **private(n=n, delta=delta, bounds=(-80, 80))).fit(Y, t=GRID)
         true = dense_eigenbasis(np.zeros(31), np.cov(population().T) * np.exp(2 * 0.64), GRID, n_components=1)
         ratios.append(model.eigenvalues_[0] / true.values[0])
         assert model.variance_beyond_clip_ > 0.01
@@ -479,9 +476,9 @@ def test_eigenvalues_of_heavy_tails_are_about_those_of_the_population(delta):
 
 @BOTH
 def test_bounds_that_are_too_narrow_are_said(estimator):
-    narrow = privacy(n=5000, bounds=Bounds(y=(1.5, 2.5)))
+    narrow = private(n=5000, bounds=(1.5, 2.5))
     with pytest.warns(PublicInputWarning, match=r"at least \d\d % of the values of the curves were clipped: widen"):
-        model = estimator(privacy=narrow).fit(sample(1, 5000), t=GRID)
+        model = estimator(**narrow).fit(sample(1, 5000), t=GRID)
     assert "share of values beyond the bounds" in str(model.ledger_) and model.mean_.shape == (31,)
 
 
@@ -505,8 +502,7 @@ def test_a_tail_is_what_the_shares_and_the_prior_let_expect():
 
 def test_curves_off_the_middle_of_the_bounds_cost_little():
     middle, off = (
-        PrivateMean(privacy=privacy(bounds=Bounds(y=b), random_state=3)).fit(sample(3), t=GRID)
-        for b in ((-6, 10), (-1, 60))
+        PrivateMean(**private(bounds=b, random_state=3)).fit(sample(3), t=GRID) for b in ((-6, 10), (-1, 60))
     )
     assert np.abs(off.mean_ - sample(3).mean(axis=0)).max() < 0.25
     low, high = (np.subtract(*m.band()[::-1]).mean() for m in (middle, off))

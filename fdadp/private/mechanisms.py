@@ -1,0 +1,246 @@
+"""How the additive model is fitted privately: one frozen class a mechanism, with its own settings.
+
+``AdditiveFunctionOnFunction(mechanism=)`` takes one of them, or the short name of an end-to-end one with its defaults.
+The estimator does not know which there are: a new one is one subclass of :class:`EndToEnd`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fdadp._common.parameters import Parameters
+from fdadp.errors import InputError, PrivacyError
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.moments_fit import NoisyMoments, fit_moments, plan_moments
+from fdadp.private.output_fit import fit_output, plan_output
+from fdadp.private.plan import Plan
+from fdadp.private.prior import PublicPrior, WhiteDesign
+from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
+from fdadp.private.tuning import Tuning
+
+if TYPE_CHECKING:
+    from fdadp._common.typing import IntArray
+    from fdadp.privacy import Cohort, Privacy
+    from fdadp.private.intervals import PrivateFit
+    from fdadp.solve.fitted import Fitted
+    from fdadp.solve.chunks import Chunks
+
+__all__ = ["DPAFF", "EndToEnd", "Mechanism", "MomentPerturbation", "OutputPerturbation", "check_prior", "mechanism_of"]
+
+
+class Mechanism(Parameters, ABC):
+    """Base of all mechanisms.
+
+    Attributes
+    ----------
+    name : str
+        As ledgers say it.
+    end_to_end : bool
+        Whether what comes out is differentially private as a whole. If so it is an :class:`EndToEnd`; else the model is
+        fitted without privacy, and the fit handed to :meth:`perturb`.
+    """
+
+    name: ClassVar[str]
+    end_to_end: ClassVar[bool] = False
+
+    def perturb(self, fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
+        """Add noise to a fit that was made without privacy; not for end-to-end mechanisms.
+
+        Parameters
+        ----------
+        fitted : Fitted
+        chunks : Chunks
+            The training curves, gaps filled.
+        privacy : Privacy
+        persons : ndarray of shape (n,), optional
+            Code of the person of each curve.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is private end to end")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EndToEnd(Mechanism):
+    """Base of mechanisms whose whole output is private: sums with noise from the kernel, and what follows from them.
+
+    Parameters
+    ----------
+    prior : PublicPrior, optional
+        What is believed in public about curves and surface; default ``PublicPrior()``. A wrong one costs accuracy, not
+        privacy.
+    allow_useless : bool
+        Fit even where n ε is so small that the mean curve would do as well.
+
+    Raises
+    ------
+    InputError, PrivacyError
+    """
+
+    prior: PublicPrior | None = None
+    allow_useless: bool = False
+
+    end_to_end: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        check_allow_useless(self.allow_useless)
+
+    @property
+    def public_prior(self) -> PublicPrior:
+        """The prior, or the default one."""
+        return PublicPrior() if self.prior is None else self.prior
+
+    def check_n(self, privacy: Privacy, n: float) -> None:
+        """Refuse a fit that would be no better than the mean curve.
+
+        Parameters
+        ----------
+        privacy : Privacy
+        n : float
+            Declared or released.
+
+        Raises
+        ------
+        PrivacyError
+            n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
+        """
+        least = 100.0 if privacy.stated_adjacency == "replace" else 50.0
+        if n * privacy.epsilon < least and not self.allow_useless:
+            raise PrivacyError(
+                f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
+                f"{n:.0f} * {privacy.epsilon:g}; it takes n >= {math.ceil(least / privacy.epsilon)} or epsilon >= "
+                f"{least / n:.3g}, or allow_useless=True"
+            )
+
+    @abstractmethod
+    def plan(self, n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+        """Share out the budget, from public values alone; see :func:`fdadp.private.sharing.make_plan`."""
+
+    @abstractmethod
+    def spend(
+        self, cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows
+    ) -> tuple[PrivateFit, NoisyMoments | None]:
+        """Spend the budget as planned; see :func:`fdadp.private.dp_aff.fit_dp_aff`.
+
+        Returns
+        -------
+        fit : PrivateFit
+        moments : NoisyMoments or None
+            A statistic that is kept beside the fit.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DPAFF(EndToEnd):
+    """Noisy gradients of residuals on publicly whitened features: explains most, and the default.
+
+    Parameters
+    ----------
+    prior, allow_useless
+        As of every mechanism that is private end to end (:class:`EndToEnd`).
+    tuning : Tuning, optional
+        Accuracies aimed at, caps and clips; default :data:`fdadp.private.tuning.GAUSSIAN`, or ``PURE`` without δ.
+
+    Examples
+    --------
+    >>> DPAFF(allow_useless=True)
+    DPAFF(allow_useless=True)
+    """
+
+    tuning: Tuning | None = None
+
+    name: ClassVar[str] = "dp-aff"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tuning is not None and not isinstance(self.tuning, Tuning):
+            raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")
+
+    def plan(self, n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+        """Share out the budget over rounds of gradients."""
+        return make_plan(n, noise_multiplier, design, pure=pure, tuning=self.tuning)
+
+    def spend(self, cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, None]:
+        """Spend it; nothing is kept beside the fit."""
+        return fit_dp_aff(cohort, plan, design, rows), None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MomentPerturbation(EndToEnd):
+    """One noisy second moment of features and responses, from which any number of models follow; explains less.
+
+    The statistic is kept as the model's ``moments_``.
+
+    Parameters
+    ----------
+    prior, allow_useless
+        As of every mechanism that is private end to end (:class:`EndToEnd`).
+    """
+
+    name: ClassVar[str] = "moments"
+
+    def plan(self, n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+        """Choose the size of the matrix."""
+        return plan_moments(n, noise_multiplier, design, pure=pure)
+
+    def spend(self, cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+        """Release the matrix; it is kept beside the fit."""
+        return fit_moments(cohort, plan, design, rows)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OutputPerturbation(EndToEnd):
+    """The ridge solution with noise on its coefficients for the worst case; simple, and seldom of use.
+
+    Parameters
+    ----------
+    prior, allow_useless
+        As of every mechanism that is private end to end (:class:`EndToEnd`).
+    """
+
+    name: ClassVar[str] = "output"
+
+    def plan(self, n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+        """Choose sizes and the ridge penalty."""
+        return plan_output(n, noise_multiplier, design, pure=pure)
+
+    def spend(self, cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, None]:
+        """Release the coefficients; nothing is kept beside the fit."""
+        return fit_output(cohort, plan, design, rows), None
+
+
+SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation, OutputPerturbation)}
+"""Mechanisms that a name stands for."""
+
+
+def mechanism_of(mechanism: str | Mechanism) -> Mechanism:
+    """Return a mechanism itself, or the one that a short name stands for.
+
+    Raises
+    ------
+    PrivacyError
+        It is neither.
+    """
+    if isinstance(mechanism, Mechanism):
+        return mechanism
+    if not isinstance(mechanism, str) or mechanism not in SHORT:
+        raise PrivacyError(
+            f"mechanism must be one of {', '.join(SHORT)}, or an object such as DPAFF(prior=...) or "
+            f"fdadp.published.PublishedNoise(), got {mechanism!r}"
+        )
+    return SHORT[mechanism]()
+
+
+def check_prior(prior: Any) -> None:
+    """Refuse what is neither a PublicPrior nor None; raises InputError."""
+    if prior is not None and not isinstance(prior, PublicPrior):
+        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
+
+
+def check_allow_useless(value: Any) -> None:
+    """Refuse what is neither True nor False; raises PrivacyError."""
+    if not isinstance(value, bool):
+        raise PrivacyError(f"allow_useless must be True or False, got {value!r}")
