@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
     from fdadp.privacy import Cohort, Privacy
     from fdadp.private.intervals import PrivateFit
-    from fdadp.solve.fitted import Fitted
     from fdadp.solve.chunks import Chunks
+    from fdadp.solve.fitted import Fitted
 
 __all__ = ["DPAFF", "EndToEnd", "Mechanism", "MomentPerturbation", "OutputPerturbation", "check_prior", "mechanism_of"]
 
