@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from fdadp.functional.metrics import rmspe as rmspe
     from fdadp.learners.choice import choose_privately as choose_privately
     from fdadp.planner import plan as plan
-    from fdadp.privacy import Bounds as Bounds
     from fdadp.privacy import Privacy as Privacy
+    from fdadp.private.mechanisms import DPAFF as DPAFF
+    from fdadp.private.mechanisms import MomentPerturbation as MomentPerturbation
+    from fdadp.private.mechanisms import OutputPerturbation as OutputPerturbation
     from fdadp.private.prior import PublicPrior as PublicPrior
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
     from fdadp.solve.moments import Moments as Moments

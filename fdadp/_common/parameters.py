@@ -13,6 +13,7 @@ from fdadp.errors import InputError
 __all__ = ["NestedParameters", "Parameters"]
 
 Self = TypeVar("Self", bound="Parameters")
+Estimator = TypeVar("Estimator", bound="NestedParameters")
 
 
 class Parameters:
@@ -65,9 +66,10 @@ class NestedParameters:
     was.
     """
 
-    def set_params(self, **params: Any) -> Any:
+    def set_params(self: Estimator, **params: Any) -> Estimator:
         """Set parameters, nested ones such as ``privacy__epsilon`` among them; returns the estimator."""
-        return super().set_params(**{**params, **self._copied(params)})  # type: ignore[misc]
+        super().set_params(**{**params, **self._copied(params)})  # type: ignore[misc]
+        return self
 
     def _copied(self, params: Mapping[str, Any]) -> dict[str, Parameters]:
         names = {name.partition("__")[0] for name in params if "__" in name}

@@ -197,7 +197,7 @@ def module_of(name: str, modules: set[str]) -> str | None:
     return name or None
 
 
-CIRCLES = 2
+CIRCLES = 1
 """Modules that import each other in a circle, if only inside functions: so many circles are left."""
 
 
