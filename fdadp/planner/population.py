@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,13 +11,15 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
+from fdadp.errors import ExtrapolationWarning
+from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
+from fdadp.private.as_fitted import as_fitted
 from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.intervals import PrivateFit
 from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
-from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
+from fdadp.solve.fitted import Fitted
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 
@@ -135,39 +138,27 @@ def _outcomes(design: WhiteDesign, n: int, etas: Sequence[float], seed: int, *, 
     explainable = (((new_f - new_f.mean(axis=0)) ** 2) @ w).mean()
     found = []
     for eta in etas:
-        rows = Rows(design, (-HALF_WIDTH, HALF_WIDTH), (-8.0, 8.0))
-        fitted = _fit(design, rows, x, y, eta, seed, pure=pure)
-        features = rows.features_of(new_x, len(fitted.regression.coefficients))
-        predicted = fitted.y_location + rows.prediction(features)
-        residuals = ResidualRows(rows)
-        residuals.set_spread(fitted.residual_variance, fitted.regression.mean_variance, fitted.regression.covariance)
-        half = _quantile(fitted) * residuals.spread(features)
-        away = predicted - new_y
+        fitted = _fit(design, x, y, eta, seed, pure=pure)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExtrapolationWarning)
+            predicted, _ = fitted.predict({"X": Curves(new_x, s)})
+            low, high, _ = fitted.interval({"X": Curves(new_x, s)}, 0.95)
         found.append(
             Outcome(
                 share=max(1 - (((predicted - new_f) ** 2) @ w).mean() / explainable, -1.0),
-                rmspe_ratio=math.sqrt(((away**2) @ w).mean()) / error,
-                width_ratio=2 * float(half.mean()) / width,
-                coverage=float((np.abs(away) <= half).mean()),
+                rmspe_ratio=math.sqrt((((predicted - new_y) ** 2) @ w).mean()) / error,
+                width_ratio=float((high - low).mean()) / width,
+                coverage=float(((low <= new_y) & (new_y <= high)).mean()),
             )
         )
     return found
 
 
-def _fit(
-    design: WhiteDesign, rows: Rows, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool
-) -> PrivateFit:
+def _fit(design: WhiteDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
     multiplier = max(eta * len(x), LEAST_MULTIPLIER)
     budget = Budget(math.sqrt(2) / multiplier) if pure else Budget(epsilon_from(0.5 / multiplier**2, DELTA), DELTA)
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
+    rows = Rows(design, (-HALF_WIDTH, HALF_WIDTH), (-8.0, 8.0))
     with one_blas_thread():
-        return fit_dp_aff(cohort, plan, design, rows)
-
-
-def _quantile(fitted: PrivateFit) -> float:
-    from scipy.stats import norm
-    from scipy.stats import t as student
-
-    scale, inverse = fitted.calibration
-    return scale * float(student.ppf(0.975, 1 / inverse) if inverse else norm.ppf(0.975))
+        return as_fitted(fit_dp_aff(cohort, plan, design, rows), design, plan)
