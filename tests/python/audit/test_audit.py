@@ -188,13 +188,13 @@ def chatty(monkeypatch):
 
 
 def keeps_data(monkeypatch):
-    right = fit._keep
+    right = AdditiveFunctionOnFunction._adopt
 
-    def mutant(model, *args):
-        right(model, *args)
+    def mutant(model, fitted):
+        right(model, fitted)
         model._training_mean = RAW["x"].mean(axis=0)
 
-    monkeypatch.setattr(fit, "_keep", mutant)
+    monkeypatch.setattr(AdditiveFunctionOnFunction, "_adopt", mutant)
 
 
 def test_the_unmutated_pairs_pass():
