@@ -403,13 +403,13 @@ def test_a_fit_that_keeps_the_type_of_the_table_goes_red(monkeypatch, how):
     result = replay_audit([pair])
     assert result.passed and 0 < result.changes[0] <= 1, str(result)
 
-    right = fit._keep
+    right = AdditiveFunctionOnFunction._adopt
 
-    def mutant(model, *args):
-        right(model, *args)
+    def mutant(model, fitted):
+        right(model, fitted)
         model._kind = str(np.asarray(RAW["x"]).dtype) + str(type(RAW["x"]))
 
-    monkeypatch.setattr(fit, "_keep", mutant)
+    monkeypatch.setattr(AdditiveFunctionOnFunction, "_adopt", mutant)
 
     def run(data, noise):
         RAW["x"] = data[0]
