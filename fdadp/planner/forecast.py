@@ -17,7 +17,7 @@ from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES
-from fdadp.private.counting import expected_left
+from fdadp.private.counting import expected_left, least_n_epsilon
 from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.preview import preview
@@ -184,11 +184,10 @@ def plan(
     def predict(persons: float, eps: float) -> Outcome:
         return cells.at(persons, _noise(persons, eps, delta, stated))
 
-    least = None
+    least, floor = None, least_n_epsilon(stated)
     if accuracy is not None:
         Privacy(epsilon, delta)  # refuses settings out of range
-        lowest = (100.0 if stated == "replace" else 50.0) / epsilon
-        least = _smallest(lambda m: predict(m, epsilon).share, accuracy, lowest, LARGEST_N)
+        least = _smallest(lambda m: predict(m, epsilon).share, accuracy, floor / epsilon, LARGEST_N)
     if n is None:
         if least is None:
             raise InputError(
@@ -203,9 +202,7 @@ def plan(
     shares, _ = preview(privacy, DPAFF(prior=prior), n=None if declared else n)
     enough = None
     if accuracy is not None:
-        lowest = (100.0 if stated == "replace" else 50.0) / n
-        enough = _smallest(lambda e: predict(n, e).share, accuracy, lowest, LARGEST_EPSILON)
-    floor = 50.0 * (2 if stated == "replace" else 1)
+        enough = _smallest(lambda e: predict(n, e).share, accuracy, floor / n, LARGEST_EPSILON)
     sizes = [m for m in (100, 300, 1000, 3000, 10_000, 30_000, 100_000) if m * epsilon >= floor]
     budgets = [e for e in (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0) if n * e >= floor]
     here = predict(n, epsilon)

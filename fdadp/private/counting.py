@@ -1,4 +1,4 @@
-"""How many persons there are, where that is private: the first release of a fit, and what it leaves of the budget."""
+"""How many persons there are, where that is private, what counting them leaves of the budget, and how many it takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 
-__all__ = ["expected_left", "release_n"]
+__all__ = ["expected_left", "least_n_epsilon", "release_n"]
 
 LEAST_N = 20.0
 """A released number of persons is never taken below this."""
@@ -18,6 +18,13 @@ ACCURATE = 0.02
 """Relative error that is good enough; where the first count has more, a second one follows."""
 MOST_AGAIN = 0.09
 """Share of the budget of the second count, at most."""
+LEAST_N_EPSILON = 50.0
+"""n ε below which a private regression explains no more than the mean curve."""
+
+
+def least_n_epsilon(adjacency: str) -> float:
+    """Least n ε of a regression that is worth fitting; where persons are replaced the noise is twice as large."""
+    return LEAST_N_EPSILON * (2 if adjacency == "replace" else 1)
 
 
 def release_n(cohort: Cohort) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fdadp._common.parameters import Parameters
 from fdadp.errors import InputError, PrivacyError
+from fdadp.private.counting import least_n_epsilon
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.moments_fit import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output_fit import fit_output, plan_output
@@ -107,7 +108,7 @@ class EndToEnd(Mechanism):
         PrivacyError
             n ε below 50 (100 with ``adjacency="replace"``), unless ``allow_useless``.
         """
-        least = 100.0 if privacy.stated_adjacency == "replace" else 50.0
+        least = least_n_epsilon(privacy.stated_adjacency)
         if n * privacy.epsilon < least and not self.allow_useless:
             raise PrivacyError(
                 f"n and epsilon must give n * epsilon of at least {least:g} for a fit better than the mean curve, got "
