@@ -13,7 +13,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.federated.local.randomizers import Randomizer, randomizer
+from fdadp.federated.local._base import Randomizer
+from fdadp.federated.local.randomizers import randomizer
 from fdadp.files.json import reading
 from fdadp.learners.inputs import box, class_labels, positive
 

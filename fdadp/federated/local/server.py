@@ -8,8 +8,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.federated.local._base import Reports
 from fdadp.federated.local.parameters import LocalParameters
-from fdadp.federated.local.randomizers import Reports
 
 __all__ = ["LocalServer"]
 

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from fdadp.federated.local.parameters import LocalParameters
-from fdadp.federated.local.randomizers import CondensedLocal
 from fdadp.federated.local.shuffle import shuffled_epsilon
+from fdadp.federated.local.signs import CondensedLocal
 from fdadp.privacy import Ledger, Release
 from fdadp.privacy.accounting import epsilon_from
 

@@ -17,8 +17,9 @@ from fdadp.errors import InputError
 from fdadp.federated import LocalParameters, randomizer, shuffled_epsilon
 from fdadp.federated.local.client import LocalUsers
 from fdadp.federated.local.coins import FULL, Coins, normals, threshold, uniforms
-from fdadp.federated.local.randomizers import MECHANISMS, PrivUnit
+from fdadp.federated.local.randomizers import MECHANISMS
 from fdadp.federated.local.shuffle import shuffled_delta
+from fdadp.federated.local.sphere import PrivUnit
 
 every = pytest.mark.parametrize("name", list(MECHANISMS))
 SIGMAS = 4.75  # two-sided probability 2e-6 a comparison
