@@ -159,11 +159,8 @@ class AffrFits:
 
     def fit(self, smoothing: str | ArrayLike) -> AdditiveFunctionOnFunction:
         """The public model fitted, by a criterion or at smoothing parameters of shape (2,) or (K, 2)."""
-        return (
-            clone(self.model)
-            .set_params(smoothing=smoothing)
-            .fit(self.x, self.y, s=self.s, t=np.arange(self.y.shape[1]))
-        )
+        model: AdditiveFunctionOnFunction = clone(self.model).set_params(smoothing=smoothing)
+        return model.fit(self.x, self.y, s=self.s, t=np.arange(self.y.shape[1]))
 
     def score_offset(self) -> float:
         """What mgcv's REML score adds to ours; NaN where only its existence is known."""

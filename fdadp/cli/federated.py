@@ -104,7 +104,7 @@ def logistic(
 
         from fdadp.federated.local.randomizers import MECHANISMS
         from fdadp.studies import local_logistic as study
-        from fdadp.studies.report import learners_table, write_learners
+        from fdadp.studies.report import print_learners, write_learners
 
         tasks, absent = study.load(dataset, download=download)
         say_absent(tasks, absent, dataset)
@@ -127,9 +127,7 @@ def logistic(
             ignore_index=True,
         )
         table = study.summarise(results)
-        screen = console()
-        for _, part in table.groupby(["dataset", "metric"], sort=False):
-            screen.print(learners_table(part))
+        print_learners(console(), table)
         settings = {
             "datasets": [task.name for task in tasks],
             "skipped": list(absent),

@@ -14,12 +14,14 @@ from fdadp._version import __version__
 from fdadp.studies.regression import MEAN_CURVE, NO_PRIVACY, Paired, summarise
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 __all__ = [
     "NOT_PRIVATE",
     "NOT_PRIVATE_BOOSTING",
     "learners_table",
+    "print_learners",
     "rich_table",
     "save_figure",
     "write_experiment",
@@ -129,6 +131,12 @@ def learners_table(part: pd.DataFrame) -> Table:
     return table
 
 
+def print_learners(screen: Console, table: pd.DataFrame) -> None:
+    """Print one table a data set and metric, from :func:`fdadp.studies.learners.summarise`."""
+    for _, part in table.groupby(["dataset", "metric"], sort=False):
+        screen.print(learners_table(part))
+
+
 def write_learners(
     out: Path, results: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, Any]
 ) -> dict[str, Path]:
@@ -149,8 +157,7 @@ def write_learners(
     paths = write_results(out, results, table, settings, figure, "learners.png")
     text = out / "table.txt"
     with text.open("w", encoding="utf-8") as file:
-        for _, part in table.groupby(["dataset", "metric"], sort=False):
-            Console(file=file, width=160).print(learners_table(part))
+        print_learners(Console(file=file, width=160), table)
     return paths | {"table as text": text}
 
 
