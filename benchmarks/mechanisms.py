@@ -28,18 +28,12 @@ from fdadp.errors import FdadpWarning  # noqa: E402
 def share(mechanism: str, scenario: str, n: int, epsilon: float, adjacency: str, seed: int) -> float:
     """Share of the explainable variance that one fit explains on 2,000 new curves."""
     train, test = cohort(scenario, n, seed)
-    privacy = Privacy(
-        epsilon,
-        1e-6,
-        bounds=bounds(scenario, "ok"),
-        n=n,
-        adjacency=adjacency,
-        mechanism=mechanism,
-        random_state=seed,
-    )
+    privacy = Privacy(epsilon, 1e-6, n=n, adjacency=adjacency, random_state=seed)
+    public = bounds(scenario, "ok")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        model = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(train.X, train.Y, GRID, GRID)
+        model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=mechanism, progress=False)
+        model.fit(train.X, train.Y, GRID, GRID)
         loss = (((model.predict(test.X) - test.f) ** 2) @ WEIGHTS).mean()
     return float(1 - loss / (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean())
 

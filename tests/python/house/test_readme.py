@@ -18,6 +18,7 @@ PAGES = {
     "docs/owners.md": 2,
     "docs/r.md": 1,
     "docs/extend/term.md": 1,
+    "docs/extend/mechanism.md": 1,
 }
 """Pages with code, and how many blocks each has at least."""
 
