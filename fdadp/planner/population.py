@@ -89,7 +89,7 @@ class Population:
         return np.asarray(self._scale * shapes + rng.normal(0, self.design.prior.x_level, (n, 1)))
 
     def _raw_signal(self, x: FloatArray) -> FloatArray:
-        rows = self.design.features.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH))
+        rows = self.design.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH))
         return np.asarray((rows - self.design.centre) @ self._surface)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -72,8 +72,9 @@ def prior(public: PublicPrior, ax: Any = None, n_curves: int = 12) -> Figure:
     design = public.design(grid, grid)
     curves = public.curves(grid)
     chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
-    basis = design.features.x_basis.design(np.linspace(-4, 4, 101))
-    at_half = design.features.s_basis.design(np.array([0.5]))[0]
+    term: Any = design.term
+    basis = term.x.basis.design(np.linspace(-4, 4, 101))
+    at_half = term.s.basis.design(np.array([0.5]))[0]
     covariance = design.surface_covariance
     root = np.linalg.cholesky(covariance + 1e-8 * np.eye(len(covariance)) * np.trace(covariance) / len(covariance))
     surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, public.n_basis_x, public.n_basis_s)

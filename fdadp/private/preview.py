@@ -66,7 +66,7 @@ def preview(
     noise = noise_multiplier(amount, privacy.stated_adjacency, pure=pure)
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
-    design = mechanism.public_prior.design(*grids)
+    design = mechanism.public_prior.design(grids[0], grids[1])
     return mechanism.plan(float(people), multiplier, design, pure=pure).scaled(left), left
 
 

@@ -18,15 +18,12 @@ import numpy as np
 from fdadp._common.checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.functional.curves import as_curves
+from fdadp.functional.curves import Curves, as_curves
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines import BSplines
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms.additive import Additive
+from fdadp.terms.base import HALF_WIDTH, Covariate, Unfixed
 
 __all__ = ["PublicPrior", "WhiteDesign"]
-
-HALF_WIDTH = 4.0
-"""Standardised curves are clipped to ±4 of their standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -142,12 +139,13 @@ class PublicPrior:
             parts.append(scale * shape * np.sqrt(0.8) + level[:, None])
         return np.vstack(parts)
 
-    def design(self, s: ArrayLike, t: ArrayLike) -> WhiteDesign:
-        """Public coordinates on the grids of X and Y; those last asked for are remembered."""
+    def design(self, s: ArrayLike, t: ArrayLike, term: Unfixed | None = None) -> WhiteDesign:
+        """Public coordinates on the grids of X and Y, of the additive term or another; the last ones are remembered."""
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
+        term = Additive() if term is None else term
         if self.pilot is not None:
-            return WhiteDesign(self, s, t)
-        design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist())))
+            return WhiteDesign(self, s, t, term)
+        design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist()), term))
         design.s, design.t = s, t  # which fitted models hand to their users
         return design
 
@@ -191,12 +189,10 @@ class WhiteDesign:
 
     Attributes
     ----------
-    features : FeatureMap
-        Of standardised curves, on [0, 1].
+    term : Term
+        On standardised curves, on [0, 1].
     centre : ndarray of shape (p,)
         Prior mean z0 of the raw features.
-    mean_x_basis : ndarray of shape (S, kx)
-        Prior mean of the B-splines at each grid point, from which the surface is centred.
     whitening : ndarray of shape (p, d)
         W: white under (prior of X) x (prior of F), the most telling direction first.
     feature_shares : ndarray of shape (d,)
@@ -211,22 +207,18 @@ class WhiteDesign:
         Quadrature weights that sum to one.
     """
 
-    def __init__(self, prior: PublicPrior, s: FloatArray, t: FloatArray) -> None:
+    def __init__(self, prior: PublicPrior, s: FloatArray, t: FloatArray, term: Unfixed) -> None:
         self.prior, self.s, self.t = prior, s, t
         self.unit_s, self.unit_t = ((g - g[0]) / (g[-1] - g[0]) for g in (s, t))
         self.s_weights, self.t_weights = quadrature_weights(self.unit_s), quadrature_weights(self.unit_t)
-        x_basis = BSplines.uniform(-HALF_WIDTH, HALF_WIDTH, prior.n_basis_x, margin=0.0)
-        s_basis = BSplines.uniform(0.0, 1.0, prior.n_basis_s, margin=0.0)
-        self.features = FeatureMap(x_basis, s_basis, self.unit_s, self.s_weights)
+        start = term.standard(Covariate(self.unit_s, (-HALF_WIDTH, HALF_WIDTH)), prior)
         curves = np.clip(prior.curves(self.unit_s), -HALF_WIDTH, HALF_WIDTH)
-        rows = np.zeros((len(curves), self.features.n_features))
-        basis_sums = np.zeros((s.size, x_basis.n_basis))
-        self.features.add_to(curves, rows, basis_sums)
+        rows = np.zeros((len(curves), start.n_features))
+        self.term = start.learned(start.add_to(Curves(curves, self.unit_s), rows), len(curves))
         self.centre = rows.mean(axis=0)
-        self.mean_x_basis = basis_sums / len(curves)
         self.geometric_scale = float(np.exp(np.log(np.sqrt((curves * curves) @ self.s_weights)).mean()))
         root = _symmetric_root(self.surface_covariance)
-        shares, axes = np.linalg.eigh(root @ np.cov(rows.T) @ root)
+        shares, axes = np.linalg.eigh(root @ np.atleast_2d(np.cov(rows.T)) @ root)
         order = np.argsort(-shares)[: prior.max_features]
         order = order[shares[order] > 1e-12 * shares.max()]
         self.feature_shares = shares[order] / shares[order].sum()
@@ -235,21 +227,20 @@ class WhiteDesign:
 
     @cached_property
     def surface_covariance(self) -> FloatArray:
-        """Prior covariance of the spline coefficients of F, shape (p, p)."""
-        kx, ks, prior = self.prior.n_basis_x, self.prior.n_basis_s, self.prior
-        x = (np.arange(kx) - 1) / (kx - 3) - 0.5  # centres of the B-splines, as shares of the range
-        s = (np.arange(ks) - 1) / (ks - 3)
-        in_x = np.exp(-0.5 * ((x[:, None] - x) / prior.surface_x) ** 2) + prior.linear * np.outer(x, x)
-        in_s = np.exp(-0.5 * ((s[:, None] - s) / prior.surface_s) ** 2) + prior.main
-        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
+        """Prior covariance of the coefficients of the features, shape (p, p)."""
+        return self.term.prior_covariance(self.prior)
+
+    def rows(self, standard: FloatArray) -> FloatArray:
+        """Feature rows of standardised curves (n, S) on the grid, shape (n, p)."""
+        return self.term.rows(Curves(standard, self.unit_s))
 
     def _set_response(self) -> None:
         self.response, self.response_shares = self.prior.response(self.unit_t, self.t_weights)
 
 
 @lru_cache(maxsize=8)
-def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> WhiteDesign:
-    return WhiteDesign(prior, np.array(s), np.array(t))
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> WhiteDesign:
+    return WhiteDesign(prior, np.array(s), np.array(t), term)
 
 
 def _symmetric_root(matrix: FloatArray) -> FloatArray:

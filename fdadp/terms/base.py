@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from fdadp.functional.curves import Curves
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["Covariate", "Term"]
+__all__ = ["HALF_WIDTH", "Covariate", "Standardised", "Term", "Unfixed"]
+
+HALF_WIDTH = 4.0
+"""Standardised curves are clipped to ±4 of their standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,25 @@ class Covariate:
     grid: FloatArray
     range: tuple[float, float]
     n: int | None = None
+
+
+class Unfixed(Protocol):
+    """A term as a user asks for it, before the range and the grid of its covariate are known; hashable.
+
+    A :class:`Term` that needs to know neither is one itself.
+    """
+
+    @property
+    def column(self) -> str:
+        """Name of the covariate."""
+
+    def __hash__(self) -> int: ...
+
+    def fixed(self, covariate: Covariate) -> Term:
+        """The term on bases that suit the range and the grid of its covariate."""
+
+    def standard(self, covariate: Covariate, prior: PublicPrior) -> Term:
+        """The term on standardised curves, for a private fit: its bases from public values alone."""
 
 
 class Term(ABC):
@@ -126,8 +148,71 @@ class Term(ABC):
         """Coefficients of the features (q, K), from those that users see (K, ...)."""
         return coefficients.reshape(len(coefficients), -1).T
 
-    # --- private fits ---
+    def from_features(self, features: FloatArray) -> FloatArray:
+        """Coefficients as users see them (K, ...), from those of the features (q, K)."""
+        return np.ascontiguousarray(features.T)
+
+    # --- private fits: of curves standardised by released values, clipped, on [0, 1] ---
+
+    def standard(self, covariate: Covariate, prior: PublicPrior) -> Term:
+        """The term on standardised curves: its bases from public values alone."""
+        return self.fixed(covariate)
 
     def prior_covariance(self, prior: PublicPrior) -> FloatArray:
         """Public prior covariance of the coefficients of the features, shape (q, q), for standardised curves."""
         return np.eye(self.n_features)
+
+    def in_units(self, location: float, scale: float, grid: FloatArray) -> tuple[Term, float]:
+        """The term on curves as they are, from the one on standardised curves ``(X - location) / scale``.
+
+        Returns
+        -------
+        term : Term
+        factor : float
+            By which its features are larger than those of the standardised curves.
+        """
+        return Standardised(self, location, scale, grid), 1.0
+
+
+@dataclass(frozen=True)
+class Standardised(Term):
+    """A term on curves that are standardised first: ``(X - location) / scale``, clipped, their domain [0, 1].
+
+    Attributes
+    ----------
+    term : Term
+        On standardised curves.
+    location, scale : float
+        Released values.
+    grid : ndarray of shape (S,)
+        That of the training curves.
+    """
+
+    term: Term
+    location: float
+    scale: float
+    grid: FloatArray
+
+    @property
+    def column(self) -> str:  # type: ignore[override]
+        """Name of the covariate."""
+        return self.term.column
+
+    @property
+    def n_features(self) -> int:
+        """Length of a feature row."""
+        return self.term.n_features
+
+    def rows(self, x: Curves) -> FloatArray:
+        """Feature rows of the standardised curves."""
+        start, end = self.grid[0], self.grid[-1]
+        values = np.clip((x.values - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
+        return self.term.rows(Curves(values, (x.grid - start) / (end - start)))
+
+    def to_features(self, coefficients: FloatArray) -> FloatArray:
+        """Coefficients of the features, from those that users see."""
+        return self.term.to_features(coefficients)
+
+    def from_features(self, features: FloatArray) -> FloatArray:
+        """Coefficients as users see them, from those of the features."""
+        return self.term.from_features(features)
