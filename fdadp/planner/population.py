@@ -16,10 +16,11 @@ from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
 from fdadp.private.as_fitted import as_fitted
 from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.prior import HALF_WIDTH, PublicPrior, WhiteDesign
+from fdadp.private.prior import PublicPrior, WhiteDesign
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.solve.fitted import Fitted
+from fdadp.terms.base import HALF_WIDTH
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 

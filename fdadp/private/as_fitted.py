@@ -7,20 +7,18 @@ import math
 import numpy as np
 
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.margins import Margin
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
-from fdadp.private.prior import HALF_WIDTH, WhiteDesign
+from fdadp.private.prior import WhiteDesign
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.fitted import Fitted, Residual
-from fdadp.terms.additive import AdditiveTerm
 
 __all__ = ["as_fitted"]
 
 TINY = 1e-300
 
 
-def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan, *, quadrature: str = "trapezoid") -> Fitted:
+def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Parameters
@@ -29,21 +27,8 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan, *, quadrature: s
     design : WhiteDesign
         The coordinates that it was made in.
     plan : Plan
-    quadrature : str
-        Rule for the integral over s, by which new curves are predicted.
     """
-    prior, s = design.prior, design.s
-    length = s[-1] - s[0]  # the private quadrature weights sum to one
-    low, high = fit.location - HALF_WIDTH * fit.scale, fit.location + HALF_WIDTH * fit.scale
-    term = AdditiveTerm(
-        Margin.pspline(low, high, prior.n_basis_x, margin=0.0),
-        Margin.pspline(s[0], s[-1], prior.n_basis_s, margin=0.0),
-        s,
-        (low, high),
-        quadrature,
-        continuation="constant",
-        mean_x_basis=design.mean_x_basis,
-    )
+    term, length = design.term.in_units(fit.location, fit.scale, design.s)
     k, d = plan.n_outputs, plan.n_features
     whitening = design.whitening[:, : d - 1]
     # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
@@ -67,12 +52,10 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan, *, quadrature: s
         explained_ratio=values / total,
     )
     raw = (whitening / length @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
-    to_values = np.kron(np.linalg.inv(term.x.to_raw), np.linalg.inv(term.s.to_raw))
-    values_of_surface = (to_values @ raw).T.reshape((k, prior.n_basis_x, prior.n_basis_s))
     unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over
     return Fitted(
         terms=(term,),
-        coefficients=(term.centred(values_of_surface, design.s_weights),),
+        coefficients=(term.from_features(raw),),
         feature_mean=design.centre * length,
         rotation=whitening / length,
         covariance=fit.regression.covariance,

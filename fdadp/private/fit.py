@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.errors import PublicInputWarning
 from fdadp.functional.gaps import GAPS
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
@@ -23,9 +21,29 @@ from fdadp.private.rows import Rows
 
 if TYPE_CHECKING:
     from fdadp.private.mechanisms import EndToEnd
-    from fdadp.regression.additive import AdditiveFunctionOnFunction
+    from fdadp.private.moments_fit import NoisyMoments
+    from fdadp.solve.fitted import Fitted
+    from fdadp.terms.base import Unfixed
 
-__all__ = ["fit_private"]
+__all__ = ["Released", "fit_private"]
+
+
+class Released(NamedTuple):
+    """What a private fit gives back.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    statistic : NoisyMoments or None
+        The released moments, where the mechanism has them.
+    warned : tuple of str
+        What is surely wrong with the public ranges or n. To be warned of when the fit is kept: where warnings are
+        errors, the ledger must be there.
+    """
+
+    fitted: Fitted
+    statistic: NoisyMoments | None
+    warned: tuple[str, ...]
 
 
 def _describe(grid: FloatArray) -> str:
@@ -33,7 +51,7 @@ def _describe(grid: FloatArray) -> str:
 
 
 def fit_private(
-    model: AdditiveFunctionOnFunction,
+    model: Any,
     data: Any,
     groups: Any,
     s: FloatArray,
@@ -42,14 +60,16 @@ def fit_private(
     mechanism: EndToEnd,
     bounds: Mapping[str, Range],
     *,
+    term: Unfixed | None = None,
     missing: str = "linear",
     noise: Noise | None = None,
-) -> None:
-    """Fit a model privately, in place. The first read of the curves comes after all validation.
+) -> Released:
+    """Fit a model privately. The first read of the curves comes after all validation.
 
     Parameters
     ----------
-    model : AdditiveFunctionOnFunction
+    model : estimator
+        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
     data : (X, Y), or PrivateChunks
         Curves as they are (:mod:`fdadp.private.curves`), or chunks of them.
     groups : sequence of ids (n,), or True, optional
@@ -60,6 +80,8 @@ def fit_private(
     mechanism : EndToEnd
     bounds : mapping
         Public ranges of X and Y.
+    term : Unfixed, optional
+        What X contributes; default the additive term.
     missing : {"linear", "smooth"}
         How gaps of X are filled, each within its row.
     noise : Noise, optional
@@ -83,7 +105,7 @@ def fit_private(
         },
     )
     with one_blas_thread():
-        design = prior.design(s, t)
+        design = prior.design(s, t, term)
     rows = Rows(design, bounds["X"], bounds["Y"], missing)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     with cohort.refusing():
@@ -93,11 +115,8 @@ def fit_private(
     plan = mechanism.plan(n, multiplier, design, pure=cohort.pure).scaled(left)
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, design, rows)
-        fitted = as_fitted(found, design, plan, quadrature=model.quadrature)
+        fitted = as_fitted(found, design, plan)
     warned, notes = advise(found, plan, rows, design, fitted.residual.r2)
     ledger = cohort.ledger
     guarantee = replace(privacy) if ledger.private else None
-    model._adopt(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee))
-    model.moments_ = statistic
-    for text in warned:  # at the end: where warnings are errors the ledger is there
-        warnings.warn(text, PublicInputWarning, stacklevel=4)
+    return Released(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee), statistic, warned)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from fdadp._common.checks import flag, is_one_of, numbers, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Family
@@ -461,8 +462,16 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
         mechanism = mechanism_of(self.mechanism)
         assert self.privacy is not None and isinstance(mechanism, EndToEnd)
         bounds = public_ranges(self.bounds)
-        fit_private(self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise)
+        fitted, statistic, warned = fit_private(
+            self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
+        )
+        (term,) = fitted.terms
+        assert isinstance(term, AdditiveTerm)
+        self._adopt(replace(fitted, terms=(replace(term, quadrature=self.quadrature),)))
+        self.moments_: NoisyMoments | None = statistic
         self._fitted_with: dict[str, Any] = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
+        for text in warned:  # at the end: where warnings are errors the ledger is there
+            warnings.warn(text, PublicInputWarning, stacklevel=4)
 
     def _fit(
         self,
@@ -544,7 +553,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
         self.n_curves_, self.n_features_in_ = fitted.n, term.grid.size
         self.notes_, self.ledger_, self.privacy_ = fitted.notes, fitted.ledger, fitted.privacy
         self.plan_ = fitted.plan
-        self.moments_: NoisyMoments | None = None
+        self.moments_ = None
 
     def _remember_kind(self, x: Curves, y: Curves) -> None:
         self._y_kind, self._y_columns = y.kind, y.columns
