@@ -103,7 +103,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #'
 #' @inheritParams affr
 #' @param epsilon,delta The budget. `delta` left out means pure epsilon; else below 1 / n.
-#' @param bounds Public ranges of the curves' values, `list(x = c(low, high), y = c(low, high))`, known without looking at
+#' @param bounds Public ranges of the curves' values, `list(X = c(low, high), Y = c(low, high))`, known without looking at
 #'   these data. Required: a range taken from the data would not be private.
 #' @param n The number of people, if it may be public; left out, it is estimated privately.
 #' @param groups The person of each row, where people have several; rows whose person is `NA` are not used.
@@ -130,7 +130,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #' if (fdadp_available()) {
 #'   cohort <- simulate_affr(scenario = 1, n = 1000, seed = 0)
 #'   fit <- dp_affr(cohort$Y, cohort$X, epsilon = 1, delta = 1e-6, n = 1000,
-#'                  bounds = list(x = c(-4.5, 4.5), y = c(-8, 8)))
+#'                  bounds = list(X = c(-4.5, 4.5), Y = c(-8, 8)))
 #'   newcomers <- simulate_affr(scenario = 1, n = 50, seed = 1)
 #'   print(rmspe(newcomers$Y, predict(fit, newcomers$X)))
 #'   ledger(fit)
@@ -158,17 +158,18 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
     epsilon = epsilon, delta = delta, bounds = unlist(bounds), n = n, mechanism = mechanism, adjacency = adjacency, unit = unit,
     labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity
   )
-  if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("x", "y")))) {
-    privacy_error("bounds must be list(x = c(low, high), y = c(low, high)), got ", class(bounds)[1])
+  if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("X", "Y")))) {
+    privacy_error("bounds must be list(X = c(low, high), Y = c(low, high)), got ", class(bounds)[1])
   }
   privacy <- list(
-    epsilon = epsilon, delta = delta, bounds = bounds, n = as_whole(n), mechanism = mechanism, adjacency = adjacency,
-    unit = unit, labels = labels, random_state = as_whole(seed), allow_useless = allow_useless, sensitivity = sensitivity
+    epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels,
+    random_state = as_whole(seed)
   )
+  method <- list(name = mechanism, allow_useless = allow_useless, sensitivity = sensitivity)
   settings <- list(
     n_basis_x = basis_size(k, 1), n_basis_s = basis_size(k, 2), n_components = as_whole(npc),
     missing = if (mechanism == "published") "raise" else one_of(missing, c("linear", "smooth"), "missing"),
-    progress = if (interactive()) "auto" else FALSE
+    bounds = bounds, mechanism = method, progress = if (interactive()) "auto" else FALSE
   )
   x <- as_curves(X, s, "X", private = TRUE)
   y <- as_curves(Y, t, "Y", private = TRUE)

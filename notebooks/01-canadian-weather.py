@@ -37,6 +37,7 @@ import pandas as pd
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_weather, plot, rmspe
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
+from fdadp.published import PublishedNoise
 from fdadp.studies import regression as experiment
 
 # %% [markdown]
@@ -177,10 +178,10 @@ path.unlink()  # tidy up after ourselves
 # largest change of a single coefficient (`"coefficient"`), and that divided by $n$ (`"scaled"`).
 
 # %%
-privacy = Privacy(epsilon=0.2, mechanism="published", sensitivity="scaled", random_state=1)
+privacy, mechanism = Privacy(epsilon=0.2, random_state=1), PublishedNoise(sensitivity="scaled")
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always", NotPrivateWarning)
-    noisy = AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y)
+    noisy = AdditiveFunctionOnFunction(privacy=privacy, mechanism=mechanism).fit(X, Y)
 print(said[0].message)
 noisy.ledger_
 

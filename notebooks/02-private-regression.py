@@ -34,8 +34,8 @@ import numpy as np
 import pandas as pd
 
 from fdadp import (
+    DPAFF,
     AdditiveFunctionOnFunction,
-    Bounds,
     Privacy,
     PublicPrior,
     coverage,
@@ -48,6 +48,7 @@ from fdadp import (
 from fdadp.audit import audit
 from fdadp.errors import ExtrapolationWarning, FdadpError, NotAccountedWarning, NotPrivateWarning
 from fdadp.privacy import Budget
+from fdadp.published import PublishedNoise
 
 warnings.simplefilter("ignore", ExtrapolationWarning)  # a few new curves lie a little outside the range of the fit
 
@@ -80,10 +81,10 @@ for axis, curves, name in ((left, people.X, "X"), (right, people.Y, "Y")):
 # | declared | why |
 # |---|---|
 # | `epsilon`, `delta` | the promise itself |
-# | `bounds=Bounds(x=, y=)` | one person's influence is bounded only if values are; what lies beyond is cut off |
+# | `bounds={"X": , "Y": }` | one person's influence is bounded only if values are; what lies beyond is cut off |
 # | `n` | the number of people, where it may be known; left out, it is estimated privately |
 # | the grids | they are the same for everyone |
-# | `prior=PublicPrior()` | how smooth curves and surface are believed to be; the default is meant to do |
+# | `mechanism=DPAFF(prior=)` | how smooth curves and surface are believed to be; the default is meant to do |
 #
 # A wrong prior, or bounds that are too wide or too narrow, cost accuracy and never privacy.
 #
@@ -91,12 +92,12 @@ for axis, curves, name in ((left, people.X, "X"), (right, people.Y, "Y")):
 # fails outright; it must be far below 1/n.
 
 # %%
-bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
+bounds = {"X": (-4.5, 4.5), "Y": (-8, 8)}
 
 
 def promise(epsilon: float) -> Privacy:
-    """The privacy setting of this notebook: a declared n, noise from OpenDP."""
-    return Privacy(epsilon=epsilon, delta=1e-6, bounds=bounds, n=3000)
+    """The guarantee of this notebook: a declared n, noise from OpenDP."""
+    return Privacy(epsilon=epsilon, delta=1e-6, n=3000)
 
 
 # %% [markdown]
@@ -123,7 +124,8 @@ pd.DataFrame(
 warnings.simplefilter("ignore", NotAccountedWarning)
 ordinary = AdditiveFunctionOnFunction(n_basis_x=12, n_components=8, progress=False).fit(people.X, people.Y)
 fits = {
-    epsilon: AdditiveFunctionOnFunction(privacy=promise(epsilon)).fit(people.X, people.Y) for epsilon in (0.5, 1.0, 4.0)
+    epsilon: AdditiveFunctionOnFunction(privacy=promise(epsilon), bounds=bounds).fit(people.X, people.Y)
+    for epsilon in (0.5, 1.0, 4.0)
 }
 
 # %% [markdown]
@@ -263,17 +265,17 @@ path.unlink()  # tidy up after ourselves
 
 
 # %%
-def refused(privacy_arguments: dict, **arguments) -> None:
+def refused(privacy: Privacy, **settings) -> None:
     """Ask for a fit and print why it is refused."""
     try:
-        AdditiveFunctionOnFunction(privacy=Privacy(**privacy_arguments)).fit(people.X, people.Y, **arguments)
+        AdditiveFunctionOnFunction(privacy=privacy, **settings).fit(people.X, people.Y)
     except FdadpError as error:
         print(f"- {error}\n")
 
 
-refused({"epsilon": 1.0, "delta": 1e-6, "n": 3000})  # no bounds
-refused({"epsilon": 0.01, "delta": 1e-6, "n": 3000, "bounds": bounds})  # too little for an answer
-refused({"epsilon": 1.0, "delta": 1e-3, "n": 3000, "bounds": bounds})  # a delta that could expose whole persons
+refused(promise(1.0))  # no bounds
+refused(promise(0.01), bounds=bounds)  # too little for an answer
+refused(Privacy(epsilon=1.0, delta=1e-3, n=3000), bounds=bounds)  # a delta that could expose whole persons
 
 # %% [markdown]
 # Odd *data*, on the other hand, are never reported: a missing value, an infinite one, a person whose curve is beyond
@@ -287,9 +289,9 @@ refused({"epsilon": 1.0, "delta": 1e-3, "n": 3000, "bounds": bounds})  # a delta
 # %%
 shared = Budget(epsilon=1.5, delta=1e-6)
 for attempt in (1, 2, 3):
-    setting = Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=3000, budget=shared)
+    setting = Privacy(epsilon=1.0, delta=1e-6, n=3000, budget=shared)
     try:
-        AdditiveFunctionOnFunction(privacy=setting).fit(people.X, people.Y)
+        AdditiveFunctionOnFunction(privacy=setting, bounds=bounds).fit(people.X, people.Y)
         print(attempt, shared)
     except FdadpError as error:
         print(attempt, "refused:", error)
@@ -304,9 +306,9 @@ for attempt in (1, 2, 3):
 variants = {
     "ε = 1, δ = 1e-6, n declared": fits[1.0],
     "ε = 1, δ = 1e-6, n private": AdditiveFunctionOnFunction(
-        privacy=Privacy(epsilon=1.0, delta=1e-6, bounds=bounds)
+        privacy=Privacy(epsilon=1.0, delta=1e-6), bounds=bounds
     ).fit(people.X, people.Y),
-    "ε = 1, pure, n declared": AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, bounds=bounds, n=3000)).fit(
+    "ε = 1, pure, n declared": AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, n=3000), bounds=bounds).fit(
         people.X, people.Y
     ),
 }
@@ -374,7 +376,7 @@ except Exception as error:  # offline, and the data are nowhere
 
 # %%
 TRACTS = PublicPrior(y_length=0.1, n_response=14)
-DIFFUSIVITY = Bounds(x=(0, 3), y=(0, 3))
+DIFFUSIVITY = {"X": (0, 3), "Y": (0, 3)}
 
 
 def cross_validate(epsilon: float | None, prior: PublicPrior | None = TRACTS) -> dict[str, float]:
@@ -386,8 +388,11 @@ def cross_validate(epsilon: float | None, prior: PublicPrior | None = TRACTS) ->
         privacy = None
         if epsilon is not None:
             n = len(np.unique(person[train]))
-            privacy = Privacy(epsilon=epsilon, delta=1e-5, bounds=DIFFUSIVITY, n=n, prior=prior)
-        fit = AdditiveFunctionOnFunction(privacy=privacy, progress=False).fit(X[train], Y[train], groups=person[train])
+            privacy = Privacy(epsilon=epsilon, delta=1e-5, n=n)
+        model = AdditiveFunctionOnFunction(
+            privacy=privacy, bounds=DIFFUSIVITY, mechanism=DPAFF(prior=prior), progress=False
+        )
+        fit = model.fit(X[train], Y[train], groups=person[train])
         predicted[test] = fit.predict(X[test])
         lower[test], upper[test] = fit.predict_interval(X[test])
         edf.append(fit.edf_.sum())
@@ -423,15 +428,16 @@ pd.DataFrame(results).T.round(3) if dti is not None else None
 # %%
 if dti is not None:
     try:
-        hopeless = Privacy(epsilon=0.2, delta=1e-5, bounds=DIFFUSIVITY, n=95)
-        AdditiveFunctionOnFunction(privacy=hopeless).fit(X, Y, groups=person)
+        hopeless = Privacy(epsilon=0.2, delta=1e-5, n=95)
+        AdditiveFunctionOnFunction(privacy=hopeless, bounds=DIFFUSIVITY).fit(X, Y, groups=person)
     except FdadpError as error:
         print(error)
 
 # %%
 if dti is not None:
-    setting = Privacy(epsilon=1.0, delta=1e-5, bounds=DIFFUSIVITY, n=95, prior=TRACTS)
-    study = AdditiveFunctionOnFunction(privacy=setting).fit(X, Y, groups=person)
+    setting = Privacy(epsilon=1.0, delta=1e-5, n=95)
+    study = AdditiveFunctionOnFunction(privacy=setting, bounds=DIFFUSIVITY, mechanism=DPAFF(prior=TRACTS))
+    study.fit(X, Y, groups=person)
     plain = AdditiveFunctionOnFunction(progress=False).fit(X, Y)
     fig, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
     for model, name, colour in ((plain, "not private", "black"), (study, "ε = 1", plot.PALETTE[0])):
@@ -452,13 +458,12 @@ if dti is not None:
 few = slice(0, 200)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", NotPrivateWarning)
-    published = AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, mechanism="published"), progress=False).fit(
-        people.X[few], people.Y[few]
-    )
+    published = AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0), mechanism=PublishedNoise(), progress=False)
+    published.fit(people.X[few], people.Y[few])
 published.ledger_
 
 # %%
-private = AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, delta=1e-6, bounds=bounds, n=200)).fit(
+private = AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, delta=1e-6, n=200), bounds=bounds).fit(
     people.X[few], people.Y[few]
 )
 pd.DataFrame(

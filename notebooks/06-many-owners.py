@@ -34,7 +34,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, plot, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, plot, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FdadpWarning, NotAccountedWarning, NotPrivateWarning
 from fdadp.federated import Contract, Federation, LDPLogisticRegression, ProtocolError
 from fdadp.federated.wire import Kind, Message
@@ -66,7 +66,8 @@ def explained(model) -> float:
 # promise. The price is more noise when all five are there and honest: 5/3 of the variance.
 
 # %%
-terms = {"epsilon": 1.0, "delta": 1e-6, "n": 3000, "bounds_x": [-4.5, 4.5], "bounds_y": [-8, 8], "mechanism": "moments"}
+bounds = {"X": [-4.5, 4.5], "Y": [-8, 8]}
+terms = {"epsilon": 1.0, "delta": 1e-6, "n": 3000, "bounds": bounds, "mechanism": "moments"}
 contract = Contract(
     "regression",
     {**terms, "s": people.s.tolist(), "t": people.t.tolist()},
@@ -98,13 +99,12 @@ print(together.ledger_)
 # ## Was it worth it?
 
 # %%
-settings = {"delta": 1e-6, "mechanism": "moments"}
-bounds = Bounds(x=(-4.5, 4.5), y=(-8, 8))
 
 
 def one_custodian(X, Y):
     """The same mechanism with all these curves in one place."""
-    return AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, bounds=bounds, n=len(X), **settings)).fit(X, Y)
+    privacy = Privacy(epsilon=1.0, delta=1e-6, n=len(X))
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds, mechanism="moments").fit(X, Y)
 
 
 ordinary = AdditiveFunctionOnFunction(n_basis_x=12, n_components=8, progress=False).fit(X, Y)

@@ -15,12 +15,14 @@ import numpy as np
 import pandas as pd
 
 import fdadp
-from fdadp import FPCA, AdditiveFunctionOnFunction, Bounds, Privacy
+from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.functional.axis import axis_of
 from fdadp.functional.curves import same_rows
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
+from fdadp.private.mechanisms import SHORT, Mechanism, mechanism_of
+from fdadp.published import PublishedNoise
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
 
@@ -80,16 +82,19 @@ def fit(
 ) -> dict[str, Any]:
     """Fit, save to `path`, and describe the fit. `labels` are names of rows, compared where they are given."""
     compare_rows(labels)
-    declared = None
     if privacy is not None:
-        bounds = privacy["bounds"]
-        if isinstance(bounds, Mapping):
-            bounds = Bounds(**bounds)
-        declared = Privacy(**{**privacy, "bounds": bounds})
-    model = AdditiveFunctionOnFunction(**settings, privacy=declared)
+        settings = {**settings, "privacy": Privacy(**privacy), "mechanism": mechanism(**settings["mechanism"])}
+    model = AdditiveFunctionOnFunction(**settings)
     model.fit(rows(X), rows(Y), s=s, t=t, groups=persons(groups))
     model.save(path)
     return describe(model)
+
+
+def mechanism(name: str, allow_useless: bool, sensitivity: str) -> Mechanism:
+    """Mechanism with its settings, by the name that R knows it by."""
+    if name == PublishedNoise.name:
+        return PublishedNoise(sensitivity=sensitivity)
+    return SHORT[mechanism_of(name).name](allow_useless=allow_useless)
 
 
 def axis(labels: Any, name: str) -> dict[str, Any]:

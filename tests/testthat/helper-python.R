@@ -36,5 +36,5 @@ private_fit <- function() {
   cache$private
 }
 
-bounds <- list(x = c(-4.5, 4.5), y = c(-8, 8))
+bounds <- list(X = c(-4.5, 4.5), Y = c(-8, 8))
 cache <- new.env()

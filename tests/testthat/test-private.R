@@ -1,12 +1,12 @@
 test_that("a private fit is Python's, number by number, where the noise is seeded", {
   skip_without_python()
   python <- from_python("
-from fdadp import AdditiveFunctionOnFunction, Bounds, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 sim = simulate_affr(scenario=1, n=1000, seed=3)
 X, Y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
 people = [f'p{i // 2}' for i in range(1000)]
-privacy = Privacy(epsilon=2.0, delta=1e-6, bounds=Bounds(x=(-4.5, 4.5), y=(-8, 8)), random_state=7)
-model = AdditiveFunctionOnFunction(privacy=privacy).fit(X, Y, groups=people)
+privacy, bounds = Privacy(epsilon=2.0, delta=1e-6, random_state=7), {'X': (-4.5, 4.5), 'Y': (-8, 8)}
+model = AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds).fit(X, Y, groups=people)
 lower, upper = model.predict_interval(X[:5])
 everything = dict(X=X, Y=Y, people=people, coef=model.coef_, edf=model.edf_, mean=model.mean_, n=model.n_curves_,
                   se=model.predict_se(X[:5]), lower=lower, upper=upper, ledger=model.ledger_.to_json())
@@ -75,10 +75,10 @@ test_that("what is refused is refused with Python's text, before any data are re
   skip_without_python()
   fit <- function(...) dp_affr(matrix(1, 20, 5), matrix(1, 20, 5), ...)
   refused <- function(pattern, ...) expect_error(fit(...), pattern, class = "fdadp_privacy_error")
-  refused("bounds must give a public range for x", epsilon = 1)
-  refused("bounds must give a public range for y", epsilon = 1, bounds = list(x = c(0, 1)))
+  refused("bounds must give a public range for X", epsilon = 1)
+  refused("bounds must give a public range for Y", epsilon = 1, bounds = list(X = c(0, 1)))
   refused("bounds must be list", epsilon = 1, bounds = c(0, 1))
-  refused("bounds x must be finite with low < high", epsilon = 1, bounds = list(x = c(1, 0), y = c(0, 1)))
+  refused("bounds of X must be finite with low < high", epsilon = 1, bounds = list(X = c(1, 0), Y = c(0, 1)))
   refused("epsilon must be a number above 0", bounds = bounds)
   refused("epsilon must be a number above 0, got -1", epsilon = -1, bounds = bounds)
   refused("delta must lie between 0 and 1", epsilon = 1, delta = 2, bounds = bounds)
