@@ -295,7 +295,7 @@ def regression() -> tuple[Contract, list[tuple[np.ndarray, np.ndarray]]]:
     s = np.linspace(0, 1, 11)
     X = rng.normal(size=(600, 3)) / [1, 2, 3] @ np.array([np.sqrt(2) * np.sin(k * np.pi * s) for k in (1, 2, 3)])
     Y = np.cos(s[None, :, None] - X[:, None, :] - 0.5).mean(axis=2) * 2 + 0.1 * rng.normal(size=(600, 11))
-    grids = {"s": s.tolist(), "t": s.tolist(), "bounds_x": [-4, 4], "bounds_y": [-3, 3]}
+    grids = {"s": s.tolist(), "t": s.tolist(), "bounds": {"X": [-4, 4], "Y": [-3, 3]}}
     terms = Contract("regression", {"epsilon": 8.0, "delta": 1e-6, "n": 600, **grids}, 2, n_max=300, key_bits=2048)
     final = replace(terms, simulation=True, key_bits=BITS, key=the_key().public.digest, run="one")
     return final, list(zip(np.array_split(X, 2), np.array_split(Y, 2), strict=True))
