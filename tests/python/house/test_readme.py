@@ -19,6 +19,7 @@ PAGES = {
     "docs/r.md": 1,
     "docs/extend/term.md": 1,
     "docs/extend/mechanism.md": 1,
+    "docs/extend/learner.md": 1,
 }
 """Pages with code, and how many blocks each has at least."""
 
