@@ -19,8 +19,8 @@ import numpy as np
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier
+from fdadp.private.design import WhiteDesign
 from fdadp.private.moments_fit import plan_moments
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 

@@ -15,8 +15,9 @@ from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
 from fdadp.private.as_fitted import as_fitted
+from fdadp.private.design import WhiteDesign
 from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.prior import PublicPrior, WhiteDesign
+from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.solve.fitted import Fitted
@@ -71,7 +72,7 @@ class Population:
         kernel = np.exp(-0.5 * ((s[:, None] - s) / np.exp(rng.uniform(low, high))) ** 2)
         self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
         self._scale = math.exp(rng.normal(0, 0.25))
-        covariance = design.surface_covariance
+        covariance = design.white.term.prior_covariance(prior)
         surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
         size = np.sqrt(design.response_shares)
         self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size
@@ -84,14 +85,13 @@ class Population:
         """Standardised curves X, shape (n, S)."""
         pilot = self.design.prior.pilot
         if pilot is not None:
-            chosen = self.design.prior.curves(self.design.unit_s)[rng.integers(len(pilot), size=n)]
+            chosen = self.design.prior.x.curves(self.design.unit_s)[rng.integers(len(pilot), size=n)]
             return np.asarray(chosen + 0.1 * rng.normal(size=chosen.shape))
         shapes = rng.normal(size=(n, len(self._root))) @ self._root
         return np.asarray(self._scale * shapes + rng.normal(0, self.design.prior.x_level, (n, 1)))
 
     def _raw_signal(self, x: FloatArray) -> FloatArray:
-        rows = self.design.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH))
-        return np.asarray((rows - self.design.centre) @ self._surface)
+        return np.asarray(self.design.white.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH)) @ self._surface)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw X (n, S), Y (n, T) and E[Y | X] (n, T); the signal has variance 1."""

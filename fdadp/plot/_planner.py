@@ -70,12 +70,12 @@ def prior(public: PublicPrior, ax: Any = None, n_curves: int = 12) -> Figure:
     grid = np.linspace(0, 1, 101)
     rng = np.random.default_rng(public.seed)
     design = public.design(grid, grid)
-    curves = public.curves(grid)
+    curves = public.x.curves(grid)
     chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
-    term: Any = design.term
+    term: Any = design.white.term
     basis = term.x.basis.design(np.linspace(-4, 4, 101))
     at_half = term.s.basis.design(np.array([0.5]))[0]
-    covariance = design.surface_covariance
+    covariance = term.prior_covariance(public)
     root = np.linalg.cholesky(covariance + 1e-8 * np.eye(len(covariance)) * np.trace(covariance) / len(covariance))
     surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, public.n_basis_x, public.n_basis_s)
     slices = np.einsum("al,klm,m->ka", basis, surfaces, at_half)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from fdadp.private.design import WhiteDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.rows import Rows
 
 __all__ = ["advise"]

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from fdadp.functional.fpca import Eigenbasis
+from fdadp.private.design import WhiteDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.fitted import Fitted, Residual
 
@@ -28,9 +28,10 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
         The coordinates that it was made in.
     plan : Plan
     """
-    term, length = design.term.in_units(fit.location, fit.scale, design.s)
+    white = design.white
+    term, factor = white.term.in_units(fit.location, fit.scale, design.s)
     k, d = plan.n_outputs, plan.n_features
-    whitening = design.whitening[:, : d - 1]
+    whitening = white.whitening[:, : d - 1] / factor
     # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
     explained = fit.regression.coefficients.T @ fit.regression.second_moment @ fit.regression.coefficients
     explained -= np.outer(fit.regression.coefficients[0], fit.regression.coefficients[0])
@@ -51,13 +52,13 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
         noise_variance=fit.left_over,
         explained_ratio=values / total,
     )
-    raw = (whitening / length @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
+    raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
     unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over
     return Fitted(
         terms=(term,),
         coefficients=(term.from_features(raw),),
-        feature_mean=design.centre * length,
-        rotation=whitening / length,
+        feature_mean=white.centre * factor,
+        rotation=whitening,
         covariance=fit.regression.covariance,
         unit_variance=np.ones(k),
         # Intervals: on the response functions, in which the posterior covariances are.

@@ -15,10 +15,10 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MEAN_PRODUCT, MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
+from fdadp.private.design import WhiteDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 

@@ -14,7 +14,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
-from fdadp.private.prior import WhiteDesign
+from fdadp.private.design import WhiteDesign
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows

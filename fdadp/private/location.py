@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.prior import WhiteDesign
+from fdadp.private.design import WhiteDesign
 from fdadp.private.releases import Releases
 from fdadp.private.rows import REACH, Rows
 from fdadp.private.shrinkage import shrunk_coefficients, shrunk_scale, shrunk_shift

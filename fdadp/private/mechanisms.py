@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fdadp._common.parameters import Parameters
 from fdadp.errors import InputError, PrivacyError
 from fdadp.private.counting import least_n_epsilon
+from fdadp.private.design import WhiteDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.moments_fit import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output_fit import fit_output, plan_output
 from fdadp.private.plan import Plan
-from fdadp.private.prior import PublicPrior, WhiteDesign
+from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.private.tuning import Tuning

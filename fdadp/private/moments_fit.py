@@ -18,10 +18,10 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
 from fdadp.private.bayes import MEAN_PRODUCT, posteriors, steady
+from fdadp.private.design import WhiteDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Block, Rows
 from fdadp.private.sharing import make_plan

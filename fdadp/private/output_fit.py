@@ -17,10 +17,10 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
+from fdadp.private.design import WhiteDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import NAMES, Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan

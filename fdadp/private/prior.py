@@ -1,7 +1,7 @@
 """The public prior: what is believed about curves and surface before any data are read.
 
-The private fit measures the data in coordinates that are white under this prior, so that a fixed amount of noise
-costs as little as possible. A wrong prior costs accuracy, never privacy.
+The private fit measures the data in coordinates that are white under this prior (:mod:`fdadp.private.design`), so that
+a fixed amount of noise costs as little as possible. A wrong prior costs accuracy, never privacy.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from numbers import Integral
 from typing import Any
 
@@ -18,12 +18,130 @@ import numpy as np
 from fdadp._common.checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
-from fdadp.functional.curves import Curves, as_curves
-from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.curves import as_curves
+from fdadp.private.design import WhiteDesign
 from fdadp.terms.additive import Additive
-from fdadp.terms.base import HALF_WIDTH, Covariate, Unfixed
+from fdadp.terms.base import Unfixed
 
-__all__ = ["PublicPrior", "WhiteDesign"]
+__all__ = ["CurvePrior", "PublicPrior", "ResponsePrior", "SurfacePrior"]
+
+LENGTHS, PER_LENGTH = 40, 100
+"""Correlation lengths of the simulated curves, and curves of each."""
+LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8
+"""Sd of the logarithm of their scales; share of the variance that is about their own levels."""
+JITTER = 1e-8
+DEGREE = 3
+LEAST = {"n_basis_x": 5, "n_basis_s": 5, "n_response": 1, "max_features": 1, "seed": 0}
+FEWEST_PILOTS = 20
+REMEMBERED = 8
+"""Designs kept in memory."""
+
+
+@dataclass(frozen=True)
+class CurvePrior:
+    """What is believed of the curves of one covariate.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Expected standard deviation, in units of the curves.
+    lengths : (float, float)
+        Shortest and longest correlation length, as shares of the domain; log-uniform between them.
+    level : float
+        Standard deviation of the curves' own levels, relative to that of the curves.
+    seed : int
+        Of the simulated curves.
+    pilot : ndarray of shape (n, S), optional
+        Standardised public curves on an even grid, instead of simulated ones.
+    """
+
+    scale: float | None = None
+    lengths: tuple[float, float] = (0.05, 0.5)
+    level: float = 0.5
+    seed: int = 12345
+    pilot: Any = None
+
+    def curves(self, grid: FloatArray, n_per_length: int = PER_LENGTH, n_lengths: int = LENGTHS) -> FloatArray:
+        """Curves from the prior, standardised (mean 0, scale about 1), on a grid on [0, 1]; shape (m, S)."""
+        if self.pilot is not None:
+            at = np.linspace(0, 1, self.pilot.shape[1])
+            return np.stack([np.interp(grid, at, curve) for curve in self.pilot])
+        rng = np.random.default_rng(self.seed)
+        distance = np.abs(grid[:, None] - grid[None])
+        low, high = np.log(self.lengths)
+        parts = []
+        for _ in range(n_lengths):
+            kernel = np.exp(-0.5 * (distance / np.exp(rng.uniform(low, high))) ** 2)
+            root = np.linalg.cholesky(kernel + JITTER * np.eye(grid.size))
+            scale = np.exp(rng.normal(0, LOG_SCALE_SD))
+            level = rng.normal(0, self.level, n_per_length)
+            shape = (root @ rng.normal(size=(grid.size, n_per_length))).T
+            parts.append(scale * shape * np.sqrt(SHAPE_SHARE) + level[:, None])
+        return np.vstack(parts)
+
+
+@dataclass(frozen=True)
+class SurfacePrior:
+    """What is believed of a surface F(x, s): a Gaussian process over values and domain.
+
+    Parameters
+    ----------
+    x_length, s_length : float
+        Correlation lengths in x (share of the range of standardised curves) and in s (share of the domain).
+    linear : float
+        Weight of surfaces that are linear in x.
+    main : float
+        Weight of surfaces that do not depend on s.
+    """
+
+    x_length: float = 0.15
+    s_length: float = 0.25
+    linear: float = 2.0
+    main: float = 0.1
+
+    def covariance(self, n_x: int, n_s: int) -> FloatArray:
+        """Prior covariance of the coefficients of n_x times n_s cubic B-splines, shape (n_x n_s, n_x n_s)."""
+        x = (np.arange(n_x) - 1) / (n_x - DEGREE) - 0.5  # centres of the B-splines, as shares of the range
+        s = (np.arange(n_s) - 1) / (n_s - DEGREE)
+        in_x = np.exp(-0.5 * ((x[:, None] - x) / self.x_length) ** 2) + self.linear * np.outer(x, x)
+        in_s = np.exp(-0.5 * ((s[:, None] - s) / self.s_length) ** 2) + self.main
+        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ResponsePrior:
+    """What is believed of the response curves: their own level and slope, and a Gaussian process about them.
+
+    Parameters
+    ----------
+    length : float
+        Correlation length, as a share of the domain.
+    n_functions : int
+        Number of basis functions.
+    """
+
+    length: float = 0.25
+    n_functions: int = 8
+
+    def functions(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal basis from the prior covariance, and the prior shares of variance of its functions.
+
+        Parameters
+        ----------
+        t, weights : ndarray of shape (T,)
+            Grid on [0, 1] and quadrature weights that sum to one.
+
+        Returns
+        -------
+        functions : ndarray of shape (T, m)
+        shares : ndarray of shape (m,)
+        """
+        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.length) ** 2)
+        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+        order = np.argsort(-values)[: min(self.n_functions, t.size)]
+        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
 
 
 @dataclass(frozen=True)
@@ -93,7 +211,7 @@ class PublicPrior:
                 continue
             if not is_number(value) or not 0 < value < math.inf:
                 raise PrivacyError(f"{name} must be positive, got {value!r}")
-        for name, least in (("n_basis_x", 5), ("n_basis_s", 5), ("n_response", 1), ("max_features", 1), ("seed", 0)):
+        for name, least in LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
                 raise PrivacyError(f"{name} must be at least {least}, a whole number, got {value!r}")
@@ -113,31 +231,28 @@ class PublicPrior:
             Other parameters of the prior.
         """
         curves = as_curves(X, name="X")
-        if len(curves) < 20 or not np.isfinite(curves.values).all():
-            raise PrivacyError(f"X must hold at least 20 complete pilot curves, got {len(curves)}")
+        if len(curves) < FEWEST_PILOTS or not np.isfinite(curves.values).all():
+            raise PrivacyError(f"X must hold at least {FEWEST_PILOTS} complete pilot curves, got {len(curves)}")
         scale = float(curves.values.std())
         if not scale > 0:
             raise PrivacyError("X must vary, got constant pilot curves")
         standard = (curves.values - curves.values.mean()) / scale
         return cls(x_scale=scale, pilot=standard, **kwargs)
 
-    def curves(self, grid: FloatArray, n_per_length: int = 100, n_lengths: int = 40) -> FloatArray:
-        """Curves from the prior, standardised (mean 0, scale about 1), on a grid on [0, 1]; shape (m, S)."""
-        if self.pilot is not None:
-            at = np.linspace(0, 1, self.pilot.shape[1])
-            return np.stack([np.interp(grid, at, curve) for curve in self.pilot])
-        rng = np.random.default_rng(self.seed)
-        distance = np.abs(grid[:, None] - grid[None])
-        low, high = np.log(self.x_lengths)
-        parts = []
-        for _ in range(n_lengths):
-            kernel = np.exp(-0.5 * (distance / np.exp(rng.uniform(low, high))) ** 2)
-            root = np.linalg.cholesky(kernel + 1e-8 * np.eye(grid.size))
-            scale = np.exp(rng.normal(0, 0.25))
-            level = rng.normal(0, self.x_level, n_per_length)
-            shape = (root @ rng.normal(size=(grid.size, n_per_length))).T
-            parts.append(scale * shape * np.sqrt(0.8) + level[:, None])
-        return np.vstack(parts)
+    @property
+    def x(self) -> CurvePrior:
+        """What is believed of the curves."""
+        return CurvePrior(self.x_scale, self.x_lengths, self.x_level, self.seed, self.pilot)
+
+    @property
+    def surface(self) -> SurfacePrior:
+        """What is believed of the surface F."""
+        return SurfacePrior(self.surface_x, self.surface_s, self.linear, self.main)
+
+    @property
+    def y(self) -> ResponsePrior:
+        """What is believed of the response."""
+        return ResponsePrior(self.y_length, self.n_response)
 
     def design(self, s: ArrayLike, t: ArrayLike, term: Unfixed | None = None) -> WhiteDesign:
         """Public coordinates on the grids of X and Y, of the additive term or another; the last ones are remembered."""
@@ -148,26 +263,6 @@ class PublicPrior:
         design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist()), term))
         design.s, design.t = s, t  # which fitted models hand to their users
         return design
-
-    def response(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Orthonormal basis of Y from its prior covariance, and the prior shares of variance of its functions.
-
-        Parameters
-        ----------
-        t, weights : ndarray of shape (T,)
-            Grid on [0, 1] and quadrature weights that sum to one.
-
-        Returns
-        -------
-        functions : ndarray of shape (T, m)
-        shares : ndarray of shape (m,)
-        """
-        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.y_length) ** 2)
-        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
-        root = np.sqrt(weights)
-        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-        order = np.argsort(-values)[: min(self.n_response, t.size)]
-        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
 
     def plot(self, **kwargs: Any) -> Any:
         """Picture of curves, surfaces and responses that the prior holds for likely, see :func:`fdadp.plot.prior`."""
@@ -182,67 +277,6 @@ class PublicPrior:
         return f"{source}, scale of X {scale}, {self.n_basis_x} x {self.n_basis_s} splines, seed {self.seed}"
 
 
-class WhiteDesign:
-    """Coordinates that are white under a public prior.
-
-    Features of a curve are ``(1, (Z(x) - z0) W)``; a response is described by its coefficients on `response`.
-
-    Attributes
-    ----------
-    term : Term
-        On standardised curves, on [0, 1].
-    centre : ndarray of shape (p,)
-        Prior mean z0 of the raw features.
-    whitening : ndarray of shape (p, d)
-        W: white under (prior of X) x (prior of F), the most telling direction first.
-    feature_shares : ndarray of shape (d,)
-        Prior share of each direction in the variance that the surface explains.
-    geometric_scale : float
-        Geometric mean, under the prior, of a standardised curve's root mean square.
-    response : ndarray of shape (T, m)
-        Orthonormal basis of Y, from its prior covariance.
-    response_shares : ndarray of shape (m,)
-        Prior shares of variance of its functions.
-    s_weights, t_weights : ndarray
-        Quadrature weights that sum to one.
-    """
-
-    def __init__(self, prior: PublicPrior, s: FloatArray, t: FloatArray, term: Unfixed) -> None:
-        self.prior, self.s, self.t = prior, s, t
-        self.unit_s, self.unit_t = ((g - g[0]) / (g[-1] - g[0]) for g in (s, t))
-        self.s_weights, self.t_weights = quadrature_weights(self.unit_s), quadrature_weights(self.unit_t)
-        start = term.standard(Covariate(self.unit_s, (-HALF_WIDTH, HALF_WIDTH)), prior)
-        curves = np.clip(prior.curves(self.unit_s), -HALF_WIDTH, HALF_WIDTH)
-        rows = np.zeros((len(curves), start.n_features))
-        self.term = start.learned(start.add_to(Curves(curves, self.unit_s), rows), len(curves))
-        self.centre = rows.mean(axis=0)
-        self.geometric_scale = float(np.exp(np.log(np.sqrt((curves * curves) @ self.s_weights)).mean()))
-        root = _symmetric_root(self.surface_covariance)
-        shares, axes = np.linalg.eigh(root @ np.atleast_2d(np.cov(rows.T)) @ root)
-        order = np.argsort(-shares)[: prior.max_features]
-        order = order[shares[order] > 1e-12 * shares.max()]
-        self.feature_shares = shares[order] / shares[order].sum()
-        self.whitening = np.ascontiguousarray(root @ axes[:, order] / np.sqrt(shares[order]))
-        self._set_response()
-
-    @cached_property
-    def surface_covariance(self) -> FloatArray:
-        """Prior covariance of the coefficients of the features, shape (p, p)."""
-        return self.term.prior_covariance(self.prior)
-
-    def rows(self, standard: FloatArray) -> FloatArray:
-        """Feature rows of standardised curves (n, S) on the grid, shape (n, p)."""
-        return self.term.rows(Curves(standard, self.unit_s))
-
-    def _set_response(self) -> None:
-        self.response, self.response_shares = self.prior.response(self.unit_t, self.t_weights)
-
-
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=REMEMBERED)
 def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> WhiteDesign:
     return WhiteDesign(prior, np.array(s), np.array(t), term)
-
-
-def _symmetric_root(matrix: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)

@@ -16,8 +16,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.privacy import rowwise_matmul
+from fdadp.private.design import WhiteDesign
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.projection import Projection, observed_mean
 from fdadp.terms.base import HALF_WIDTH
 
@@ -117,8 +117,7 @@ class Rows:
         never = np.isnan(clean).any(axis=1)
         clean[never] = self.location
         standard = np.clip((clean - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
-        raw = self.design.rows(standard) - self.design.centre
-        white = rowwise_matmul(raw, np.ascontiguousarray(self.design.whitening[:, : n_features - 1]))
+        white = self.design.groups.features([standard], n_features - 1)
         features = np.hstack((np.ones((len(white), 1)), white))
         features[never] = np.nan
         return features

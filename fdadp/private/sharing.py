@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.private.plan import Plan
-from fdadp.private.prior import WhiteDesign
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
 
-__all__ = ["SPREADS", "make_plan", "time_blocks", "water_fill"]
+__all__ = ["SPREADS", "Coordinates", "make_plan", "time_blocks", "water_fill"]
 
 MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
 """Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
@@ -25,6 +25,24 @@ WATER_NOISE, GRADIENT_SHARE = 3, 0.8
 DECADES, CLEAR_FROM = 3, 0.4
 """Signal to noise counts as high from 10 to the power of the first on, as low below the second on a scale of 0 to 1."""
 TINY = 1e-9
+
+
+class Coordinates(Protocol):
+    """What a plan must know of the coordinates that a fit is made in, such as a WhiteDesign.
+
+    Attributes
+    ----------
+    feature_shares : ndarray of shape (d,)
+        Prior share of each feature, the constant left out, in the variance that is explained; falling.
+    response_shares : ndarray of shape (m,)
+        Prior shares of the variance of the response functions.
+    unit_t : ndarray of shape (T,)
+        Grid of the response on [0, 1].
+    """
+
+    feature_shares: FloatArray
+    response_shares: FloatArray
+    unit_t: FloatArray
 
 
 def time_blocks(unit_t: FloatArray) -> IntArray:
@@ -55,7 +73,7 @@ def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArra
 
 
 def make_plan(
-    n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool, tuning: Tuning | None = None
+    n: float, noise_multiplier: float, design: Coordinates, *, pure: bool, tuning: Tuning | None = None
 ) -> Plan:
     """Plan a fit of `n` persons.
 
@@ -65,7 +83,7 @@ def make_plan(
         Declared number of persons, or the released one.
     noise_multiplier : float
         Sd of the noise of a sum of sensitivity 1 that spends the whole budget: ``1/sqrt(2ρ)``, or ``sqrt(2)/ε``.
-    design : WhiteDesign
+    design : Coordinates
     pure : bool
     tuning : Tuning, optional
         Default: `GAUSSIAN`, or `PURE`.
@@ -105,7 +123,7 @@ def make_plan(
     )
 
 
-def _auxiliary(eta: float, design: WhiteDesign, tuning: Tuning, *, pure: bool) -> tuple[dict[str, float], float]:
+def _auxiliary(eta: float, design: Coordinates, tuning: Tuning, *, pure: bool) -> tuple[dict[str, float], float]:
     """Shares of all releases but the gradients and the mean of Y; factor within which the size of Y is looked for."""
 
     def size(of: Size) -> float:
@@ -135,7 +153,7 @@ def _auxiliary(eta: float, design: WhiteDesign, tuning: Tuning, *, pure: bool) -
     return shares, y_rms.below
 
 
-def _weights(eta: float, rounds: int, design: WhiteDesign, tuning: Tuning, *, pure: bool) -> FloatArray:
+def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pure: bool) -> FloatArray:
     """Weights (D, K) of pairs of feature and output in the gradients: what each is worth at this noise."""
     flat = design.feature_shares**tuning.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest

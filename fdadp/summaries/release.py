@@ -215,7 +215,7 @@ def summarise(
     privacy, prior = declared.privacy, declared.prior
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
-    functions, prior_shares = prior.response(unit, weights)
+    functions, prior_shares = prior.y.functions(unit, weights)
     rows = Rows(functions, weights, declared.bounds)
     budget, share = privacy.budget_share()
     goal = "mean" if shares is MEAN else "covariance"

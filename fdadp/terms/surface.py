@@ -196,12 +196,7 @@ class AdditiveTerm(Term):
 
     def prior_covariance(self, prior: PublicPrior) -> FloatArray:
         """Prior covariance of the B-spline coefficients of F, a Gaussian process in x and s; shape (q, q)."""
-        kx, ks = self.x.size, self.s.size
-        x = (np.arange(kx) - 1) / (kx - 3) - 0.5  # centres of the B-splines, as shares of the range
-        s = (np.arange(ks) - 1) / (ks - 3)
-        in_x = np.exp(-0.5 * ((x[:, None] - x) / prior.surface_x) ** 2) + prior.linear * np.outer(x, x)
-        in_s = np.exp(-0.5 * ((s[:, None] - s) / prior.surface_s) ** 2) + prior.main
-        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
+        return prior.surface.covariance(self.x.size, self.s.size)
 
     def in_units(self, location: float, scale: float, grid: FloatArray) -> tuple[AdditiveTerm, float]:
         """The term on curves as they are: splines of the same shape over their own units."""

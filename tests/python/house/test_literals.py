@@ -7,7 +7,7 @@ from pathlib import Path
 
 PRIVATE = Path(__file__).resolve().parents[3] / "fdadp" / "private"
 PLAIN = {0, 1, 2, -1, 0.5}
-MOST = 20
+MOST = 10
 
 
 def unnamed(tree: ast.Module) -> list[ast.Constant]:

@@ -1,0 +1,101 @@
+"""Any term can be fitted privately: its features are whitened, measured with noise, and predict in units of X."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fdadp import PublicPrior
+from fdadp.functional.curves import Curves
+from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
+from fdadp.privacy.accounting import noise_multiplier
+from fdadp.private.as_fitted import as_fitted
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.groups import FeatureGroups
+from fdadp.private.prior import CurvePrior, ResponsePrior, SurfacePrior
+from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
+from fdadp.private.whiten import WhiteTerm
+from fdadp.terms.additive import Additive
+from fdadp.terms.base import Covariate, Term
+
+UNIT = np.linspace(0, 1, 21)
+
+
+class MeanAndEnd(Term):
+    """Mean of X over the domain, and its last value."""
+
+    column = "X"
+    n_features = 2
+
+    def rows(self, x):
+        mean = rowwise_matmul(x.values, np.full((x.values.shape[1], 1), 1 / x.values.shape[1]))
+        return np.hstack((mean, x.values[:, -1:]))
+
+
+def curves(n, seed):
+    """Curves far from the unit scale, on [10, 12], and responses to their mean and last value."""
+    rng = np.random.default_rng(seed)
+    s, t = 10 + 2 * UNIT, np.linspace(0, 3, 15)
+    x = 50 + 5 * (rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * UNIT + 0.3 * rng.normal(size=(n, UNIT.size)))
+    f = np.outer((x.mean(axis=1) - 50) / 5, np.cos(t)) + np.outer((x[:, -1] - 50) / 5, np.sin(t))
+    return s, t, x, f
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
+@pytest.mark.parametrize("whose", ["a term that nobody knows", "the additive one"])
+def test_a_term_is_fitted_privately_and_predicts(whose):
+    s, t, x, f = curves(5000, 0)
+    y = f + 0.3 * np.random.default_rng(1).normal(size=f.shape)
+    design = PublicPrior().design(s, t, MeanAndEnd() if "nobody" in whose else None)
+    assert design.feature_shares.sum() == pytest.approx(1.0)
+    cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
+    plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
+    fitted = as_fitted(fit_dp_aff(cohort, plan, design, Rows(design, (30.0, 70.0), (-8.0, 8.0))), design, plan)
+    _, _, new, wanted = curves(500, 2)
+    predicted, grid = fitted.predict({"X": Curves(new, s)})
+    np.testing.assert_array_equal(grid, t)
+    assert 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean() > 0.9
+    low, high, _ = fitted.interval({"X": Curves(new, s)}, 0.95)
+    seen = wanted + 0.3 * np.random.default_rng(3).normal(size=wanted.shape)
+    assert 0.92 < ((low <= seen) & (seen <= high)).mean() < 0.99
+    assert cohort.left == pytest.approx(0, abs=1e-6) and cohort.ledger.private
+
+
+def test_terms_are_whitened_apart_and_merged_by_their_shares():
+    prior = PublicPrior()
+    sample = np.clip(prior.x.curves(UNIT), -4, 4)
+    terms = [
+        WhiteTerm.of(term.standard(Covariate(UNIT, (-4.0, 4.0)), prior), sample, UNIT, prior, 60)
+        for term in (Additive(), MeanAndEnd())
+    ]
+    both = FeatureGroups.merged(terms, 20)
+    assert both.shares.sum() == pytest.approx(1.0) and (np.diff(both.shares) <= 0).all()
+    assert both.shares.size == 20 and both.counts(20) == [18, 2] and both.counts(1) in ([1, 0], [0, 1])
+    features = both.features([sample, sample], 20)
+    for i, term in enumerate(terms):
+        np.testing.assert_array_equal(features[:, both.owner == i], term.features(sample, both.counts(20)[i]))
+        one = FeatureGroups.merged([term], 20)
+        np.testing.assert_array_equal(one.features([sample], 2), term.features(sample, 2))
+
+
+def test_a_plan_needs_shares_and_no_more():
+    shares = SimpleNamespace(feature_shares=np.array([0.6, 0.3, 0.1]), response_shares=np.array([1.0]), unit_t=UNIT)
+    plan = make_plan(1000.0, 4.0, shares, pure=False)
+    assert plan.n_outputs == 1 and 2 <= plan.n_features <= 4
+    total = sum(share * plan.times(key) for key, share in plan.shares.items())
+    assert total == pytest.approx(1.0)
+
+
+def test_the_parts_of_a_prior_are_those_of_the_whole():
+    prior = PublicPrior(
+        x_lengths=(0.1, 0.2), x_level=0.3, surface_x=0.2, linear=1.0, y_length=0.4, n_response=5, seed=3
+    )
+    assert prior.x == CurvePrior(lengths=(0.1, 0.2), level=0.3, seed=3)
+    assert prior.surface == SurfacePrior(x_length=0.2, linear=1.0)
+    assert prior.y == ResponsePrior(0.4, 5)
+    covariance = prior.surface.covariance(6, 5)
+    np.testing.assert_allclose(covariance, covariance.T)
+    assert covariance.shape == (30, 30) and np.linalg.eigvalsh(covariance).min() > -1e-9
