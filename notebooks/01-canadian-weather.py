@@ -39,6 +39,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, load_canadian_w
 from fdadp.errors import ExtrapolationWarning, NotPrivateWarning
 from fdadp.published import PublishedNoise
 from fdadp.studies import regression as experiment
+from fdadp.studies import regression_plot
 
 # %% [markdown]
 # ## The curves
@@ -214,7 +215,7 @@ pd.DataFrame(
 [data], _ = experiment.load(["canadian-weather"])
 results = experiment.run(data, repeats=20, draws=5, seed=1)
 table = experiment.summarise(results)
-fig = plot.experiment(table, units={data.name: data.unit})
+fig = regression_plot.experiment(table, units={data.name: data.unit})
 
 # %%
 table.drop(columns=["dataset", "splits", "draws"]).round(3)

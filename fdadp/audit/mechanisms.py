@@ -55,10 +55,6 @@ class MechanismAudit:
         axes : array_like of Axes, optional
             One for each number of persons, and one for the replays.
 
-        Returns
-        -------
-        Figure
-
         Raises
         ------
         InputError

@@ -144,10 +144,8 @@ def load_dti(
     complete : {"both", "cca", "rcst", "none"}
         Which curves must have no missing value: ``"both"`` leaves 255 scans, ``"cca"`` 376, ``"rcst"`` 257;
         ``"none"`` keeps all 382, missing values as NaN.
-    as_frame : bool
-        Return the curves as data frames (default: ``FDataGrid``).
-    download : bool
-        Whether the internet may be asked.
+    as_frame, download : bool
+        As of :func:`load_dti2`.
 
     Returns
     -------

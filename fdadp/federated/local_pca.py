@@ -39,15 +39,8 @@ class PrivateLocalPCA(Components, PrivateEstimator):
         Of each owner's persons, of whom one is added or removed.
     random_state : int, optional
         Noise that can be repeated, for simulations: the ledger then says "not for release".
-    n_components : int, optional
-        Default: all d.
-    data_norm : float
-        Public radius B: rows are clipped to the ball of this radius about `center`.
-    center : float or array_like of shape (d,)
-        Public guess of the middle of the data, in units of the features.
-    const : float, optional
-        Constant that is added to each row to learn mean and number of rows; default B/6, as in
-        :class:`fdadp.learners.DPPCA`.
+    n_components, data_norm, center, const
+        As of :class:`fdadp.learners.DPPCA`.
     n_passed : int, optional
         Directions that an owner hands on; default n_components + 1, one more for the mean.
 
@@ -61,13 +54,6 @@ class PrivateLocalPCA(Components, PrivateEstimator):
         All of them together.
     privacy_spent_ : dict
         Of every person, with any of the owners.
-
-    Raises
-    ------
-    PublicParameterMissing
-        No data_norm. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -102,6 +88,13 @@ class PrivateLocalPCA(Components, PrivateEstimator):
             one owner.
         y : None
             Ignored.
+
+        Raises
+        ------
+        PublicParameterMissing
+            No data_norm. Nothing was read.
+        InputError, PrivacyError
+            Something public is wrong. Nothing was read.
         """
         tables = [as_table(one) for one in X]
         if not tables or len({table.shape[1] for table in tables}) != 1:

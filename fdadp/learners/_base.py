@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -23,27 +23,17 @@ from fdadp.privacy.noise import Noise
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateLearner", "PrivateRegressor"]
 
+Learner = TypeVar("Learner", bound="PrivateLearner")
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
-    """Base of all private estimators on tables: the guarantee, and the ledger of what was released.
+    """Base of all private estimators on tables: ε, δ, a seed, and the ledger of what was released.
 
     Parameters
     ----------
-    epsilon : float
-        Above 0.
-    delta : float, optional
-        In (0, 1), below 1/n, and at most 0.001 where n is private. None: pure ε.
-    random_state : int, optional
-        Noise that can be repeated, for simulations: the ledger then says "not for release".
-
-    Attributes
-    ----------
-    ledger_ : Ledger
-        What was released, with which noise, under which assumptions.
-    privacy_spent_ : dict
-        ``epsilon``, ``delta``, ``adjacency`` and ``unit`` of the guarantee; ``spent``: what the releases used, as ε.
-    n_features_in_ : int
+    epsilon, delta, random_state
+        As of :class:`fdadp.Privacy`.
     """
 
     epsilon: float = 1.0
@@ -79,31 +69,12 @@ class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLearner(PrivateEstimator):
-    """Base of the learners: the parameters that every one of them has, and the way of a table into the kernel.
+    """Base of the learners: the guarantee as their own parameters, and the way of a table into the kernel.
 
     Parameters
     ----------
-    epsilon : float
-        Above 0.
-    delta : float, optional
-        In (0, 1), below 1/n, and at most 0.001 where n is private. None: pure ε.
-    n : int, optional
-        Declared public number of persons; makes the adjacency ``"zero-out"``.
-    adjacency : {"zero-out", "add-remove", "replace"}, optional
-        Default: ``"zero-out"`` where n is declared, else ``"add-remove"``.
-    unit : {"row", "person"}, optional
-        Whom the guarantee protects. ``"person"``: all rows with one id in ``groups=``, which must then be given;
-        ``"row"``: one row, and groups are refused. Default: person where groups are given, else row.
-    labels : {"public"}, optional
-        ``"public"``: labels of the rows of X, y and groups (frames, series) are public, and are compared before the
-        first read; tables in another order are refused. Default: they are not looked at, and rows belong together by
-        position.
-    budget : Budget, optional
-        Shared with other fits of the same data; this fit takes as much of it as ε says.
-    dataset : str, optional
-        Public name of the data, by which a shared budget knows them again.
-    random_state : int, optional
-        Noise that can be repeated, for simulations: the ledger then says "not for release".
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
 
     Attributes
     ----------
@@ -125,6 +96,37 @@ class PrivateLearner(PrivateEstimator):
     labels: str | None = None
     budget: Budget | None = None
     dataset: str | None = None
+
+    def fit(self: Learner, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Learner:
+        """Release what the model needs, and fit; spends ε.
+
+        Parameters
+        ----------
+        X : array_like or data frame of shape (n, d)
+            A row with a value that is not finite counts as no row, where the learner does not take missing values.
+        y : array_like of shape (n,) or (n, q), optional
+            Labels or targets, for classifiers and regressions; all else ignores it. A row without a usable one counts
+            as no row.
+        groups : array_like of shape (n,), optional
+            Person of each row: then what a person's rows contribute is averaged before it is clipped.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        PublicParameterMissing
+            A public parameter without a default is missing. Nothing was read, and nothing spent.
+        InputError, PrivacyError
+            Something public is wrong. Nothing was read, and nothing spent.
+        """
+        self._close(self._learn(X, y, groups))
+        return self
+
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Check what is public, open the cohort, release, keep what was released, and return the cohort."""
+        raise NotImplementedError
 
     def _settings(self) -> Privacy:
         return Privacy(

@@ -22,6 +22,7 @@ from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import odds
 from fdadp.learners._rows import RowFunction, Rows
+from fdadp.privacy import Cohort
 
 __all__ = ["DPAdditiveHistograms"]
 
@@ -35,12 +36,8 @@ class DPAdditiveHistograms(BinnedClassifier):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
-    classes : sequence
-        Public labels; a row with another label counts as no row.
-    features : mapping of name to Numeric or Categorical, sequence of them, or one of them
-        Public; see :class:`fdadp.learners.DPBoostedStumps`.
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, features
+        As of :class:`fdadp.learners.DPBoostedStumps`.
     n_passes : int
         How often each feature has its turn.
     learning_rate : float
@@ -60,13 +57,6 @@ class DPAdditiveHistograms(BinnedClassifier):
     bin_counts_ : ndarray of shape (number of bins,)
         As released, with noise.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or features. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -99,8 +89,8 @@ class DPAdditiveHistograms(BinnedClassifier):
     prior_sd: float = 0.7
     smooth_sd: float = 0.6
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPAdditiveHistograms:
-        """Release counts and residual sums; parameters as :meth:`fdadp.learners.DPBoostedStumps.fit`."""
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Counts of rows in the bins, then feature after feature its residual sums."""
         whole(self.n_passes, "n_passes")
         fraction(self.count_share, "count_share")
         if not is_number(self.learning_rate) or not 0 < self.learning_rate <= 1:
@@ -144,8 +134,7 @@ class DPAdditiveHistograms(BinnedClassifier):
         self._bins = bins
         self.bin_counts_ = noisy
         self.scores_ = scores[:, 0] if K == 2 else scores
-        self._close(cohort)
-        return self
+        return cohort
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, (m, K)."""

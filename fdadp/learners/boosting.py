@@ -26,6 +26,7 @@ from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import Bins, odds
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
+from fdadp.privacy import Cohort
 
 __all__ = ["DPBoostedStumps", "Stump"]
 
@@ -50,12 +51,13 @@ class DPBoostedStumps(BinnedClassifier):
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels; a row with another label counts as no row. More than two: one against the rest, each with its
         share of the budget.
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them
-        Public; one holds for all columns. The candidates are ``x >= cut`` for every edge and
+        Public; one holds for all columns. Values beyond a Numeric's range are moved to its ends; a row with a missing
+        value counts as no row. The candidates are ``x >= cut`` for every edge and
         ``x == label`` for every label, each with both signs. A Numeric without edges gets 38 cuts of its range, half of
         them on a logarithmic scale.
     n_rounds : int, optional
@@ -73,13 +75,6 @@ class DPBoostedStumps(BinnedClassifier):
     scores_ : ndarray of shape (number of bins,), or (number of bins, K) of more than two classes
         The same model as one number for each bin of each feature, in logits.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or features. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -114,18 +109,8 @@ class DPBoostedStumps(BinnedClassifier):
     select_share: float = 0.7
     max_step: float = 2.0
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPBoostedStumps:
-        """Select and weigh the stumps.
-
-        Parameters
-        ----------
-        X : array_like or DataFrame of shape (n, d)
-            Values beyond a Numeric's range are moved to its ends; rows with a missing value or an unknown label count
-            as no rows.
-        y : array_like of shape (n,)
-        groups : array_like of shape (n,), optional
-            Person of each row.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Select and weigh the stumps."""
         self._settings()  # refuses an epsilon that is none
         rounds = _rounds(self.epsilon) if self.n_rounds is None else self.n_rounds
         whole(rounds, "n_rounds")
@@ -164,8 +149,7 @@ class DPBoostedStumps(BinnedClassifier):
         self._bins, self._tests = bins, tests
         self.scores_ = scores[:, 0] if K == 2 else scores
         self.model_ = model
-        self._close(cohort)
-        return self
+        return cohort
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, (m, K); of more than two, those of each against the rest, normalised."""

@@ -67,7 +67,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     n_clusters : int
     bounds : (low, high), optional
         Public range of each feature, a number or d numbers each. One of `bounds` and `data_norm` must be given; with
@@ -96,13 +96,6 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     noisy_sizes_ : ndarray of shape (k,)
         Rows, or persons, in each cluster at the last iteration, with noise; may be negative.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        Neither bounds nor data_norm. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -182,18 +175,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
             raise InputError(f"init must be finite, of shape {(self.n_clusters, d)}, got shape {start.shape}")
         return np.asarray(start - middle)
 
-    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> DPKMeans:
-        """Release counts and sums of each iteration and keep the last centres.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Rows with a value that is not finite count as no rows.
-        y : None
-            Ignored.
-        groups : array_like of shape (n,), optional
-            Person of each row: then a person's rows are averaged, each in the block of its own nearest centre.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release counts and sums of each iteration and keep the last centres."""
         d = int(as_table(X).shape[1])
         middle, radius, half = self._region(d)
         self._check(d)
@@ -232,8 +215,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
             centers, sizes = self._iterate(cohort, row, centers, radius, half, share / steps, name)
         self.cluster_centers_ = middle + offset + centers @ axes.T
         self.noisy_sizes_ = sizes
-        self._close(cohort)
-        return self
+        return cohort
 
     def _steps(self, cohort: Cohort, d: int, share: float) -> tuple[int, float]:
         """Number of iterations and the share that is left for them."""

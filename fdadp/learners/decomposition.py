@@ -84,29 +84,7 @@ def count(value: int | None, name: str, most: int, default: int) -> int:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Principal components of clipped rows: their public settings, and what is done with them once they are there.
-
-    Parameters
-    ----------
-    n_components : int, optional
-        Default: all d.
-    data_norm : float
-        Public radius B: rows are clipped to the ball of this radius about `center`.
-    center : float or array_like of shape (d,)
-        Public guess of the middle of the data, in units of the features.
-    const : float, optional
-        Constant that is added to each row to learn the mean and the number of rows; default B/6.
-
-    Attributes
-    ----------
-    components_ : ndarray of shape (k, d)
-        Orthonormal rows.
-    explained_variance_ : ndarray of shape (k,)
-        In squared units of the features, about the mean.
-    mean_ : ndarray of shape (d,)
-    noisy_n_ : float
-        Number of usable rows, or persons, with noise.
-    """
+    """Principal components of clipped rows: settings and results as of :class:`DPPCA`, and what is done with them."""
 
     n_components: int | None = None
     data_norm: float | None = None
@@ -151,7 +129,7 @@ class DPPCA(Components, PrivateLearner):
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     n_components : int, optional
         Default: all d.
     data_norm : float
@@ -180,13 +158,6 @@ class DPPCA(Components, PrivateLearner):
     noisy_n_ : float
         Number of usable rows, or persons, with noise.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No data_norm. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -218,18 +189,8 @@ class DPPCA(Components, PrivateLearner):
     n_iter: int = 3
     mean_share: float = 0.1
 
-    def fit(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> DPPCA:
-        """Release what the mechanism needs and fit.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Rows with a value that is not finite count as no rows.
-        y : None
-            Ignored.
-        groups : array_like of shape (n,), optional
-            Person of each row: then a person's second moments are averaged before they are clipped.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release what the mechanism needs."""
         d = int(as_table(X).shape[1])
         B, center, const, k = self._public(d)
         if not is_one_of(self.mechanism, MECHANISMS):
@@ -260,8 +221,7 @@ class DPPCA(Components, PrivateLearner):
             order = np.argsort(-variances, kind="stable")
             components, variances = components[order], variances[order]
         self._keep(n, center + mean, components, variances)
-        self._close(cohort)
-        return self
+        return cohort
 
     def _power(self, cohort: Cohort, row: Any, d: int, k: int, B: float, share: float) -> FloatArray:
         rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 1])

@@ -17,6 +17,7 @@ from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder
 from fdadp.learners.inputs import as_table, class_labels, positive, public
 from fdadp.learners.naive_bayes import FromLikelihood
+from fdadp.privacy import Cohort
 
 __all__ = ["DPCategoricalNB", "DPHistogramNB"]
 
@@ -34,16 +35,8 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         """Public encoder of d columns to codes of bins and labels."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> _Histograms:
-        """Release the counts and fit.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d) or data frame
-        y : array_like of shape (n,)
-        groups : array_like of shape (n,), optional
-            Person of each row: then a person's rows are averaged before they are clipped.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release the counts."""
         labels = class_labels(self.classes)
         K = len(labels)
         positive(self.alpha, "alpha")
@@ -70,8 +63,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         self.feature_log_prob_ = [
             np.log(smooth[:, a:b] / smooth[:, a:b].sum(axis=1, keepdims=True)) for a, b in itertools.pairwise(at)
         ]
-        self._close(cohort)
-        return self
+        return cohort
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         self._check_new_table(X)
@@ -98,10 +90,8 @@ class DPHistogramNB(_Histograms):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
-    classes : sequence
-        Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes
+        As of :class:`fdadp.learners.DPGaussianNB`.
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them
         As for :class:`fdadp.learners.PublicEncoder`; X itself may hold text and numbers. One holds for all columns.
     n_bins : int
@@ -117,13 +107,6 @@ class DPHistogramNB(_Histograms):
     feature_log_prob_ : list of ndarray of shape (K, b_j)
         Logarithm of the probability of each bin or label in each class, in nats.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or features. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----

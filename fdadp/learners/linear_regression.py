@@ -47,7 +47,7 @@ class DPLinearRegression(PrivateRegressor):
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are clipped to it.
     data_norm : float, optional
@@ -73,13 +73,6 @@ class DPLinearRegression(PrivateRegressor):
         Target's units per unit of a feature, within the ball.
     intercept_ : float or ndarray of shape (q,)
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No bounds_y, or neither bounds nor data_norm. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -114,17 +107,8 @@ class DPLinearRegression(PrivateRegressor):
     mechanism: str = "moments"
     intercept_scaling: float = 1.0
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLinearRegression:
-        """Release the moments and fit.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Rows with a value, or a target, that is not finite count as no rows.
-        y : array_like of shape (n,) or (n, q)
-        groups : array_like of shape (n,), optional
-            Person of each row: then the moments of a person's rows are averaged.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release the moments, and solve."""
         if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
         if self.mechanism in ("adassp", "wishart") and self.delta is None:
@@ -156,8 +140,7 @@ class DPLinearRegression(PrivateRegressor):
         intercepts = intercepts + middle
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
-        self._close(cohort)
-        return self
+        return cohort
 
     def _encoding(self, d: int) -> UnitRows:
         if self.data_norm is None:

@@ -81,7 +81,7 @@ class DPLogisticRegression(PrivateClassifier):
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels. A row with another label counts as no row.
     data_norm : float
@@ -109,13 +109,6 @@ class DPLogisticRegression(PrivateClassifier):
     regularization_ : float
         λ that was used.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or data_norm. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -152,17 +145,8 @@ class DPLogisticRegression(PrivateClassifier):
     intercept_scaling: float = 0.5
     n_steps: int | None = None
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPLogisticRegression:
-        """Fit, and spend ε.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Rows with a value that is not finite count as no rows.
-        y : array_like of shape (n,)
-        groups : array_like of shape (n,), optional
-            Person of each row; refused by ``mechanism="objective"``. A person's losses or gradients are averaged.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release a minimiser, or gradients, and keep what they say."""
         labels = class_labels(self.classes)
         K = 1 if len(labels) == 2 else len(labels)
         if not is_one_of(self.mechanism, (*_MECHANISMS,)):
@@ -192,8 +176,7 @@ class DPLogisticRegression(PrivateClassifier):
         self.classes_ = np.array(labels)
         self.coef_, self.intercept_ = encode.coefficients(w)
         self.regularization_ = ridge
-        self._close(cohort)
-        return self
+        return cohort
 
     def _encoding(self, d: int) -> UnitRows:
         return UnitRows(d, data_norm=self.data_norm, center=self.center, intercept=self.intercept_scaling)

@@ -19,6 +19,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.inputs import as_table, box, class_labels
+from fdadp.privacy import Cohort
 
 __all__ = ["DPGaussianNB", "FromLikelihood", "gaussian_log_likelihood"]
 
@@ -59,7 +60,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     Parameters
     ----------
     epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
-        See :class:`fdadp.learners._base.PrivateLearner`.
+        The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
     bounds : (low, high)
@@ -76,13 +77,6 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     theta_, var_ : ndarray of shape (K, d)
         Means and variances, in units of the features and squared.
     ledger_, privacy_spent_
-
-    Raises
-    ------
-    PublicParameterMissing
-        No classes or bounds. Nothing was read.
-    InputError, PrivacyError
-        Something public is wrong. Nothing was read.
 
     Notes
     -----
@@ -108,17 +102,8 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     var_floor: float = 1e-4
     priors: ArrayLike | None = None
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> DPGaussianNB:
-        """Release the moments and fit.
-
-        Parameters
-        ----------
-        X : array_like of shape (n, d)
-            Rows with a value that is not finite count as no rows.
-        y : array_like of shape (n,)
-        groups : array_like of shape (n,), optional
-            Person of each row: then a person's rows are averaged before they are clipped.
-        """
+    def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
+        """Release the moments."""
         labels = class_labels(self.classes)
         K = len(labels)
         fraction(self.var_floor, "var_floor")
@@ -148,8 +133,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         self.theta_ = low + (mean + 1) * half
         self.var_ = np.clip(square - mean**2, self.var_floor, 1) * half**2
         self.class_prior_ = count[:, 0] / count.sum() if self.priors is None else priors
-        self._close(cohort)
-        return self
+        return cohort
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         return gaussian_log_likelihood(self._new_rows(X), self.class_prior_, self.theta_, self.var_)

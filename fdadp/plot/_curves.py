@@ -53,10 +53,6 @@ def predictions(
     ax : Axes or array_like of Axes, optional
         Where to draw, one per curve.
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     InputError
@@ -115,10 +111,6 @@ def eigenfunctions(
         Texts with units under the keys ``"t"`` and ``"Y"``.
     ax : Axes or array_like of Axes, optional
         Where to draw, one per component.
-
-    Returns
-    -------
-    Figure
 
     Raises
     ------

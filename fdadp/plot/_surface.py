@@ -52,10 +52,6 @@ def surface(
     ax : Axes or array_like of Axes, optional
         Where to draw, one per t (made with ``projection="3d"`` for that kind).
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     InputError

@@ -50,19 +50,7 @@ DPDPCA, LOCAL, CENTRAL, EXACT, RANDOM = "DPDPCA", "PrivateLocalPCA", "central DP
 
 
 def load(names: Sequence[str]) -> tuple[list[PCATask], dict[str, str]]:
-    """Load the data sets that are present.
-
-    Returns
-    -------
-    tasks : list of PCATask
-    absent : dict
-        Name of each data set that was not found, and why.
-
-    Raises
-    ------
-    InputError
-        An unknown name.
-    """
+    """Load those of :data:`TASKS` that are present; also why others are not, as ``load_present`` says it."""
     return load_present(names, TASKS)
 
 
@@ -97,9 +85,8 @@ def captured(
     n_components : int
     repeats : int
         Random splits of the rows over owners, each with its own noise.
-    seed : int
-    progress : bool
-        Show a progress bar.
+    seed, progress
+        As of :func:`fdadp.studies.learners.run`.
 
     Returns
     -------

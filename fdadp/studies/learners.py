@@ -30,25 +30,9 @@ NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
 
 def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Task], dict[str, str]]:
-    """Load the data sets that are present.
+    """Load those of ``"adult"``, ``"bank"``, ``"diabetes"``, ``"digits"`` that are present; also why others are not.
 
-    Parameters
-    ----------
-    names : sequence of str
-        ``"adult"``, ``"bank"``, ``"diabetes"``, ``"digits"``.
-    download : bool
-        Whether the internet may be asked for those that are not here.
-
-    Returns
-    -------
-    tasks : list of Task
-    absent : dict
-        Name of each data set that was not found, and why.
-
-    Raises
-    ------
-    InputError
-        An unknown name.
+    As :func:`fdadp.datasets._present.load_present`, which this calls.
     """
     return load_present(names, TASKS, download=download)
 

@@ -87,26 +87,7 @@ DATASETS: Mapping[str, Callable[[bool], Paired]] = {"canadian-weather": _weather
 
 
 def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Paired], dict[str, str]]:
-    """Load the data sets that are present.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Keys of :data:`DATASETS`.
-    download : bool
-        Whether the internet may be asked for those that are not here.
-
-    Returns
-    -------
-    data : list of Paired
-    absent : dict
-        Name of each data set that was not found, and why.
-
-    Raises
-    ------
-    InputError
-        An unknown name.
-    """
+    """Load those of :data:`DATASETS` that are present; also why others are not, as ``load_present`` says it."""
     return load_present(names, DATASETS, download=download)
 
 

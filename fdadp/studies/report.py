@@ -85,7 +85,7 @@ def write_experiment(
     table = summarise(results)
 
     def figure() -> Any:
-        from fdadp.plot import experiment
+        from fdadp.studies.regression_plot import experiment
 
         return experiment(table, units={d.name: d.unit for d in data})
 
@@ -150,7 +150,7 @@ def write_learners(
     from rich.console import Console
 
     def figure() -> Any:
-        from fdadp.plot import learners
+        from fdadp.studies.learners_plot import learners
 
         return learners(table)
 

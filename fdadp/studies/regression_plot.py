@@ -55,10 +55,6 @@ def experiment(table: pd.DataFrame, *, units: dict[str, str] | None = None, axes
         Unit of Y by data set.
     axes : array_like of Axes of shape (4, number of data sets), optional
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     InputError

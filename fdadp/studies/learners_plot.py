@@ -29,10 +29,6 @@ def learners(table: pd.DataFrame, *, axes: Any = None) -> Figure:
         From :func:`fdadp.studies.learners.summarise`.
     axes : array_like of Axes, optional
 
-    Returns
-    -------
-    Figure
-
     Raises
     ------
     InputError
