@@ -126,7 +126,7 @@ class BSplines:
     def _derivative(self, x: FloatArray, order: int) -> FloatArray:
         if order > self.degree:
             return np.zeros((x.size, self.n_basis))
-        spline = BSpline(self.knots, np.eye(self.n_basis), self.degree)
+        spline = BSpline.construct_fast(self.knots, np.eye(self.n_basis), self.degree)
         return np.asarray(spline(x, nu=order), dtype=np.float64)
 
     def difference_penalty(self, order: int = 2) -> FloatArray:

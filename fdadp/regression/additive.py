@@ -492,8 +492,10 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
     def _sums(self, chunks: Chunks, x_range: tuple[float, float] | None = None) -> TrainingSums:
         """Sums over the training curves."""
         ranges = {"X": x_range} if x_range else ranges_of(chunks)
-        terms = self._fixed_terms(chunks, ranges)
+        terms, known = self._fixed_terms(chunks, ranges), chunks.n
         sums = add_up(chunks, terms)
+        if chunks.n == known:
+            return sums
         again = self._fixed_terms(chunks, ranges)
         if [term.n_features for term in again] != [term.n_features for term in terms]:
             sums = add_up(chunks, again)  # few curves: only now their number is known

@@ -32,14 +32,13 @@ def problem_of(
         Covariates that are the same for all curves, or too few curves.
     """
     refuse_same_curves(", ".join(term.column for term in sums.terms), sums.x)
-    p, rotation, scatter = sums.n_features, sums.rotation, sums.moments.scatter
     projection = response.projection
     return PenalizedLeastSquares(
-        rotation.T @ scatter[:p, :p] @ rotation,
-        rotation.T @ scatter[:p, p:] @ projection,
+        sums.gram,
+        sums.cross @ projection,
         np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection),
         sums.n,
-        [term.penalties for term in sums.terms],
+        sums.penalties,
         n_unpenalized=n_unpenalized,
     )
 

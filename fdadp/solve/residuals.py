@@ -21,10 +21,7 @@ def residual_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]
     The variance is corrected for the degrees of freedom used. The part of E[Y | X] outside the kept components is not
     in it, but in that of predicted mean curves.
     """
-    p, n = sums.n_features, sums.n
-    rotation = sums.rotation
-    zz = rotation.T @ sums.moments.scatter[:p, :p] @ rotation
-    zy, yy = rotation.T @ sums.moments.scatter[:p, p:], sums.y.scatter
+    n, zz, zy, yy = sums.n, sums.gram, sums.cross, sums.y.scatter
     slopes = np.stack([f.coefficients for f in solutions], axis=1) @ basis.functions  # (p, T)
     explained = slopes.T @ zy
     residual = yy - explained - explained.T + slopes.T @ zz @ slopes

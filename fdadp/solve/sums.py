@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class TrainingSums:
         p = self.n_features
         return Moments(self.n, self.moments.mean[:p], self.moments.scatter[:p, :p])
 
-    @property
+    @cached_property
     def rotation(self) -> FloatArray:
         """From identified coordinates of all terms to their features, shape (q, p)."""
         return _blocks([term.rotation for term in self.terms])
@@ -72,6 +72,17 @@ class TrainingSums:
     def penalties(self) -> list[FloatArray]:
         """Diagonals of the penalties of each term in its identified coordinates, shapes (M_j, p_j)."""
         return [term.penalties for term in self.terms]
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """Scatter of the identified coordinates, shape (p, p)."""
+        return np.asarray(self.rotation.T @ self.x.scatter @ self.rotation)
+
+    @cached_property
+    def cross(self) -> FloatArray:
+        """Products of the identified coordinates and the response, both centred, shape (p, T)."""
+        q = self.n_features
+        return np.asarray(self.rotation.T @ self.moments.scatter[:q, q:])
 
     def by_term(self, coordinates: FloatArray) -> list[FloatArray]:
         """Split identified coordinates (p, K) into those of each term."""

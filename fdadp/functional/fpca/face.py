@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import eigh
@@ -54,16 +55,7 @@ class FaceSmoother:
         knots = min(35, size // 3) if n_knots is None else n_knots
         if not isinstance(knots, (int, np.integer)) or isinstance(knots, bool) or not 1 <= knots < size - _DEGREE:
             raise InputError(f"n_knots must be an integer from 1 to {size - _DEGREE - 1} here, got {n_knots!r}")
-        splines = BSplines.uniform(float(grid[0]), float(grid[-1]), int(knots) + _DEGREE, margin=0.0)
-        design = splines.design(grid)
-        values, vectors = eigh(design.T @ design)
-        if values[0] <= 1e-7:  # a gap in an uneven grid; refund's remedy
-            values = values + 1e-6
-        root = (vectors / np.sqrt(values)) @ vectors.T
-        penalty, turn = eigh(root @ splines.difference_penalty(_ORDER) @ root)
-        penalty = penalty[::-1].copy()
-        penalty[-_ORDER:] = 0.0
-        return cls(grid, design @ (root @ turn[:, ::-1]), penalty)
+        return _diagonalised(tuple(grid.tolist()), int(knots))
 
     def smooth(
         self, projected: FloatArray, total: float, *, smoothing: float | None = None, refine: bool = False
@@ -138,6 +130,25 @@ class FaceSmoother:
             noise_variance=noise,
             explained_ratio=values[:k] / values.sum(),
         )
+
+
+@lru_cache(maxsize=8)
+def _diagonalised(points: tuple[float, ...], knots: int) -> FaceSmoother:
+    """The smoother; remembered because every fit smooths two covariances on its grid, that of Y and of what is left."""
+    grid = np.array(points)
+    splines = BSplines.uniform(points[0], points[-1], knots + _DEGREE, margin=0.0)
+    design = splines.design(grid)
+    values, vectors = eigh(design.T @ design)
+    if values[0] <= 1e-7:  # a gap in an uneven grid; refund's remedy
+        values = values + 1e-6
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    penalty, turn = eigh(root @ splines.difference_penalty(_ORDER) @ root)
+    penalty = penalty[::-1].copy()
+    penalty[-_ORDER:] = 0.0
+    smoother = FaceSmoother(grid, design @ (root @ turn[:, ::-1]), penalty)
+    for shared in (smoother.grid, smoother.basis, smoother.penalty):
+        shared.flags.writeable = False
+    return smoother
 
 
 def face_eigenbasis(
