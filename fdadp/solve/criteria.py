@@ -89,7 +89,9 @@ class Criteria:
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
         roots, half, log_det = self.normal.roots(diagonal, responses)
-        inverse, beta = np.array([root.T @ root for root in roots]), (half[:, None] @ roots)[:, 0]
+        inverse, beta = np.empty_like(roots), (half[:, None] @ roots)[:, 0]
+        for root, own in zip(roots, inverse, strict=True):
+            np.matmul(root.T, root, out=own)
         deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
         per = (self.dof / deviance)[:, None]
         share = weighted / (diagonal + self._free)[:, None]

@@ -51,7 +51,9 @@ class NormalEquations:
             log|A|.
         """
         triangles, scales, log_det, weak = self._triangles(penalties)
-        roots = np.array([lapack.dtrtri(triangle, lower=1)[0] for triangle in triangles]) * scales[:, None]
+        roots = np.empty((len(triangles), *self.gram.shape))
+        for root, triangle, scale in zip(roots, triangles, scales, strict=True):
+            np.multiply(lapack.dtrtri(triangle, lower=1, overwrite_c=1)[0], scale, out=root)
         halves = (roots @ self.cross[:, responses].T[:, :, None])[..., 0]
         for i in weak:
             roots[i], half, log_det[i] = self._from_roots(penalties[i])

@@ -15,7 +15,13 @@ NEAR = 1.0
 """A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
 
 LONGEST = 4.0
-"""Longest step in a log λ."""
+"""Longest step in a log λ, but towards infinity."""
+
+FARTHEST = 15.0
+"""Length of steps towards infinity."""
+
+SURE = 1e-4
+"""A step of Newton's method shorter than this leaves an error of its square: what it leads to is not looked at."""
 
 Score = Callable[[FloatArray, IntArray], Values]
 """Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
@@ -77,6 +83,8 @@ def newton(
         if new.size:
             step[new], full[new] = _steps(gradient[new], hessian[new], held[new], full[new])
             halvings[new] = 0
+            last = new[abs(full[new]).max(axis=1) < SURE]
+            point[last], running[last] = np.minimum(np.maximum(point[last] + full[last], low), high), False
         at = np.flatnonzero(running)
         if not at.size:
             break
@@ -112,7 +120,7 @@ def _steps(
     size = abs(full).max(axis=1, keepdims=True)
     # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
     again = abs(full - last).max(axis=1, keepdims=True) < 0.1 * size
-    return full * np.minimum(np.where(again, LONGEST, 1.0), LONGEST / size), full
+    return full * np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size)), full
 
 
 def _behind(ways: FloatArray, point: FloatArray, value: FloatArray, of: IntArray) -> BoolArray:
