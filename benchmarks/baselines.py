@@ -19,8 +19,8 @@ import numpy as np
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.design import WhiteDesign
-from fdadp.private.moments_fit import plan_moments
+from fdadp.private.design import WhitenedDesign
+from fdadp.private.moments import plan_moments
 from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 
@@ -33,7 +33,7 @@ class Problem:
 
     def __init__(self, x: np.ndarray, y: np.ndarray, bounds: dict[str, Range], budget: Budget, seed: int) -> None:
         grid = np.linspace(0, 1, x.shape[1])
-        self.design: WhiteDesign = PublicPrior().design(grid, grid)
+        self.design: WhitenedDesign = PublicPrior().design(grid, grid)
         self.rows = Rows(self.design, bounds["X"], bounds["Y"])
         self.n = len(x)
         self.curves = x, y

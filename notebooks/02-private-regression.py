@@ -240,7 +240,7 @@ print(
     f"{chosen.rounds} rounds, {chosen.n_features} features x {chosen.n_outputs} response functions, "
     f"{chosen.n_pairs} pairs"
 )
-shares = pd.Series(chosen.shares) * [chosen.rounds if "gradient" in name else 1 for name in chosen.shares]
+shares = pd.Series(chosen.budget_shares) * [chosen.rounds if "gradient" in name else 1 for name in chosen.budget_shares]
 shares.rename("share of the budget, all rounds together").to_frame().round(4)
 
 # %% [markdown]

@@ -72,7 +72,7 @@ def prior(public: PublicPrior, ax: Any = None, n_curves: int = 12) -> Figure:
     design = public.design(grid, grid)
     curves = public.x.curves(grid)
     chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
-    term: Any = design.white.term
+    term: Any = design.whitened.term
     basis = term.x.basis.design(np.linspace(-4, 4, 101))
     at_half = term.s.basis.design(np.array([0.5]))[0]
     covariance = term.prior_covariance(public)

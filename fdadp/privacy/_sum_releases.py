@@ -152,7 +152,7 @@ class SumReleases:
         out[active] = value
         return Noisy(out.reshape(D, K), sd)
 
-    def log_scale(
+    def geometric_mean(
         self, norms: RowFunction, lo: float, hi: float, *, share: float, name: str, n: float | None = None
     ) -> Noisy:
         """Release the geometric mean over persons of a positive size, on the public range [lo, hi].

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
@@ -22,7 +22,7 @@ NOTHING = 0.05
 
 
 def advise(
-    fit: PrivateFit, plan: Plan, rows: Rows, design: WhiteDesign, r2: float
+    fit: PrivateFit, plan: Plan, rows: Rows, design: WhitenedDesign, r2: float
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how ranges and n compare with what was released, and whether the fit explains anything.
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.responses.functional import FunctionalResponse
@@ -18,17 +18,17 @@ __all__ = ["as_fitted"]
 TINY = 1e-300
 
 
-def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
+def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Parameters
     ----------
     fit : PrivateFit
-    design : WhiteDesign
+    design : WhitenedDesign
         The coordinates that it was made in.
     plan : Plan
     """
-    white = design.white
+    white = design.whitened
     term, factor = white.term.in_units(fit.location, fit.scale, design.s)
     k, d = plan.n_outputs, plan.n_features
     whitening = white.whitening[:, : d - 1] / factor
@@ -41,7 +41,7 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
     signs = np.where(functions[np.arange(k), np.abs(functions).argmax(axis=1)] < 0, -1.0, 1.0)
     functions, axes = functions * signs[:, None], axes * signs
     t_length = design.t[-1] - design.t[0]
-    total = values.sum() + fit.left_over
+    total = values.sum() + fit.outside_variance
     mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ fit.regression.coefficients[0]
     basis = Eigenbasis(
         grid=design.t,
@@ -49,11 +49,11 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
         mean=mean,
         functions=functions / math.sqrt(t_length),
         values=values * t_length,
-        noise_variance=fit.left_over,
+        noise_variance=fit.outside_variance,
         explained_ratio=values / total,
     )
     raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
-    unexplained = float(np.trace(fit.residual_covariance)) + fit.left_over
+    unexplained = float(np.trace(fit.residual_covariance)) + fit.outside_variance
     return Fitted(
         terms=(term,),
         coefficients=(term.from_features(raw),),
@@ -65,7 +65,7 @@ def as_fitted(fit: PrivateFit, design: WhiteDesign, plan: Plan) -> Fitted:
         response=FunctionalResponse(basis, design.response[:, :k].T.copy()),
         residual=Residual(
             fit.residual_variance,
-            fit.left_over,
+            fit.outside_variance,
             design.response**2 @ fit.regression.mean_variance,
             1 - unexplained / max(float(np.trace(explained)) + unexplained, TINY),
             *fit.calibration,

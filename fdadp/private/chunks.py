@@ -19,7 +19,7 @@ from fdadp.errors import InputError
 from fdadp.functional.axis import axis_of
 from fdadp.functional.curves import Kind
 from fdadp.privacy.boundary import Table, table
-from fdadp.private.curves import check_groups
+from fdadp.private.inputs import check_groups
 
 __all__ = ["PrivateChunks"]
 

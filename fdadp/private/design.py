@@ -9,16 +9,16 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.private.groups import FeatureGroups
-from fdadp.private.whiten import WhiteTerm
+from fdadp.private.whiten import WhitenedTerm
 from fdadp.terms.base import HALF_WIDTH, Covariate, Unfixed
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["WhiteDesign"]
+__all__ = ["WhitenedDesign"]
 
 
-class WhiteDesign:
+class WhitenedDesign:
     """Coordinates that are white under a public prior.
 
     Features of a curve are the constant and those of `groups`; a response is described by its coefficients on
@@ -57,13 +57,13 @@ class WhiteDesign:
         curves = np.clip(prior.x.curves(self.unit_s), -HALF_WIDTH, HALF_WIDTH)
         self.geometric_scale = float(np.exp(np.log(np.sqrt((curves * curves) @ self.s_weights)).mean()))
         fixed = term.standard(Covariate(self.unit_s, (-HALF_WIDTH, HALF_WIDTH)), prior)
-        white = WhiteTerm.of(fixed, curves, self.unit_s, prior, prior.max_features)
+        white = WhitenedTerm.of(fixed, curves, self.unit_s, prior, prior.max_features)
         self.groups = FeatureGroups.merged((white,), prior.max_features)
         self.feature_shares = self.groups.shares
         self.response, self.response_shares = prior.y.functions(self.unit_t, self.t_weights)
 
     @property
-    def white(self) -> WhiteTerm:
+    def whitened(self) -> WhitenedTerm:
         """White features of the only term."""
         (white,) = self.groups.terms
         return white

@@ -21,7 +21,7 @@ from fdadp.private.rows import Rows
 
 if TYPE_CHECKING:
     from fdadp.private.mechanisms import EndToEnd
-    from fdadp.private.moments_fit import NoisyMoments
+    from fdadp.private.moments import NoisyMoments
     from fdadp.solve.fitted import Fitted
     from fdadp.terms.base import Unfixed
 
@@ -71,7 +71,7 @@ def fit_private(
     model : estimator
         That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
     data : (X, Y), or PrivateChunks
-        Curves as they are (:mod:`fdadp.private.curves`), or chunks of them.
+        Curves as they are (:mod:`fdadp.private.inputs`), or chunks of them.
     groups : sequence of ids (n,), or True, optional
         Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
     s, t : ndarray

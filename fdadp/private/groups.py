@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.private.whiten import WhiteTerm
+from fdadp.private.whiten import WhitenedTerm
 
 __all__ = ["FeatureGroups"]
 
@@ -23,19 +23,19 @@ class FeatureGroups:
 
     Attributes
     ----------
-    terms : tuple of WhiteTerm
+    terms : tuple of WhitenedTerm
     owner : ndarray of shape (d,)
         Number of the term that each feature is of. Features of one term keep their order.
     shares : ndarray of shape (d,)
         Prior share of each feature in what all of them explain; falling.
     """
 
-    terms: tuple[WhiteTerm, ...]
+    terms: tuple[WhitenedTerm, ...]
     owner: IntArray
     shares: FloatArray
 
     @classmethod
-    def merged(cls, terms: Sequence[WhiteTerm], most: int) -> FeatureGroups:
+    def merged(cls, terms: Sequence[WhitenedTerm], most: int) -> FeatureGroups:
         """Merge terms, and keep as many features as told at most."""
         owner = np.concatenate([np.full(term.variances.size, i) for i, term in enumerate(terms)])
         shares = np.concatenate([term.variances / term.variances.sum() for term in terms])

@@ -14,7 +14,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
@@ -83,7 +83,7 @@ class PrivateFit:
         Coefficients of the mean response, about `y_location`.
     regression : Regression
     residual_covariance : ndarray of shape (K, K)
-    left_over : float
+    outside_variance : float
         Mean squared residual outside the K response functions.
     residual_variance : ndarray of shape (T,)
     calibration : (float, float)
@@ -99,7 +99,7 @@ class PrivateFit:
     mean: FloatArray
     regression: Regression
     residual_covariance: FloatArray
-    left_over: float
+    outside_variance: float
     residual_variance: FloatArray
     calibration: tuple[float, float]
     counted: tuple[float, float]
@@ -110,14 +110,14 @@ def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
     return releases.shares("outside", rows.outside, size=2) if releases.affords("outside") else None
 
 
-def finish(releases: Releases, design: WhiteDesign, rows: Rows, regression: Regression) -> PrivateFit:
+def finish(releases: Releases, design: WhitenedDesign, rows: Rows, regression: Regression) -> PrivateFit:
     """Release what prediction intervals need, about a regression that is done, from the derived rows."""
     plan = releases.plan
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
-    covariance, left_over = _size(releases, residuals, design, regression.energy)
+    covariance, outside_variance = _size(releases, residuals, design, regression.energy)
     functions = design.response[:, : plan.n_outputs]
-    variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + left_over
+    variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
@@ -136,21 +136,23 @@ def finish(releases: Releases, design: WhiteDesign, rows: Rows, regression: Regr
         rows.mean,
         regression,
         covariance,
-        left_over,
+        outside_variance,
         variance,
         calibration,
         counted,
     )
 
 
-def _size(releases: Releases, residuals: ResidualRows, design: WhiteDesign, energy: float) -> tuple[FloatArray, float]:
+def _size(
+    releases: Releases, residuals: ResidualRows, design: WhitenedDesign, energy: float
+) -> tuple[FloatArray, float]:
     """Residual covariance on the K response functions, and the mean square outside them.
 
     The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
     covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their noise.
     """
     plan, tuning = releases.plan, releases.plan.tuning
-    k, share = plan.n_outputs, plan.shares["residual"]
+    k, share = plan.n_outputs, plan.budget_shares["residual"]
     norm, error = releases.size(
         "residual scale", residuals.rms, tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
     )
@@ -159,25 +161,25 @@ def _size(releases: Releases, residuals: ResidualRows, design: WhiteDesign, ener
     clip = bound * (k + 1) / 2 if plan.pure else bound  # in L1 the triangle of r r' is at most that long
     noisy, sd = releases.second_moment("residual", residuals.clipped, clip=clip, share=tuning.residual_split * share)
     outside, outside_sd = releases.mean(
-        "residual energy", residuals.left_over, clip=norm**2, share=(1 - tuning.residual_split) * share
+        "residual energy", residuals.outside_variance, clip=norm**2, share=(1 - tuning.residual_split) * share
     )
     # Size: log-normal from the released scale (a mean square exceeds the geometric one), and the trace.
     size = MEAN_SQUARE * norm**2
-    left_over = max(shrunk(float(outside[0]), outside_sd, LEFT_OVER * size, LEFT_OVER * size), 0.0)
+    outside_variance = max(shrunk(float(outside[0]), outside_sd, LEFT_OVER * size, LEFT_OVER * size), 0.0)
     shape = design.response_shares[:k] / design.response_shares[:k].sum()
-    towards = max(size - left_over, UNCERTAIN * size)
+    towards = max(size - outside_variance, UNCERTAIN * size)
     trace = shrunk(float(np.trace(noisy)), math.sqrt(k) * sd, towards, size * math.hypot(2 * error, UNCERTAIN))
     trace = max(trace, LEAST_TRACE * size)
     matrix = shrunk(noisy, sd, np.diag(shape * trace), SHAPE_SD * trace)
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, LEAST_EIGENVALUE * max(values.max(), TINY))
     covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
-    return covariance, left_over
+    return covariance, outside_variance
 
 
 def _in_time(
     releases: Releases,
-    design: WhiteDesign,
+    design: WhitenedDesign,
     residuals: ResidualRows,
     regression: Regression,
     variance: FloatArray,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.releases import Releases
 from fdadp.private.rows import REACH, Rows
 from fdadp.private.shrinkage import shrunk_coefficients, shrunk_scale, shrunk_shift
@@ -25,7 +25,7 @@ LEAST_SPREAD = 0.3
 """Spread of X over its root mean square about another point, at least."""
 
 
-def locate(releases: Releases, design: WhiteDesign, rows: Rows) -> None:
+def locate(releases: Releases, design: WhitenedDesign, rows: Rows) -> None:
     """Location and scale of X: the public range is a hint, not a wall."""
     if not releases.affords("x rms"):
         return
@@ -53,7 +53,7 @@ def _shift_of_x(releases: Releases, key: str, rows: Rows, size: float) -> float:
     return shift
 
 
-def mean_response(releases: Releases, design: WhiteDesign, rows: Rows) -> tuple[FloatArray, float]:
+def mean_response(releases: Releases, design: WhitenedDesign, rows: Rows) -> tuple[FloatArray, float]:
     """Location and mean of Y; returns the posterior variance of the mean and the squared scale of Y about it."""
     plan, tuning = releases.plan, releases.plan.tuning
     scale = rows.y_half / Y_GUESS

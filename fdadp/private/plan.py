@@ -33,7 +33,7 @@ PLANNED = {
     "residual profile": "residuals in blocks of time",
     "calibration": "calibration of intervals",
 }
-"""Keys of :attr:`Plan.shares`, in the order of the releases, and what people read."""
+"""Keys of :attr:`Plan.budget_shares`, in the order of the releases, and what people read."""
 NAMES = PLANNED | {"moments scale": "scale of moments", "residual energy": "energy outside the response functions"}
 """The same, and of releases that take part of another one's share."""
 ROUNDING = 1e-9
@@ -53,7 +53,7 @@ class Plan:
         Pure ε (Laplace noise, L1 norms) instead of (ε, δ).
     eta : float
         Noise per person: sd of a sum of sensitivity 1 at the whole budget, divided by n.
-    shares : dict
+    budget_shares : dict
         Share of the budget of each kind of release; 0 means that it is left out.
     rounds : int
         T, number of gradient rounds.
@@ -75,7 +75,7 @@ class Plan:
     n: float
     pure: bool
     eta: float
-    shares: dict[str, float]
+    budget_shares: dict[str, float]
     rounds: int
     weights: FloatArray
     clip_factor: float
@@ -87,7 +87,7 @@ class Plan:
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
-        return replace(self, shares={name: share * left for name, share in self.shares.items()})
+        return replace(self, budget_shares={name: share * left for name, share in self.budget_shares.items()})
 
     def __str__(self) -> str:
         return plan_text(self)
@@ -127,13 +127,13 @@ class Row(NamedTuple):
 def plan_rows(plan: Plan) -> list[Row]:
     """Releases of a plan, in their order; what the budget cannot afford has 0 times."""
     rows = []
-    left = min(sum(plan.shares.get(key, 0.0) * plan.times(key) for key in PLANNED), 1.0)
+    left = min(sum(plan.budget_shares.get(key, 0.0) * plan.times(key) for key in PLANNED), 1.0)
     whole = plan.eta * (left if plan.pure else math.sqrt(left))  # the plan's eta is that of what was left
     if left < 1 - ROUNDING:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
         rows.append(Row("number of persons", 1 if left > COUNTED_TWICE else 2, 1 - left, count))
     for key, name in PLANNED.items():
-        one = plan.shares.get(key, 0.0)
+        one = plan.budget_shares.get(key, 0.0)
         times = plan.times(key) if one else 0
         noise = math.inf if not one else whole / (one if plan.pure else math.sqrt(one))
         rows.append(Row(name, times, one * times, noise))

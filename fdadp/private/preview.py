@@ -16,7 +16,7 @@ from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import check_delta
 from fdadp.private.counting import expected_left
-from fdadp.private.curves import LEAST_POINTS
+from fdadp.private.inputs import LEAST_POINTS
 from fdadp.private.plan import Plan
 
 if TYPE_CHECKING:

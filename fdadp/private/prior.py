@@ -19,7 +19,7 @@ from fdadp._common.checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.curves import as_curves
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.terms.additive import Additive
 from fdadp.terms.base import Unfixed
 
@@ -254,12 +254,12 @@ class PublicPrior:
         """What is believed of the response."""
         return ResponsePrior(self.y_length, self.n_response)
 
-    def design(self, s: ArrayLike, t: ArrayLike, term: Unfixed | None = None) -> WhiteDesign:
+    def design(self, s: ArrayLike, t: ArrayLike, term: Unfixed | None = None) -> WhitenedDesign:
         """Public coordinates on the grids of X and Y, of the additive term or another; the last ones are remembered."""
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
         term = Additive() if term is None else term
         if self.pilot is not None:
-            return WhiteDesign(self, s, t, term)
+            return WhitenedDesign(self, s, t, term)
         design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist()), term))
         design.s, design.t = s, t  # which fitted models hand to their users
         return design
@@ -278,5 +278,5 @@ class PublicPrior:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> WhiteDesign:
-    return WhiteDesign(prior, np.array(s), np.array(t), term)
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> WhitenedDesign:
+    return WhitenedDesign(prior, np.array(s), np.array(t), term)

@@ -33,7 +33,7 @@ class Releases:
 
     def affords(self, key: str) -> bool:
         """Whether the plan has a share for a release."""
-        return bool(self.plan.shares[key])
+        return bool(self.plan.budget_shares[key])
 
     def derive(self, rows: Rows) -> Releases:
         """Ask further about features and residuals, which are computed now and kept inside the cohort."""
@@ -43,14 +43,14 @@ class Releases:
         self, key: str, f: RowFunction, between: tuple[float, float], *, share: float | None = None, number: str = ""
     ) -> tuple[float, float]:
         """Geometric mean of a size that is looked for in a range, and the sd of the noise in its logarithm."""
-        share = self.plan.shares[key] if share is None else share
-        return self.cohort.log_scale(f, *between, share=share, name=NAMES[key] + number, n=self.plan.n)
+        share = self.plan.budget_shares[key] if share is None else share
+        return self.cohort.geometric_mean(f, *between, share=share, name=NAMES[key] + number, n=self.plan.n)
 
     def sum(
         self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None
     ) -> tuple[FloatArray, float]:
         """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
-        share = self.plan.shares[key] if share is None else share
+        share = self.plan.budget_shares[key] if share is None else share
         total, sd = self.cohort.sum(f, clip=clip, size=size, share=share, name=NAMES[key])
         return np.asarray(total), float(sd)
 
@@ -65,7 +65,7 @@ class Releases:
         self, key: str, f: RowFunction, *, weights: FloatArray, clip: float, number: str
     ) -> tuple[FloatArray, float]:
         """Sum over persons of clipped ``weights * outer(f)``, and the sd of the noise in each entry."""
-        share, name = self.plan.shares[key], NAMES[key] + number
+        share, name = self.plan.budget_shares[key], NAMES[key] + number
         total, sd = self.cohort.sum_outer(f, weights=weights, clip=clip, share=share, name=name)
         return np.asarray(total), float(sd)
 
@@ -73,15 +73,17 @@ class Releases:
         self, key: str, f: RowFunction, *, clip: float, share: float | None = None
     ) -> tuple[FloatArray, float]:
         """Mean over persons of f f', clipped, and the sd of the noise on its diagonal."""
-        share = self.plan.shares[key] if share is None else share
+        share = self.plan.budget_shares[key] if share is None else share
         total, sd = self.cohort.second_moment(f, clip=clip, share=share, name=NAMES[key])
         return np.asarray(total / self.plan.n), float(sd / self.plan.n)
 
     def shares(self, key: str, f: RowFunction, *, size: int) -> ReleasedShares:
         """Means over persons of `size` quantities in [0, 1]."""
-        return release_shares(self.cohort, f, n=self.plan.n, share=self.plan.shares[key], name=NAMES[key], size=size)
+        return release_shares(
+            self.cohort, f, n=self.plan.n, share=self.plan.budget_shares[key], name=NAMES[key], size=size
+        )
 
     def histogram(self, key: str, f: RowFunction) -> tuple[FloatArray, float]:
         """Number of persons in each bin, and the sd of the noise in it."""
-        masses, sd = self.cohort.histogram(f, share=self.plan.shares[key], name=NAMES[key])
+        masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=NAMES[key])
         return np.asarray(masses), float(sd)

@@ -48,7 +48,7 @@ class ResidualRows:
         r = self.rows.residuals(block)
         return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), TINY))[:, None])
 
-    def left_over(self, block: Block) -> FloatArray:
+    def outside_variance(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""
         r = self.rows.residuals(block)
         functions = np.ascontiguousarray(self.rows.design.response[:, : r.shape[1]].T)

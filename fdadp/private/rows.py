@@ -16,7 +16,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
 from fdadp.terms.base import HALF_WIDTH
@@ -56,7 +56,7 @@ class Rows:
 
     Parameters
     ----------
-    design : WhiteDesign
+    design : WhitenedDesign
     x_bounds, y_bounds : (float, float)
         Public ranges.
     missing : {"linear", "smooth"}
@@ -65,7 +65,7 @@ class Rows:
 
     def __init__(
         self,
-        design: WhiteDesign,
+        design: WhitenedDesign,
         x_bounds: tuple[float, float],
         y_bounds: tuple[float, float],
         missing: str = "linear",

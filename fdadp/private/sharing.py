@@ -28,7 +28,7 @@ TINY = 1e-9
 
 
 class Coordinates(Protocol):
-    """What a plan must know of the coordinates that a fit is made in, such as a WhiteDesign.
+    """What a plan must know of the coordinates that a fit is made in, such as a WhitenedDesign.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ def make_plan(
         n=n,
         pure=pure,
         eta=eta,
-        shares=shares,
+        budget_shares=shares,
         rounds=rounds,
         weights=weights,
         clip_factor=tuning.clip_noisy + tuning.clip_more * clear,

@@ -15,14 +15,14 @@ from fdadp.terms.base import Term
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["WhiteTerm"]
+__all__ = ["WhitenedTerm"]
 
 NEGLIGIBLE = 1e-12
 """Directions with less of the largest variance than this are left out."""
 
 
 @dataclass(frozen=True)
-class WhiteTerm:
+class WhitenedTerm:
     """Features ``(z(x) - centre) @ whitening`` of a standardised curve x; of the prior's variance, each has a share.
 
     Attributes
@@ -45,7 +45,7 @@ class WhiteTerm:
     variances: FloatArray
 
     @classmethod
-    def of(cls, term: Term, curves: FloatArray, grid: FloatArray, prior: PublicPrior, most: int) -> WhiteTerm:
+    def of(cls, term: Term, curves: FloatArray, grid: FloatArray, prior: PublicPrior, most: int) -> WhitenedTerm:
         """Whiten a term under the law that curves are drawn from.
 
         Parameters

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from fdadp.functional.fpca import Eigenbasis
     from fdadp.privacy.noise import Noise
-    from fdadp.private.moments_fit import NoisyMoments
+    from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
     from fdadp.regression.check import BasisCheck
 
@@ -409,7 +409,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
         noise: Noise | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
-        from fdadp.private.curves import check_groups, private_curves
+        from fdadp.private.inputs import check_groups, private_curves
         from fdadp.regression.files import check_saveable
 
         assert self.privacy is not None

@@ -31,11 +31,13 @@ def release_mean(
     m, wide = prior_shares.size, L1_OVER_L2 if cohort.pure else 1.0
     half = rows.half
     anchor = rows.centre = _locate(cohort, rows, shares, n)
-    size, error = cohort.log_scale(rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n)
+    size, error = cohort.geometric_mean(
+        rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n
+    )
     size = shrunk_scale(size, error, half / 4, PRIOR)
     total, sd = cohort.sum(rows.away, clip=1.5 * wide * size, size=m, share=shares["rough mean"], name="rough mean")
     rows.centre = anchor + shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
-    spread, error = cohort.log_scale(
+    spread, error = cohort.geometric_mean(
         rows.distance, size / 32, 1.5 * size, share=shares["spread"], name="spread of curves", n=n
     )
     spread = shrunk_scale(spread, error, size / 1.5, PRIOR)

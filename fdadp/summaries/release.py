@@ -6,7 +6,7 @@ scale), a rough mean, the spread about it (log scale), the shares of persons bey
 c about the rough one, clipped where noise and what the tail loses balance, and the second moment about the mean,
 likewise. All of it are sums of clipped, noised contributions, and everything else is post-processing of them.
 
-Sensitivities: those of :meth:`Cohort.sum`, :meth:`Cohort.histogram`, :meth:`Cohort.log_scale` and
+Sensitivities: those of :meth:`Cohort.sum`, :meth:`Cohort.histogram`, :meth:`Cohort.geometric_mean` and
 :func:`~fdadp.privacy.clipped.release_shares` (a clip bounds a person's contribution). The triangle of r r',
 off-diagonals times sqrt(2), has the L2 norm |r|², in pure form the L1 norm (|r|₁² + |r|²)/2
 (``docs/theory/kernel.md#second-moments``). Proofs, and what the bands hold: docs/theory/summaries.md.
@@ -39,7 +39,7 @@ from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
 from fdadp.private.chunks import PrivateChunks
 from fdadp.private.counting import release_n
-from fdadp.private.curves import LEAST_POINTS, check_groups, private_curves
+from fdadp.private.inputs import LEAST_POINTS, check_groups, private_curves
 from fdadp.private.mechanisms import check_allow_useless, check_prior
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range

@@ -36,7 +36,7 @@ RELEASES = {
     "sum, nonnegative": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", nonnegative=True),
     "second_moment": lambda c: c.second_moment(lambda r: r[0], clip=1.5, share=0.1, name="m"),
     "principal_directions": lambda c: c.principal_directions(lambda r: r[0], 1, clip=1.5, share=0.1, name="p"),
-    "log_scale": lambda c: c.log_scale(lambda r: abs(r[0][:, 0]), 0.1, 5.0, share=0.1, name="l", n=9),
+    "geometric_mean": lambda c: c.geometric_mean(lambda r: abs(r[0][:, 0]), 0.1, 5.0, share=0.1, name="l", n=9),
     "histogram": lambda c: c.histogram(
         lambda r: np.stack([r[0][:, 0] > 0.5, r[0][:, 0] <= 0.5, r[0][:, 1] > 3], 1) * 1.0, share=0.1, name="h"
     ),

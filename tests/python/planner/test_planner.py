@@ -37,7 +37,7 @@ def test_the_previewed_plan_is_that_of_the_fit(delta):
     model = AdditiveFunctionOnFunction(privacy=Privacy(1.0, delta, n=300, random_state=1), bounds=BOUNDS)
     before = model.plan()
     after = model.fit(X, Y).plan_
-    assert before.shares == pytest.approx(after.shares, rel=1e-6)
+    assert before.budget_shares == pytest.approx(after.budget_shares, rel=1e-6)
     np.testing.assert_allclose(before.weights, after.weights, rtol=1e-6)
     assert str(before) == str(after)
 

@@ -45,7 +45,7 @@ def test_the_bounds_are_attained():
     assert min(attained.values()) > 0.999
     assert worst_ratio(RELEASES["sum"], pure=False, adjacency="replace", grouped=False) > 0.9
     assert worst_ratio(RELEASES["histogram"], pure=False, adjacency="replace", grouped=False) > 0.999
-    assert worst_ratio(RELEASES["log_scale"], pure=True, adjacency="replace", grouped=False) > 0.999
+    assert worst_ratio(RELEASES["geometric_mean"], pure=True, adjacency="replace", grouped=False) > 0.999
 
 
 # ------------------------------------------------------------------ mutations: brute force must go red
@@ -110,7 +110,7 @@ def test_sums_are_the_clipped_sums():
     v *= np.minimum(1, 5 / np.sqrt((v**2).sum(axis=(1, 2))))[:, None, None]
     np.testing.assert_allclose(value, v.sum(axis=0), atol=5 * sd + 700 * 5 / 2**24)
     assert value[1, 0] == value[2, 1] == 0
-    scale, log_sd = c.log_scale(lambda r: np.abs(r[0][:, 0]), 0.01, 100, share=0.2, name="l")
+    scale, log_sd = c.geometric_mean(lambda r: np.abs(r[0][:, 0]), 0.01, 100, share=0.2, name="l")
     assert scale == pytest.approx(
         math.exp(np.log(np.clip(np.abs(rows[:, 0]), 0.01, 100)).mean()), rel=6 * log_sd + 1e-6
     )
@@ -327,7 +327,7 @@ def test_lazy_arrays_take_the_same_path():
     da = pytest.importorskip("dask.array")
     rows = np.random.default_rng(0).normal(size=(1000, 2))
     ids = np.arange(1000) // 3
-    for kind in ("sum", "derived", "log_scale"):
+    for kind in ("sum", "derived", "geometric_mean"):
         lazy = da.from_array(rows, chunks=(170, 2))
         assert run(RELEASES[kind], lazy, ids).exact == run(RELEASES[kind], rows, ids).exact
 
@@ -351,9 +351,9 @@ BAD = {
     "weights": lambda c: c.sum_outer(
         lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="s", weights=-np.ones((2, 2))
     ),
-    "lo hi": lambda c: c.log_scale(lambda r: r[0][:, 0], 2.0, 1.0, share=0.1, name="s"),
-    "n": lambda c: c.log_scale(lambda r: r[0][:, 0], 1.0, 2.0, share=0.1, name="s", n=0),
-    "norms": lambda c: c.log_scale(lambda r: r[0], 1.0, 2.0, share=0.1, name="s"),
+    "lo hi": lambda c: c.geometric_mean(lambda r: r[0][:, 0], 2.0, 1.0, share=0.1, name="s"),
+    "n": lambda c: c.geometric_mean(lambda r: r[0][:, 0], 1.0, 2.0, share=0.1, name="s", n=0),
+    "norms": lambda c: c.geometric_mean(lambda r: r[0], 1.0, 2.0, share=0.1, name="s"),
     "count": lambda c: c.count(share=0.1),
     "one candidate": lambda c: c.select(lambda r: r[0][:, 0], share=0.1, name="s"),
 }
@@ -545,7 +545,7 @@ def test_private_n():
     c = Cohort(np.ones((500, 1)), budget=Budget(1.0, 1e-6), noise=SeededNoise(0))
     assert (c.adjacency, c.n) == ("add-remove", None)
     with pytest.raises(PrivacyError, match="released number"):
-        c.log_scale(lambda r: r[0], 0.1, 10, share=0.1, name="l")
+        c.geometric_mean(lambda r: r[0], 0.1, 10, share=0.1, name="l")
     n, sd = c.count(share=0.01, floor=20)
     assert sd == pytest.approx(45, rel=0.02)
     assert abs(n - 500) < 5 * sd

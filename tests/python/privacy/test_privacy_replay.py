@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def fit(c):
     """A little fit whose later clips depend on earlier releases."""
     n = c.n or c.count(share=0.05, floor=5).value
-    scale = c.log_scale(lambda r: np.abs(r[0][:, 0]), 0.01, 100.0, share=0.1, name="scale", n=n).value
+    scale = c.geometric_mean(lambda r: np.abs(r[0][:, 0]), 0.01, 100.0, share=0.1, name="scale", n=n).value
     mean = c.sum(lambda r: np.clip(r[0], -scale, scale), clip=2 * scale, share=0.2, name="mean").value / n
     rows = c.derive(lambda r: r[0] - mean)
     best = rows.select(lambda r: np.abs(r[0]) < scale, share=0.1, name="best")

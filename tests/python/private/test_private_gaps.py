@@ -128,7 +128,7 @@ def test_every_row_function_is_row_local_where_there_are_gaps(missing):
     first = [rows.x_rms, rows.x_level, rows.y_level, rows.response, rows.response_norm, rows.outside, rows.derived]
     block = (x, y)
     later = [rows.residuals, rows.weighted, rows.gradient_norm]
-    later += [residuals.rms, residuals.clipped, residuals.left_over, residuals.by_block, residuals.histogram]
+    later += [residuals.rms, residuals.clipped, residuals.outside_variance, residuals.by_block, residuals.histogram]
     for functions, data in ((first, block), (later, rows.derived(block))):
         for f in functions:
             together = _flat(f(data))

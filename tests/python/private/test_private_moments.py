@@ -9,7 +9,7 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_aff
 from fdadp.privacy import Budget
 from fdadp.private.bayes import posterior
 from fdadp.private.mechanisms import SHORT
-from fdadp.private.moments_fit import _Joint, plan_moments
+from fdadp.private.moments import _Joint, plan_moments
 from fdadp.private.rows import Rows
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}

@@ -33,7 +33,7 @@ def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adj
         budget = Budget(epsilon, None if pure else 1e-3)
         cohort = Cohort((X[keep], Y[keep]), budget=budget, n=N, noise=noise, adjacency=adjacency)
         plan = SHORT[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
-        assert epsilon < 100 or all(plan.shares.values())
+        assert epsilon < 100 or all(plan.budget_shares.values())
         rows = Rows(design, (-4.5, 4.5), (-8.0, 8.0))
         return fingerprint(SHORT[mechanism]().spend(cohort, plan, design, rows)), noise.entries
 

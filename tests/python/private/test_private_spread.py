@@ -48,10 +48,10 @@ def test_intervals_cover_in_each_tenth_on_average():
 
 def test_the_release_is_left_out_where_it_would_say_nothing():
     design = PublicPrior().design(GRID, GRID)
-    shares = [make_plan(1000.0, m, design, pure=False).shares["residual profile"] for m in (4.5, 45.0)]
+    shares = [make_plan(1000.0, m, design, pure=False).budget_shares["residual profile"] for m in (4.5, 45.0)]
     assert shares[0] > 0 and shares[1] == 0
     coarse = PublicPrior().design(GRID, np.linspace(0, 1, 5))
-    assert make_plan(1000.0, 4.5, coarse, pure=False).shares["residual profile"] == 0
+    assert make_plan(1000.0, 4.5, coarse, pure=False).budget_shares["residual profile"] == 0
 
 
 def test_blocks_of_time_are_equal_parts_of_the_domain():

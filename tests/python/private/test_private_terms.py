@@ -17,7 +17,7 @@ from fdadp.private.groups import FeatureGroups
 from fdadp.private.prior import CurvePrior, ResponsePrior, SurfacePrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
-from fdadp.private.whiten import WhiteTerm
+from fdadp.private.whiten import WhitenedTerm
 from fdadp.terms.additive import Additive
 from fdadp.terms.base import Covariate, Term
 
@@ -68,7 +68,7 @@ def test_terms_are_whitened_apart_and_merged_by_their_shares():
     prior = PublicPrior()
     sample = np.clip(prior.x.curves(UNIT), -4, 4)
     terms = [
-        WhiteTerm.of(term.standard(Covariate(UNIT, (-4.0, 4.0)), prior), sample, UNIT, prior, 60)
+        WhitenedTerm.of(term.standard(Covariate(UNIT, (-4.0, 4.0)), prior), sample, UNIT, prior, 60)
         for term in (Additive(), MeanAndEnd())
     ]
     both = FeatureGroups.merged(terms, 20)
@@ -85,7 +85,7 @@ def test_a_plan_needs_shares_and_no_more():
     shares = SimpleNamespace(feature_shares=np.array([0.6, 0.3, 0.1]), response_shares=np.array([1.0]), unit_t=UNIT)
     plan = make_plan(1000.0, 4.0, shares, pure=False)
     assert plan.n_outputs == 1 and 2 <= plan.n_features <= 4
-    total = sum(share * plan.times(key) for key, share in plan.shares.items())
+    total = sum(share * plan.times(key) for key, share in plan.budget_shares.items())
     assert total == pytest.approx(1.0)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import NAMES, Plan
@@ -36,7 +36,7 @@ MOST_FEATURES = 41
 RIDGES = 10.0 ** np.linspace(-2, 1, 13)
 
 
-def plan_output(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+def plan_output(n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
     """Plan one noisy ridge solution: sizes and ridge penalty of the least expected loss under the prior.
 
     Notes
@@ -45,7 +45,7 @@ def plan_output(n: float, noise_multiplier: float, design: WhiteDesign, *, pure:
     shrinks them by 1/(1 + ridge), which is undone; that leaves what the features' unknown second moment does.
     """
     plan = make_plan(n, noise_multiplier, design, pure=pure)
-    shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.shares.items()}
+    shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["output"] = share = 1 - sum(shares.values())
     tau2 = design.feature_shares
     tau2 = np.concatenate(([tau2[0]], tau2)) / tau2.sum()
@@ -65,7 +65,7 @@ def plan_output(n: float, noise_multiplier: float, design: WhiteDesign, *, pure:
     _, d, k, ridge = best
     return replace(
         plan,
-        shares=shares,
+        budget_shares=shares,
         weights=np.ones((d, k)),
         rounds=1,
         feature_clip=FEATURE_CLIP * math.sqrt(d - 1),
@@ -78,7 +78,7 @@ def _feature_clip(d: int) -> float:
     return math.sqrt(1 + FEATURE_CLIP**2 * (d - 1))
 
 
-def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> PrivateFit:
+def fit_output(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> PrivateFit:
     """Spend the budget of a cohort as planned."""
     assert plan.ridge is not None
     releases = Releases(cohort, plan)
@@ -99,7 +99,7 @@ def fit_output(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> P
         clip=_feature_clip(d),
         target_clip=TARGET_CLIP * size,
         radius=size,
-        share=plan.shares["output"],
+        share=plan.budget_shares["output"],
         name=NAMES["output"],
     )
     grown = 1 + plan.ridge

@@ -18,7 +18,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
 from fdadp.private.bayes import MEAN_PRODUCT, posteriors, steady
-from fdadp.private.design import WhiteDesign
+from fdadp.private.design import WhitenedDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
@@ -65,7 +65,7 @@ class NoisyMoments:
     n: float
 
 
-def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure: bool) -> Plan:
+def plan_moments(n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
     """Plan one release of moments: the numbers of features and outputs with the least expected loss under the prior.
 
     Notes
@@ -74,7 +74,7 @@ def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure
     2 η² D relative to the response, and noise in the features' moment adds 2 η² D² times the explained variance.
     """
     plan = make_plan(n, noise_multiplier, design, pure=pure)
-    shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.shares.items()}
+    shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["moments"] = 1 - sum(shares.values())
     tau2 = design.feature_shares
     tau2 = np.concatenate(([tau2[0]], tau2)) / tau2.sum()
@@ -89,7 +89,7 @@ def plan_moments(n: float, noise_multiplier: float, design: WhiteDesign, *, pure
             loss = (signal * noise / (signal + noise)).sum() + lam.sum() * tau2.sum() - signal.sum()
             if loss < best:
                 best, size = float(loss), (d, k)
-    return replace(plan, shares=shares, weights=np.ones(size), rounds=1, feature_clip=2 * math.sqrt(size[0] - 1))
+    return replace(plan, budget_shares=shares, weights=np.ones(size), rounds=1, feature_clip=2 * math.sqrt(size[0] - 1))
 
 
 class _Joint:
@@ -110,7 +110,7 @@ class _Joint:
         return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
 
 
-def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+def fit_moments(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
     releases = Releases(cohort, plan)
     locate(releases, design, rows)
@@ -123,7 +123,7 @@ def fit_moments(cohort: Cohort, plan: Plan, design: WhiteDesign, rows: Rows) -> 
     releases = releases.derive(rows)
     ratio = math.sqrt(d / energy)
     joint = _Joint(rows, ratio, pure=plan.pure)
-    share = plan.shares["moments"]
+    share = plan.budget_shares["moments"]
     guess = 2.0 * d if not plan.pure else d * (MEAN_PRODUCT * (d + k) + 1.0)
     between = plan.tuning.gradient_scale.range(guess)
     scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
