@@ -3,51 +3,40 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, is_one_of, numbers, one_of
-from fdadp._common.parameters import NestedParameters
+from fdadp._common.checks import is_one_of, numbers, one_of
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, same_rows
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, Kind, as_curves, same_rows
 from fdadp.privacy import Privacy
-from fdadp.privacy._seen import Family
-from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
-from fdadp.private.ranges import public_ranges
+from fdadp.private.mechanisms import Mechanism
+from fdadp.regression.base import FunctionalModel, codes_of
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
-from fdadp.regression.predictions import Predictions
-from fdadp.responses.functional import Functional, FunctionalResponse
-from fdadp.solve.chunks import Chunks, dask_chunks, is_dask, ranges_of
+from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
 from fdadp.solve.fitted import Fitted
-from fdadp.solve.least_squares import fit_sums, refuse_same_curves
 from fdadp.solve.residuals import widened
-from fdadp.solve.sums import TrainingSums, add_up
 from fdadp.terms.additive import Additive, AdditiveTerm
-from fdadp.terms.base import Covariate, Term
 from fdadp.terms.quantiles import QuantileTransform
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.privacy.noise import Noise
-    from fdadp.private.moments import NoisyMoments
-    from fdadp.private.plan import Plan
     from fdadp.regression.check import BasisCheck
 
 __all__ = ["AdditiveFunctionOnFunction"]
 
 
-class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class AdditiveFunctionOnFunction(FunctionalModel):
     r"""Additive function-on-function regression.
 
     .. math:: Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \qquad
@@ -180,45 +169,23 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
     FDataGrid(...)
     """
 
-    def __init__(
-        self,
-        *,
-        n_basis_x: int | str = "auto",
-        n_basis_s: int | str = "auto",
-        n_components: float | Eigenbasis = 0.95,
-        smoothing: str | ArrayLike = "reml",
-        privacy: Privacy | None = None,
-        bounds: Mapping[str, tuple[float, float]] | None = None,
-        mechanism: str | Mechanism = "dp-aff",
-        degree: int = 3,
-        penalty_order: int = 2,
-        quadrature: str = "trapezoid",
-        fpca: str = "face",
-        missing: str = "auto",
-        x_transform: str | None = None,
-        period_s: float | None = None,
-        progress: bool | str = "auto",
-    ) -> None:
-        self.n_basis_x = n_basis_x
-        self.n_basis_s = n_basis_s
-        self.n_components = n_components
-        self.smoothing = smoothing
-        self.privacy = privacy
-        self.bounds = bounds
-        self.mechanism = mechanism
-        self.degree = degree
-        self.penalty_order = penalty_order
-        self.quadrature = quadrature
-        self.fpca = fpca
-        self.missing = missing
-        self.x_transform = x_transform
-        self.period_s = period_s
-        self.progress = progress
+    n_basis_x: int | str = "auto"
+    n_basis_s: int | str = "auto"
+    n_components: float | Eigenbasis = 0.95
+    smoothing: str | ArrayLike = "reml"
+    privacy: Privacy | None = None
+    bounds: Mapping[str, tuple[float, float]] | None = None
+    mechanism: str | Mechanism = "dp-aff"
+    degree: int = 3
+    penalty_order: int = 2
+    quadrature: str = "trapezoid"
+    fpca: str = "face"
+    missing: str = "auto"
+    x_transform: str | None = None
+    period_s: float | None = None
+    progress: bool | str = "auto"
 
-    _n_unpenalized: ClassVar[int | None] = None
-    """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
-
-    # --- fitting, from curves down to coefficients ---
+    # --- fitting ---
 
     def fit(
         self,
@@ -265,22 +232,22 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
         same_rows(X=x, Y=y, groups=groups)
-        persons = _as_groups(groups, len(x))
+        persons = codes_of(groups, len(x))
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
-        transform, own_range, levels = None, None, complete_x
+        transform, ranges, levels = None, None, complete_x
         if self.x_transform == "quantile":
             transform = QuantileTransform.of(complete_x)
-            own_range, levels = (0.0, 1.0), replace(complete_x, values=transform(complete_x))
+            ranges, levels = {"X": (0.0, 1.0)}, replace(complete_x, values=transform(complete_x))
         complete_y, uncertain = self._missing.complete_y(y)
-        fitted = self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
+        fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
             about = _with_transform(fitted, transform, complete_x).predict({"X": complete_x})[0]
             complete_y, uncertain = self._missing.complete_y(y, about=about)
-            fitted = self._fit(Chunks.of(levels, complete_y, self.progress), x_range=own_range, uncertain=uncertain)
+            fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
         fitted = _with_transform(fitted, transform, complete_x)
         self._adopt(self._publish(fitted, Chunks.of(complete_x, complete_y, self.progress), persons))
-        self._remember_kind(x, y)
+        self._remember({"X": x}, y)
         return self
 
     def fit_chunks(
@@ -344,165 +311,13 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
-        self._adopt(self._publish(self._fit(source, x_range=x_range), source))
+        self._adopt(self._publish(self._fit(source, {"X": x_range} if x_range else None), source))
         columns, y = source.head()
-        self._remember_kind(columns["X"], y)
+        self._remember(columns, y)
         self._y_kind = kind or y.kind
         return self
 
-    def _check_settings(self) -> None:
-        """Public validation: of settings only, before the first curve is read."""
-        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
-            raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
-        for name, allowed in (
-            ("fpca", ("face", "dense")),
-            ("missing", MISSING),
-        ):
-            one_of(getattr(self, name), name, allowed)
-        if not isinstance(self.progress, str):
-            flag(self.progress, "progress")
-        else:
-            one_of(self.progress, "progress", ("auto",))
-        self._terms()  # checks their settings
-        if not is_one_of(self.x_transform, (None, "quantile")):
-            raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
-        public_ranges(self.bounds, required=False)
-        mechanism = mechanism_of(self.mechanism)
-        if self.privacy is not None:
-            for name in ("x_transform", "period_s"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
-            if not isinstance(self.privacy, Privacy):
-                raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
-            if isinstance(mechanism, EndToEnd):
-                public_ranges(self.bounds)
-                self.privacy.check()
-                if self.privacy.n is not None:
-                    mechanism.check_n(self.privacy, self.privacy.n)
-        if self._is_private and self.missing in ("raise", "fpca"):
-            why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
-            raise InputError(
-                f"missing must be 'linear' or 'smooth' in a private fit (or 'auto', which is 'linear'), got "
-                f"{self.missing!r}: {why}. Nothing was read and nothing was spent"
-            )
-
-    @property
-    def _is_private(self) -> bool:
-        """Whether the fit is to be private end to end."""
-        return self.privacy is not None and mechanism_of(self.mechanism).end_to_end
-
-    @property
-    def _gaps(self) -> str:
-        """What is done with gaps, ``missing="auto"`` resolved."""
-        if self.missing != "auto":
-            return self.missing
-        return "linear" if self._is_private else "raise"
-
-    def _fit_private(
-        self,
-        X: CurveData,
-        Y: CurveData,
-        s: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        noise: Noise | None = None,
-    ) -> AdditiveFunctionOnFunction:
-        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
-        from fdadp.private.inputs import check_groups, private_curves
-        from fdadp.regression.files import check_saveable
-
-        assert self.privacy is not None
-        if self.privacy.labels == "public":
-            same_rows(X=X, Y=Y, groups=groups)
-        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
-        if len(x) != len(y):
-            raise InputError("X and Y must hold the same number of curves")
-        if groups is not None:
-            check_groups(groups, len(x))
-        check_saveable(self, y.columns)
-        self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
-        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
-        self._remember_kind(x, y)
-        return self
-
-    def _fit_private_chunks(
-        self,
-        chunks: Any,
-        s: ArrayLike | None,
-        t: ArrayLike | None,
-        groups: ArrayLike | bool | None,
-        kind: Kind | None,
-    ) -> AdditiveFunctionOnFunction:
-        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
-        from fdadp.private.chunks import PrivateChunks
-        from fdadp.regression.files import check_saveable
-
-        assert self.privacy is not None
-        if s is None or t is None:
-            raise InputError(
-                "s and t must be the grids of X and Y when fitting privately from chunks, "
-                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
-            )
-        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
-        labels: Any = t if hasattr(t, "to_numpy") else None
-        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
-        check_saveable(self, source.columns)
-        self._missing = MissingValues(self._gaps, within_rows=True)
-        self._spend(source, source.groups, x_grid, y_grid)
-        self._y_kind, self._y_columns = source.kind, source.columns
-        self._units: list[str | None] = [None, None]
-        self._x_names = None
-        return self
-
-    def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
-        """Release the model of curves, of which only what is public was checked."""
-        from fdadp.private.fit import fit_private
-
-        mechanism = mechanism_of(self.mechanism)
-        assert self.privacy is not None and isinstance(mechanism, EndToEnd)
-        bounds = public_ranges(self.bounds)
-        fitted, statistic, warned = fit_private(
-            self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
-        )
-        (term,) = fitted.terms
-        assert isinstance(term, AdditiveTerm)
-        self._adopt(replace(fitted, terms=(replace(term, quadrature=self.quadrature),)))
-        self.moments_: NoisyMoments | None = statistic
-        self._fitted_with: dict[str, Any] = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
-        for text in warned:  # at the end: where warnings are errors the ledger is there
-            warnings.warn(text, PublicInputWarning, stacklevel=4)
-
-    def _fit(
-        self,
-        chunks: Chunks,
-        *,
-        x_range: tuple[float, float] | None = None,
-        uncertain: FloatArray | None = None,
-    ) -> Fitted:
-        sums = self._sums(chunks, x_range)
-        if uncertain is not None:
-            sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
-        with one_blas_thread():
-            fitted = fit_sums(sums, self._response(sums), self.smoothing, self._n_unpenalized)
-        if uncertain is None:
-            return fitted
-        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
-
-    def _sums(self, chunks: Chunks, x_range: tuple[float, float] | None = None) -> TrainingSums:
-        """Sums over the training curves."""
-        ranges = {"X": x_range} if x_range else ranges_of(chunks)
-        terms, known = self._fixed_terms(chunks, ranges), chunks.n
-        sums = add_up(chunks, terms)
-        if chunks.n == known:
-            return sums
-        again = self._fixed_terms(chunks, ranges)
-        if [term.n_features for term in again] != [term.n_features for term in terms]:
-            sums = add_up(chunks, again)  # few curves: only now their number is known
-        return sums
-
     def _terms(self) -> tuple[Additive, ...]:
-        """The terms, before the ranges of their covariates are known."""
         return (
             Additive(
                 "X",
@@ -515,84 +330,82 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
             ),
         )
 
-    def _fixed_terms(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]]) -> list[Term]:
-        heads = chunks.head()[0]
-        return [term.fixed(Covariate(heads[term.column].grid, ranges[term.column], chunks.n)) for term in self._terms()]
+    def _check_settings(self) -> None:
+        one_of(self.missing, "missing", MISSING)
+        if not is_one_of(self.x_transform, (None, "quantile")):
+            raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
+        if self.privacy is not None:
+            for name in ("x_transform", "period_s"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
+        super()._check_settings()
+        self._least_curves = 2 * self.penalty_order + 1
+        if self._is_private and self.missing in ("raise", "fpca"):
+            why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
+            raise InputError(
+                f"missing must be 'linear' or 'smooth' in a private fit (or 'auto', which is 'linear'), got "
+                f"{self.missing!r}: {why}. Nothing was read and nothing was spent"
+            )
 
-    def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
-        """Let a mechanism that is not private end to end add its noise to the fit."""
-        self._fitted_with = {"privacy": None}
-        if self.privacy is None:
-            return fitted
-        self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
-        return mechanism_of(self.mechanism).perturb(fitted, chunks, self.privacy, persons)
+    @property
+    def _gaps(self) -> str:
+        """What is done with gaps, ``missing="auto"`` resolved."""
+        return super()._gaps if self.missing == "auto" else self.missing
 
-    def _response(self, sums: TrainingSums) -> FunctionalResponse:
-        """The response on its basis."""
-        y = sums.y
-        least = 2 * self.penalty_order + 1
-        if y.n < least:
-            raise InputError(f"X and Y must hold at least {least} curves, got {y.n}")
-        refuse_same_curves("Y", y)
-        return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
+    def _fit_uncertain(
+        self, chunks: Chunks, ranges: dict[str, tuple[float, float]] | None, uncertain: FloatArray | None
+    ) -> Fitted:
+        """Fit where imputed responses are uncertain: covariance (T, T) of what was not observed, summed over curves."""
+        if uncertain is None:
+            return self._fit(chunks, ranges)
+        sums = self._sums(chunks, ranges)
+        sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
+        with one_blas_thread():
+            fitted = self._fit_sums(sums)
+        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
+
+    @property
+    def _term(self) -> AdditiveTerm:
+        """The one term of the fit."""
+        (term,) = self._fitted.terms
+        assert isinstance(term, AdditiveTerm)
+        return term
+
+    def _finished(self, fitted: Fitted) -> Fitted:
+        """New curves are integrated by the model's rule."""
+        (term,) = fitted.terms
+        assert isinstance(term, AdditiveTerm)
+        return replace(fitted, terms=(replace(term, quadrature=self.quadrature),))
 
     def _adopt(self, fitted: Fitted) -> None:
-        """Publish a fit as attributes."""
-        self._fitted = fitted
-        basis, residual, term = fitted.response.basis, fitted.residual, self._term
+        super()._adopt(fitted)
         self.coef_ = fitted.coefficients[0]
-        self.smoothing_parameters_, self.edf_, self.criterion_ = (
-            fitted.smoothing_parameters,
-            fitted.edf,
-            fitted.criterion,
-        )
-        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
-        self.explained_variance_ratio_ = basis.explained_ratio
-        self.mean_, self.t_ = basis.mean, basis.grid
-        self.residual_variance_, self.noise_variance_ = residual.variance, residual.noise_variance
-        self.r2_ = residual.r2
-        self.x_range_, self.s_ = term.x_range, term.grid
-        self.n_curves_, self.n_features_in_ = fitted.n, term.grid.size
-        self.notes_, self.ledger_, self.privacy_ = fitted.notes, fitted.ledger, fitted.privacy
-        self.plan_ = fitted.plan
-        self.moments_ = None
+        self.x_range_, self.s_ = self._term.x_range, self._term.grid
+        self.n_features_in_ = self.s_.size
 
-    def _remember_kind(self, x: Curves, y: Curves) -> None:
-        self._y_kind, self._y_columns = y.kind, y.columns
-        self._units = [x.unit, y.unit]
-        self._x_names = None if x.gridded or x.columns is None else [str(name) for name in x.columns]
+    # --- looking at the fit ---
 
-    # --- before a private fit ---
-
-    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
-        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
-
-        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+    def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
+        """Return F on a product grid.
 
         Parameters
         ----------
-        s, t : array_like or int
-            Grids of X and Y, or their numbers of points.
-        n : float, optional
-            Number of persons to plan for, where ``privacy`` does not declare one.
+        x, s, t : array_like
+            Values of the predictor and points of the domains of X and Y.
+
+        Returns
+        -------
+        ndarray of shape (len(x), len(s), len(t))
+            Centred: for each (s, t), F{X_i(s), s, t} has mean zero over the training curves.
 
         Raises
         ------
-        PrivacyError, InputError
-            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        InputError
+            `s` or `t` outside the training domain.
         """
-        from fdadp.private.preview import preview
-
-        self._check_settings()
-        if self.privacy is None or not self._is_private:
-            raise InputError(
-                "privacy and mechanism must be private end to end to have a plan, as Privacy(epsilon=, delta=)"
-            )
-        mechanism = mechanism_of(self.mechanism)
-        assert isinstance(mechanism, EndToEnd)
-        return preview(self.privacy, mechanism, s, t, n=n)[0]
-
-    # --- looking at the fit ---
+        check_is_fitted(self, "coef_")
+        functions = self._fitted.response.basis.evaluate(np.atleast_1d(numbers(t, "t")))[1]
+        return self._term.surface(self._fitted.coefficients[0], functions, x, s)
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
@@ -660,6 +473,11 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
 
     # --- keeping the fit ---
 
+    def _check_saveable(self, columns: Any) -> None:
+        from fdadp.regression.files import check_saveable
+
+        check_saveable(self, columns)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the fitted model to a pickle-free file; return its path.
 
@@ -681,7 +499,7 @@ class AdditiveFunctionOnFunction(NestedParameters, Family, Predictions, Regresso
         """
         from fdadp.regression.files import load
 
-        return load(path)
+        return load(path, cls)
 
 
 def _with_transform(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
@@ -692,12 +510,3 @@ def _with_transform(fitted: Fitted, transform: QuantileTransform | None, x: Curv
     assert isinstance(term, AdditiveTerm)
     own_range = float(x.values.min()), float(x.values.max())
     return replace(fitted, terms=(replace(term, x_range=own_range, transform=transform),))
-
-
-def _as_groups(groups: ArrayLike | None, n: int) -> IntArray | None:
-    if groups is None:
-        return None
-    if np.shape(groups) != (n,):
-        raise InputError(f"groups must have shape ({n},), one entry per curve, got shape {np.shape(groups)}")
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    return np.asarray(codes, dtype=np.int64)

@@ -26,8 +26,8 @@ from fdadp.functional.margins import Margin
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger
 from fdadp.private.stored import params_from_json, params_to_json
-from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.missing import MissingValues
+from fdadp.regression.predictions import Input
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.fitted import Fitted, Residual
 from fdadp.terms.additive import AdditiveTerm
@@ -36,11 +36,12 @@ from fdadp.terms.quantiles import QuantileTransform
 if TYPE_CHECKING:
     from pandas import Index
 
+    from fdadp.regression.additive import AdditiveFunctionOnFunction
+
 __all__ = ["LAYOUT", "check_saveable", "load", "save"]
 
 _ARRAYS = ("covariance", "unit_variance", "smoothing_parameters", "edf", "criterion", "feature_mean", "rotation")
 """Fields of a Fitted that are stored under their own names."""
-_LABELS = ("_y_kind", "_units", "_x_names")
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
 _BASIS |= {"explained_ratio": "{K}"}
 _MARGIN = {"points": "{k}", "to_raw": "{r} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
@@ -97,7 +98,7 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    fitted, term = model._fitted, model._term
+    fitted, term, own = model._fitted, model._term, model._inputs["X"]
     ledger, residual, basis = fitted.ledger, fitted.residual, fitted.response.basis
     content = {
         "params": params_to_json(model, model._fitted_with),
@@ -112,7 +113,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         "interval_scale": residual.scale,
         "interval_inverse_dof": residual.inverse_dof,
         "missing": model._missing.how,
-        "labels": {name: getattr(model, name) for name in _LABELS},
+        "labels": {"kind": model._y_kind, "units": [own.unit, model._y_unit], "names": own.names},
         "noise_variance_of_basis": basis.noise_variance,
         "missing_noise_variance": model._missing.x_basis.noise_variance if model._missing.x_basis else None,
         "columns": labels_to_json(model._y_columns, "Y"),
@@ -135,26 +136,29 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     return LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
 
 
-def load(path: str | os.PathLike[str]) -> AdditiveFunctionOnFunction:
-    """Read a fitted model."""
+def load(path: str | os.PathLike[str], kind: type[AdditiveFunctionOnFunction]) -> AdditiveFunctionOnFunction:
+    """Read a fitted model of a class."""
     content, arrays = LAYOUT.read(path)
     with complete(path, "model"):
-        return _build(content, arrays)
+        return _build(kind, content, arrays)
 
 
-def _build(content: dict[str, Any], arrays: dict[str, FloatArray]) -> AdditiveFunctionOnFunction:
-    model = AdditiveFunctionOnFunction(**params_from_json(content["params"]))
+def _build(
+    kind: type[AdditiveFunctionOnFunction], content: dict[str, Any], arrays: dict[str, FloatArray]
+) -> AdditiveFunctionOnFunction:
+    model = kind(**params_from_json(content["params"]))
     ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
+    private = ledger is not None and ledger.private and model.privacy is not None
     fitted = _fitted(content, arrays, model.period_s)
-    guarantee = None if model.privacy is None or ledger is None or not ledger.private else replace(model.privacy)
-    model._adopt(replace(fitted, ledger=ledger, privacy=guarantee))
+    model._adopt(replace(fitted, ledger=ledger, privacy=replace(model.privacy) if private and model.privacy else None))
     model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
-    for name in _LABELS:
-        setattr(model, name, content["labels"][name])
+    labels = content["labels"]
+    x_unit, y_unit = labels["units"]
+    model._inputs = {"X": Input(arrays["s"], labels["names"], x_unit)}
+    model._y_kind, model._y_unit, model._y_columns = labels["kind"], y_unit, labels_from_json(content["columns"])
     noise = content["missing_noise_variance"]
     basis = None if noise is None else _eigenbasis("missing", arrays, noise)
     model._missing = MissingValues(content["missing"], basis, within_rows=model._is_private)
-    model._y_columns = labels_from_json(content["columns"])
     return model
 
 

@@ -1,52 +1,78 @@
-"""What a fitted additive model says of curves: predictions, intervals, standard errors, the surface, the score."""
+"""What a fitted regression says of new curves: predictions, intervals, standard errors, the score."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import Curves, Kind, as_curves, check_finite, same_order, same_rows, wrap
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.missing import MissingValues
+from fdadp.solve.chunks import Columns
 from fdadp.solve.fitted import Fitted
-from fdadp.terms.additive import AdditiveTerm
 
-__all__ = ["Predictions"]
+__all__ = ["Input", "Predictions"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """How the training curves of a covariate came.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (S,)
+    names : list of str or None
+        Labels of columns that are no grid, which new curves must have in the same order.
+    unit : str or None
+    """
+
+    grid: FloatArray
+    names: list[str] | None = None
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, x: Curves) -> Input:
+        """That of curves."""
+        return cls(x.grid, None if x.gridded or x.columns is None else [str(name) for name in x.columns], x.unit)
 
 
 class Predictions:
-    """Of :class:`~fdadp.AdditiveFunctionOnFunction`: reads curves, asks the fit, returns what Y came as."""
+    """Of a functional regression: reads curves, asks the fit, returns what Y came as."""
 
-    coef_: FloatArray
-    s_: FloatArray
     t_: FloatArray
     _fitted: Fitted
+    _inputs: dict[str, Input]
     _missing: MissingValues
     _y_columns: pd.Index[Any] | None
     _y_kind: Kind
-    _x_names: list[str] | None
 
-    @property
-    def _term(self) -> AdditiveTerm:
-        """The one term of the fit."""
-        (term,) = self._fitted.terms
-        assert isinstance(term, AdditiveTerm)
-        return term
+    def _read(self, X: Any, s: ArrayLike | None) -> Columns:
+        """New covariates by name, complete and checked."""
+        check_is_fitted(self, "_fitted")
+        if not isinstance(X, Mapping):
+            if len(self._inputs) > 1:
+                raise InputError(f"X must be a mapping of {', '.join(self._inputs)}, got {type(X).__name__}")
+            X = {next(iter(self._inputs)): X}
+        missing = [name for name in self._inputs if name not in X]
+        if missing:
+            raise InputError(f"X must hold {', '.join(self._inputs)}, got no {missing[0]}")
+        return {name: self._read_one(name, X[name], s) for name in self._inputs}
 
-    def _read(self, X: CurveData, s: ArrayLike | None) -> Curves:
-        check_is_fitted(self, "coef_")
-        x = as_curves(X, s, name="X", default=self.s_)
-        if self._x_names is not None and not x.gridded and x.columns is not None:
-            same_order(self._x_names, list(x.columns), "X", "the training curves")
+    def _read_one(self, name: str, data: CurveData, s: ArrayLike | None) -> Curves:
+        own = self._inputs[name]
+        x = as_curves(data, s, name=name, default=own.grid)
+        if own.names is not None and not x.gridded and x.columns is not None:
+            same_order(own.names, list(x.columns), name, "the training curves")
         x = self._missing.complete_x(x)
-        check_finite(x, "X")
+        check_finite(x, name)
         return x
 
     def predict(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
@@ -85,7 +111,7 @@ class Predictions:
         is computed from releases. The surface itself is not changed.
         """
         x = self._read(X, s)
-        return self._wrap(*self._fitted.predict({"X": x}, t), x)
+        return self._wrap(*self._fitted.predict(x, t), x)
 
     def predict_interval(
         self, X: CurveData, level: float = 0.95, t: ArrayLike | None = None, s: ArrayLike | None = None
@@ -111,7 +137,7 @@ class Predictions:
         if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
             raise InputError(f"level must lie between 0 and 1, got {level!r}")
         x = self._read(X, s)
-        lower, upper, grid = self._fitted.interval({"X": x}, level, t)
+        lower, upper, grid = self._fitted.interval(x, level, t)
         return self._wrap(lower, grid, x), self._wrap(upper, grid, x)
 
     def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
@@ -136,32 +162,11 @@ class Predictions:
             In the unit of Y.
         """
         x = self._read(X, s)
-        return self._wrap(*self._fitted.standard_errors({"X": x}, t), x)
+        return self._wrap(*self._fitted.standard_errors(x, t), x)
 
-    def _wrap(self, values: FloatArray, grid: FloatArray, x: Curves) -> Any:
-        return wrap(values, grid, kind=self._y_kind, columns=self._y_columns, index=x.index, own_grid=self.t_)
-
-    def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
-        """Return F on a product grid.
-
-        Parameters
-        ----------
-        x, s, t : array_like
-            Values of the predictor and points of the domains of X and Y.
-
-        Returns
-        -------
-        ndarray of shape (len(x), len(s), len(t))
-            Centred: for each (s, t), F{X_i(s), s, t} has mean zero over the training curves.
-
-        Raises
-        ------
-        InputError
-            `s` or `t` outside the training domain.
-        """
-        check_is_fitted(self, "coef_")
-        functions = self._fitted.response.basis.evaluate(np.atleast_1d(numbers(t, "t")))[1]
-        return self._term.surface(self._fitted.coefficients[0], functions, x, s)
+    def _wrap(self, values: FloatArray, grid: FloatArray, x: Columns) -> Any:
+        index = next(iter(x.values())).index
+        return wrap(values, grid, kind=self._y_kind, columns=self._y_columns, index=index, own_grid=self.t_)
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""
@@ -169,10 +174,11 @@ class Predictions:
 
         score_is_not_private(self)
         y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)
-        if len(x) != len(y):
-            raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
-        same_rows(X=x, Y=y)
+        for name, curves in x.items():
+            if len(curves) != len(y):
+                raise InputError(f"{name} and Y must hold the same number of curves, got {len(curves)} and {len(y)}")
+        same_rows(**x, Y=y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            predicted = self._fitted.predict({"X": x}, y.grid)[0]
+            predicted = self._fitted.predict(x, y.grid)[0]
         return functional_r2(y.values, predicted, y.grid)

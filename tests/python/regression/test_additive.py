@@ -22,7 +22,7 @@ from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotP
 from fdadp.files.container import FILE_VERSION
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
-from fdadp.regression import additive
+from fdadp.regression import base
 from fdadp.solve.penalized import PenalizedLeastSquares
 
 
@@ -376,7 +376,7 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
     x, y = sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0]
     persons = np.arange(24) // 2 if grouped else None
     caught = {}
-    original_sums = additive.add_up
+    original_sums = base.add_up
 
     class Spy(PublishedNoise):
         def perturb(self, fitted, chunks, privacy, persons=None):
@@ -387,13 +387,13 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         caught.update(sums=original_sums(*arguments))
         return caught["sums"]
 
-    additive.add_up = spy_sums
+    base.add_up = spy_sums
     try:
         model = AdditiveFunctionOnFunction(
             n_components=2, smoothing=(0.1, 0.2), privacy=Privacy(epsilon=1.0), mechanism=Spy()
         ).fit(x, y, groups=persons)
     finally:
-        additive.add_up = original_sums
+        base.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
     (term,) = caught["sums"].terms

@@ -1,0 +1,287 @@
+"""What functional regressions share: from settings to sums over curves, to a fit, and to attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from fdadp._common.checks import flag, one_of
+from fdadp._common.parameters import NestedParameters
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
+from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy._seen import Family
+from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
+from fdadp.private.ranges import public_ranges
+from fdadp.regression.missing import MissingValues
+from fdadp.regression.predictions import Input, Predictions
+from fdadp.responses.functional import Functional, FunctionalResponse
+from fdadp.solve.chunks import Chunks, ranges_of
+from fdadp.solve.fitted import Fitted
+from fdadp.solve.least_squares import fit_sums, refuse_same_curves
+from fdadp.solve.sums import TrainingSums, add_up
+from fdadp.terms.base import Covariate, Term, Unfixed
+
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import Eigenbasis
+    from fdadp.privacy.noise import Noise
+    from fdadp.private.moments import NoisyMoments
+    from fdadp.private.plan import Plan
+
+__all__ = ["FunctionalModel", "codes_of"]
+
+Model = TypeVar("Model", bound="FunctionalModel")
+
+
+class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: a subclass says which terms it has (:meth:`_terms`) and how it reads curves."""
+
+    n_components: float | Eigenbasis
+    smoothing: str | ArrayLike
+    privacy: Privacy | None
+    bounds: Mapping[str, tuple[float, float]] | None
+    mechanism: str | Mechanism
+    fpca: str
+    progress: bool | str
+
+    _fitted_with: dict[str, Any]
+    """Parameters that the fit was made with, whatever is set afterwards."""
+    _n_unpenalized: ClassVar[int | None] = None
+    """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
+    _least_curves: int = 5
+
+    def _terms(self) -> Sequence[Unfixed]:
+        """The terms, before the ranges of their covariates are known; checks their settings."""
+        raise NotImplementedError
+
+    def _check_settings(self) -> None:
+        """Public validation: of settings only, before the first curve is read."""
+        if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
+            raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
+        one_of(self.fpca, "fpca", ("face", "dense"))
+        if not isinstance(self.progress, str):
+            flag(self.progress, "progress")
+        else:
+            one_of(self.progress, "progress", ("auto",))
+        if self._is_private and len(self._terms()) > 1:
+            raise InputError(f"terms must be one term in a private fit, got {len(self._terms())}")
+        names = (*dict.fromkeys(term.column for term in self._terms()), "Y")
+        public_ranges(self.bounds, names, required=False)
+        mechanism = mechanism_of(self.mechanism)
+        if self.privacy is None:
+            return
+        if not isinstance(self.privacy, Privacy):
+            raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
+        if isinstance(mechanism, EndToEnd):
+            public_ranges(self.bounds, names)
+            self.privacy.check()
+            if self.privacy.n is not None:
+                mechanism.check_n(self.privacy, self.privacy.n)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the fit is to be private end to end."""
+        return self.privacy is not None and mechanism_of(self.mechanism).end_to_end
+
+    @property
+    def _gaps(self) -> str:
+        """What is done with gaps."""
+        return "linear" if self._is_private else "raise"
+
+    # --- without privacy, from curves down to coefficients ---
+
+    def _fit(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]] | None = None) -> Fitted:
+        """Fit to complete curves, of which the ranges may be known."""
+        sums = self._sums(chunks, ranges)
+        with one_blas_thread():
+            return self._fit_sums(sums)
+
+    def _fit_sums(self, sums: TrainingSums) -> Fitted:
+        return fit_sums(sums, self._response(sums), self.smoothing, self._n_unpenalized)
+
+    def _sums(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]] | None = None) -> TrainingSums:
+        """Sums over the training curves."""
+        ranges = ranges or ranges_of(chunks)
+        terms, known = self._fixed_terms(chunks, ranges), chunks.n
+        sums = add_up(chunks, terms)
+        if chunks.n == known:
+            return sums
+        again = self._fixed_terms(chunks, ranges)
+        if [term.n_features for term in again] != [term.n_features for term in terms]:
+            sums = add_up(chunks, again)  # few curves: only now their number is known
+        return sums
+
+    def _fixed_terms(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]]) -> list[Term]:
+        heads = chunks.head()[0]
+        return [term.fixed(Covariate(heads[term.column].grid, ranges[term.column], chunks.n)) for term in self._terms()]
+
+    def _response(self, sums: TrainingSums) -> FunctionalResponse:
+        """The response on its basis."""
+        y = sums.y
+        if y.n < self._least_curves:
+            raise InputError(f"X and Y must hold at least {self._least_curves} curves, got {y.n}")
+        refuse_same_curves("Y", y)
+        return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
+
+    def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
+        """Let a mechanism that is not private end to end add its noise to the fit."""
+        self._fitted_with = {"privacy": None}
+        if self.privacy is None:
+            return fitted
+        self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
+        return mechanism_of(self.mechanism).perturb(fitted, chunks, self.privacy, persons)
+
+    # --- privately ---
+
+    def _fit_private(
+        self: Model,
+        X: CurveData,
+        Y: CurveData,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        noise: Noise | None = None,
+    ) -> Model:
+        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.private.inputs import check_groups, private_curves
+
+        assert self.privacy is not None
+        if self.privacy.labels == "public":
+            same_rows(X=X, Y=Y, groups=groups)
+        name = self._terms()[0].column
+        x, y = private_curves(X, s, name), private_curves(Y, t, "Y")
+        if len(x) != len(y):
+            raise InputError(f"{name} and Y must hold the same number of curves")
+        if groups is not None:
+            check_groups(groups, len(x))
+        self._check_saveable(y.columns)
+        self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
+        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
+        self._remember({name: x}, y)
+        return self
+
+    def _fit_private_chunks(
+        self: Model,
+        chunks: Any,
+        s: ArrayLike | None,
+        t: ArrayLike | None,
+        groups: ArrayLike | bool | None,
+        kind: Kind | None,
+    ) -> Model:
+        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.private.chunks import PrivateChunks
+
+        assert self.privacy is not None
+        if s is None or t is None:
+            raise InputError(
+                "s and t must be the grids of X and Y when fitting privately from chunks, "
+                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
+            )
+        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
+        labels: Any = t if hasattr(t, "to_numpy") else None
+        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
+        self._check_saveable(source.columns)
+        self._missing = MissingValues(self._gaps, within_rows=True)
+        self._spend(source, source.groups, x_grid, y_grid)
+        self._remember({"X": Curves(np.empty((0, x_grid.size)), x_grid)}, Curves(np.empty((0, y_grid.size)), y_grid))
+        self._y_kind, self._y_columns = source.kind, source.columns
+        return self
+
+    def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
+        """Release the model of curves, of which only what is public was checked."""
+        from fdadp.private.fit import fit_private
+
+        mechanism, (term,) = mechanism_of(self.mechanism), self._terms()
+        assert self.privacy is not None and isinstance(mechanism, EndToEnd)
+        bounds = public_ranges(self.bounds, (term.column, "Y"))
+        ranges = {"X": bounds[term.column], "Y": bounds["Y"]}
+        fitted, statistic, warned = fit_private(
+            self, data, groups, s, t, self.privacy, mechanism, ranges, term=term, missing=self._gaps, noise=noise
+        )
+        self._adopt(self._finished(fitted))
+        self.moments_: NoisyMoments | None = statistic
+        self._fitted_with = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
+        for text in warned:  # at the end: where warnings are errors the ledger is there
+            warnings.warn(text, PublicInputWarning, stacklevel=4)
+
+    def _finished(self, fitted: Fitted) -> Fitted:
+        """A private fit with what the model's settings say of its predictions."""
+        return fitted
+
+    def _check_saveable(self, columns: Any) -> None:
+        """Refuse before a private fit what a file of it could not hold."""
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError(
+                "privacy and mechanism must be private end to end to have a plan, as Privacy(epsilon=, delta=)"
+            )
+        mechanism = mechanism_of(self.mechanism)
+        assert isinstance(mechanism, EndToEnd)
+        return preview(self.privacy, mechanism, s, t, n=n)[0]
+
+    # --- attributes ---
+
+    def _adopt(self, fitted: Fitted) -> None:
+        """Publish a fit as attributes."""
+        self._fitted = fitted
+        basis, residual = fitted.response.basis, fitted.residual
+        self.smoothing_parameters_, self.edf_ = fitted.smoothing_parameters, fitted.edf
+        self.criterion_ = fitted.criterion
+        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
+        self.explained_variance_ratio_ = basis.explained_ratio
+        self.mean_, self.t_ = basis.mean, basis.grid
+        self.residual_variance_, self.noise_variance_ = residual.variance, residual.noise_variance
+        self.r2_ = residual.r2
+        self.n_curves_, self.notes_, self.plan_ = fitted.n, fitted.notes, fitted.plan
+        self.ledger_: Ledger | None = fitted.ledger
+        self.privacy_ = fitted.privacy
+        self.moments_ = None
+
+    def _remember(self, columns: Mapping[str, Curves], y: Curves) -> None:
+        """Remember what predictions are to come as, and what new covariates must be like."""
+        self._inputs = {name: Input.of(x) for name, x in columns.items()}
+        self._y_kind, self._y_columns, self._y_unit = y.kind, y.columns, y.unit
+
+
+def codes_of(groups: ArrayLike | None, n: int) -> IntArray | None:
+    """Code of the person of each curve, from ids.
+
+    Raises
+    ------
+    InputError
+        Another number of ids than of curves.
+    """
+    if groups is None:
+        return None
+    if np.shape(groups) != (n,):
+        raise InputError(f"groups must have shape ({n},), one entry per curve, got shape {np.shape(groups)}")
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    return np.asarray(codes, dtype=np.int64)
