@@ -30,7 +30,8 @@ from sklearn.metrics import adjusted_rand_score, roc_auc_score
 from fdadp import learners
 from fdadp.datasets._places import data_dir
 from fdadp.learners import Numeric, histogram_bayes
-from fdadp.studies.learner_tasks import ADULT, LEARNERS, TASKS, Task
+from fdadp.studies.learner_pairs import LEARNERS
+from fdadp.studies.learner_tasks import ADULT, TASKS, Task
 from fdadp.studies.learners import _captured, _split
 
 SPLITS = 2

@@ -15,8 +15,8 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_grid, same_order, same_rows
-from fdadp.functional.axis import Axis, axis_of
-from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.axis import axis_of
+from fdadp.functional.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 
 __all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_order", "same_rows", "wrap"]
 
@@ -169,17 +169,17 @@ def as_curves(
         return _from_skfda(data, grid, name)
     kind: Kind = "array"
     if module == "xarray":
-        kind, data = "dataarray", _frame_of_dataarray(data, name)
+        kind, data = "dataarray", frame_of_dataarray(data, name)
     elif isinstance(data, pd.DataFrame):
         kind = "frame"
     index = columns = axis = None
     if isinstance(data, pd.DataFrame):
         index, columns = data.index, data.columns
-        axis = _axis_of_frame(data, grid, name)
-    values = _values(data, name)
+        axis = axis_of_frame(data, grid, name)
+    values = values_of(data, name)
     if grid is None and axis is None:
         if not any_layout:
-            _refuse_layout(values, index, columns, name)
+            refuse_layout(values, index, columns, name)
         if default is not None and default.size != values.shape[1]:
             raise InputError(
                 f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "
@@ -192,71 +192,6 @@ def as_curves(
         values = values[:, ::-1] if axis.backwards else values
         return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit)
     return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns, gridded=True)
-
-
-def _axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:
-    """Return what column labels say; where a grid is given they need not say anything, but not the opposite."""
-    if not data.shape[1]:
-        return None
-    if grid is None:
-        try:
-            return axis_of(data.columns, name)
-        except InputError as exc:
-            if len(data.columns) <= MOST_COLUMNS and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
-                raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
-            raise
-    try:
-        axis = axis_of(data.columns, name)
-    except InputError:
-        return None
-    if axis is not None and axis.backwards:
-        raise InputError(
-            f"grid of {name} must be left out where column labels decrease, from {data.columns[0]} to "
-            f"{data.columns[-1]}: they are the grid, and are turned round with the values"
-        )
-    return axis
-
-
-def _values(data: Any, name: str) -> FloatArray:
-    try:
-        values = _real_array(data)
-    except (TypeError, ValueError) as exc:
-        if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
-            raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
-        raise InputError(f"{name} must be numeric with one curve per row, got {type(data).__name__}: {exc}") from exc
-    if values.ndim != 2:
-        raise InputError(f"{name} must be two-dimensional (curves, points), got shape {values.shape}")
-    if 0 in values.shape:
-        raise InputError(f"{name} must not be empty, got shape {values.shape}")
-    return values
-
-
-def _refuse_layout(values: FloatArray, index: pd.Index[Any] | None, columns: pd.Index[Any] | None, name: str) -> None:
-    if is_long(list(values.T)):
-        raise InputError(f"{name} must have one curve a row; {LONG_HINT}")
-    if is_transposed(values, index, columns):
-        raise InputError(f"{name} must have one curve a row; {TRANSPOSED_HINT}")
-
-
-def _frame_of_dataarray(data: Any, name: str) -> Any:
-    """Values of an xarray.DataArray with its coordinates as labels."""
-    if getattr(data, "ndim", None) != 2:
-        raise InputError(
-            f"{name} must be a two-dimensional DataArray (curves, points), got {type(data).__name__} "
-            f"with dimensions {tuple(getattr(data, 'dims', ()))}"
-        )
-    labels = [data.indexes.get(d, pd.RangeIndex(n)).rename(d) for d, n in zip(data.dims, data.shape, strict=True)]
-    return pd.DataFrame(data.to_numpy(), index=labels[0], columns=labels[1])
-
-
-def _real_array(data: Any) -> FloatArray:
-    if isinstance(data, pd.DataFrame):
-        return data.to_numpy(dtype=np.float64, na_value=np.nan)
-    if np.iscomplexobj(data):
-        raise TypeError("complex values")
-    if isinstance(data, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(np.ma.asarray(data, dtype=np.float64), np.nan))
-    return np.asarray(data, dtype=np.float64)
 
 
 def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:

@@ -11,27 +11,25 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
 
-from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.atomic import replacing
-from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, numbers_of
-from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
+from fdadp.functional.axis import is_identifier, is_odd_one
+from fdadp.functional.csv_tables import column_labels, from_csv, one_curve_a_row
+from fdadp.functional.layout import LONG_HINT, is_long
 from fdadp.functional.long_tables import check_names, curves_of_long
 
 __all__ = ["SUFFIXES", "check_suffix", "read_curves", "read_npz", "write_curves"]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
-MISSING = {"", "na", "nan", "n/a", "null"}
 
 
 def check_suffix(path: str | os.PathLike[str]) -> str:
@@ -93,134 +91,9 @@ def read_curves(
     opener: Any = gzip.open if suffix == ".csv.gz" else open
     try:
         with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
-            return _from_csv(source, stream, header, names)
+            return from_csv(source, stream, header, names)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
         raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
-
-
-# --- CSV ---
-
-
-def _from_csv(path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None) -> pd.DataFrame:
-    rows = _rows(stream)
-    line, first = next(rows, (0, []))
-    if not line:
-        raise FileFormatError(f"{path} must hold curves, got an empty file")
-    names = [name.strip() for name in first] if header else [""] * len(first)
-    body = rows if header else _chain((line, first), rows)
-    fields: list[list[str]] = []
-    lines: list[int] = []
-    for number, row in body:
-        if len(row) != len(first):
-            raise FileFormatError(
-                f"{path} must have {len(first)} fields in every row as in its first, got {len(row)} in line {number}"
-            )
-        fields.append(row)
-        lines.append(number)
-    if not fields:
-        raise FileFormatError(f"{path} must hold curves, got a header row and nothing below it")
-    if long is not None:
-        columns = [list(column) for column in zip(*fields, strict=True)]
-        return curves_of_long(dict(zip(names, columns, strict=True)), long, path)
-    if len(first) <= MOST_COLUMNS and is_long([_as_numbers(column) for column in zip(*fields, strict=True)]):
-        raise FileFormatError(f"{path} must have one curve a row; {LONG_HINT}")
-    labelled = _has_labels(names, [row[0] for row in fields], header)
-    start = int(labelled)
-    if len(first) == start:
-        raise FileFormatError(f"{path} must have at least one column of numbers, got labels only")
-    values = np.empty((len(fields), len(first) - start))
-    for i, row in enumerate(fields):
-        values[i] = _numbers(path, row[start:], lines[i], names[start:], start)
-    index = pd.Index([row[0].strip() for row in fields]) if labelled else None
-    frame = pd.DataFrame(values, index=index, columns=_columns(path, names[start:]) if header else None)
-    return _one_curve_a_row(path, frame)
-
-
-def _rows(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows that are not blank, with their line numbers."""
-    reader = csv.reader(stream)
-    for row in reader:
-        if row and not (len(row) == 1 and not row[0].strip()):
-            yield reader.line_num, row
-
-
-def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
-    yield first
-    yield from rest
-
-
-def _has_labels(names: list[str], entries: list[str], header: bool) -> bool:
-    if header and (not names[0] or is_identifier(names[0]) or (len(names) > 1 and is_odd_one(names[0], names[1:]))):
-        return True
-    return not any(_is_number(entry) or entry.strip().lower() in MISSING for entry in entries)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(path: Path, fields: list[str], line: int, names: list[str], start: int) -> FloatArray:
-    try:
-        return np.array([float(field) for field in fields])
-    except ValueError:
-        pass
-    numbers = np.empty(len(fields))
-    for j, field in enumerate(fields):
-        try:
-            numbers[j] = math.nan if field.strip().lower() in MISSING else float(field)
-        except ValueError:
-            name = f" ({names[j]!r})" if names[j] else ""
-            raise FileFormatError(
-                f"{path} must hold numbers, got {field!r} in line {line}, column {j + start + 1}{name}"
-            ) from None
-    return numbers
-
-
-def _columns(path: Path, names: list[str]) -> pd.Index[Any]:
-    if not all(map(_is_number, names)):
-        try:
-            axis_of(pd.Index(names), "the table")
-        except InputError as exc:
-            raise FileFormatError(f"{path} must hold curves, one a row: {exc}") from exc
-        return pd.Index(names)
-    grid: FloatArray = np.array([float(name) for name in names])
-    steps = np.diff(grid)
-    if not np.isfinite(grid).all() or not ((steps > 0).all() or (steps < 0).all()):
-        up = (steps > 0).sum() >= (steps < 0).sum()
-        j = int(np.argmax(~(steps > 0) if up else ~(steps < 0))) if steps.size else 0
-        raise FileFormatError(
-            f"{path} must have a decreasing or increasing grid, or words, in its first row, got {names[j]} "
-            f"followed by {names[min(j + 1, len(names) - 1)]}; if the file has no header row, say so (--no-header, "
-            "header=False)"
-        )
-    index: pd.Index[Any] = pd.Index(grid)
-    return index
-
-
-def _as_numbers(column: Sequence[str]) -> Any:
-    """Float64 where all entries are numbers or missing, else the text."""
-    try:
-        return np.array([math.nan if c.strip().lower() in MISSING else float(c) for c in column])
-    except ValueError:
-        return np.array(column, dtype=object)
-
-
-def _one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Refuse tables of curves in columns."""
-    if axis_of(frame.columns, "the table") is None:
-        index = frame.index
-        if index.inferred_type == "string":
-            try:
-                index = pd.Index(numbers_of(index.tolist(), "labels"))
-            except InputError:
-                index = pd.RangeIndex(len(index))
-        if is_transposed(frame.to_numpy(), index, frame.columns):
-            raise FileFormatError(f"{path} must have one curve a row; {TRANSPOSED_HINT}")
-    return frame
 
 
 # --- parquet and npz ---
@@ -253,8 +126,8 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
     for column, dtype in frame.dtypes.items():
         if not pd.api.types.is_numeric_dtype(dtype):
             raise FileFormatError(f"{path} must hold numbers, got a column {column!r} of type {dtype}")
-    frame.columns = _columns(path, [str(name) for name in frame.columns])
-    return _one_curve_a_row(path, frame.astype(np.float64))
+    frame.columns = column_labels(path, [str(name) for name in frame.columns])
+    return one_curve_a_row(path, frame.astype(np.float64))
 
 
 def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -300,7 +173,7 @@ def _from_npz(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame:
             raise FileFormatError(
                 f"{path} must have {values.shape[axis]} entries in {extra!r}, got shape {arrays[extra].shape}"
             )
-    columns = _columns(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
+    columns = column_labels(path, [str(v) for v in arrays["grid"].astype(str)]) if "grid" in arrays else None
     index = pd.Index(arrays["labels"].tolist()) if "labels" in arrays else None
     return pd.DataFrame(values.astype(np.float64), index=index, columns=columns)
 

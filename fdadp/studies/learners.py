@@ -22,7 +22,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.datasets._present import load_present
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.published.boosting import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
-from fdadp.studies.learner_tasks import LEARNERS, TASKS, Task, adaboost, one_hot_codes
+from fdadp.studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
+from fdadp.studies.learner_tasks import TASKS, Task
 
 __all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "captured", "load", "published", "run", "summarise"]
 
