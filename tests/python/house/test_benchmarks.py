@@ -118,3 +118,9 @@ def test_another_tuning_is_compared_on_the_same_cohort_and_noise(script):
     assert tunings.changes((["3 rounds"], "S1", 400, 1.0, 1)) != [0.0]
     tunings.TUNINGS["the same"] = tunings.GAUSSIAN
     assert tunings.changes((["the same"], "S1", 400, 1.0, 1)) == [0.0]
+
+
+def test_intervals_where_responses_have_gaps(script):
+    table = script("missing_responses").main(["--points", "10", "--n", "100", "--cohorts", "1"])
+    coverage = [float(value) for value in re.findall(r"\d\.\d+", table)]
+    assert len(coverage) == 3 and 0.85 < min(coverage) <= max(coverage) < 1
