@@ -1,8 +1,8 @@
-"""How often 95 % intervals cover complete new curves where responses were observed at a few points (``missing="fpca"``).
+"""How often 95 % intervals cover complete new curves where responses were observed at a few points.
 
     python benchmarks/missing_responses.py [--points 5 10 25] [--n 200] [--cohorts 5]
 
-Scenarios 1 to 3 of ``simulate_affr``, X without noise, about so many of 51 points of each response; no privacy. For
+Scenarios 1 to 3 of ``simulate_affr``, X without noise, about so many of 51 points of each response, ``missing="fpca"``; no privacy. For
 ``docs/decisions/0005-gaps-of-y-are-filled-twice.md``.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fdadp import AdditiveFunctionOnFunction, simulate_affr  # noqa: E402
-from fdadp.errors import FdadpWarning  # noqa: E402
+from fdadp import AdditiveFunctionOnFunction, simulate_affr
+from fdadp.errors import FdadpWarning
 
 
 def sparse(y: np.ndarray, points: int, rng: np.random.Generator) -> np.ndarray:

@@ -115,7 +115,6 @@ def test_another_tuning_is_compared_on_the_same_cohort_and_noise(script):
     tunings = script("tunings")
     table = tunings.main(["1 round", "--n", "400", "--seeds", "1", "--scenarios", "S2", "--jobs", "1"])
     assert int(table.splitlines()[2].split(" | ")[1].split(" ")[0]) < -20  # one round is much worse than eight
-    assert tunings.changes((["3 rounds"], "S1", 400, 1.0, 1)) != [0.0]
     tunings.TUNINGS["the same"] = tunings.GAUSSIAN
     assert tunings.changes((["the same"], "S1", 400, 1.0, 1)) == [0.0]
 
