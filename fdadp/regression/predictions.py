@@ -70,7 +70,7 @@ class Predictions:
         own = self._inputs[name]
         x = as_curves(data, s, name=name, default=own.grid)
         if own.names is not None and not x.gridded and x.columns is not None:
-            same_order(own.names, list(x.columns), name, "the training curves")
+            same_order(list(own.names), list(x.columns), name, "the training curves")
         x = self._missing.complete_x(x)
         check_finite(x, name)
         return x
