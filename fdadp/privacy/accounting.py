@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["epsilon_from", "epsilon_from_closed_form", "noise_multiplier", "opendp", "rho_from"]
+if TYPE_CHECKING:
+    from fdadp.privacy.cohort import Cohort
+
+__all__ = ["epsilon_from", "epsilon_from_closed_form", "noise_multiplier", "opendp", "rho_from", "unit_noise"]
 
 
 @functools.cache
@@ -156,3 +159,8 @@ def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
     """Sd of the noise of a sum of sensitivity 1 that spends all of ρ, or of ε; doubled where a person is replaced."""
     one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
     return one * (2 if adjacency == "replace" else 1)
+
+
+def unit_noise(cohort: Cohort, share: float) -> float:
+    """Sd of the noise of a sum of sensitivity 1 that takes a share of what a cohort has reserved."""
+    return noise_multiplier(cohort.amount * share, cohort.adjacency, pure=cohort.pure) * cohort.inflation

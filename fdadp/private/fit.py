@@ -10,7 +10,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import GAPS
 from fdadp.privacy import Privacy
-from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
 from fdadp.private.advice import advise
@@ -111,8 +111,7 @@ def fit_private(
     with cohort.refusing():
         check_delta(privacy.delta, n)
         mechanism.check_n(privacy, n)
-    multiplier = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) * cohort.inflation
-    plan = mechanism.plan(n, multiplier, design, pure=cohort.pure).scaled(left)
+    plan = mechanism.plan(n, unit_noise(cohort, left), design, pure=cohort.pure).scaled(left)
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, design, rows)
         fitted = as_fitted(found, design, plan)

@@ -19,7 +19,8 @@ from fdadp.functional.fpca.basis import count_components, oriented, significant
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import BEYOND, MOMENTS, OUTSIDE, WIDEN, Declared, Summary, summarise
+from fdadp.summaries.release import BEYOND, OUTSIDE, WIDEN, Declared, Summary, summarise
+from fdadp.summaries.tuning import COVARIANCE
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
@@ -111,7 +112,7 @@ class PrivateFPCA(PrivateSummary, FPCA):
         if self.n_components is None:
             raise InputError("n_components must be a number, got None")
         count_components(np.ones(min(declared.prior.n_response, curves.grid.size)), self.n_components)
-        found = summarise(data, curves.grid, groups, declared, MOMENTS, noise=noise)
+        found = summarise(data, curves.grid, groups, declared, COVARIANCE, noise=noise)
         self._set(self._basis(found, curves.grid, sum(declared.bounds) / 2))
         self.n_, self.covariance_noise_sd_ = found.n, found.covariance_sd * float(self.weights_.sum())
         self.variance_beyond_clip_ = found.beyond

@@ -18,7 +18,8 @@ from fdadp.functional.curves import Curves, wrap
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import MEAN, OUTSIDE, WIDEN, Declared, summarise
+from fdadp.summaries.release import OUTSIDE, WIDEN, Declared, summarise
+from fdadp.summaries.tuning import MEAN
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy

@@ -8,16 +8,19 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.private.shrinkage import shrunk, shrunk_coefficients, shrunk_scale
 from fdadp.summaries.rows import L1_OVER_L2, LEVELS, Rows
 from fdadp.summaries.tails import EDGES, Tail
+from fdadp.summaries.tuning import SummaryTuning
 
 __all__ = ["release_covariance", "release_mean"]
 
 PRIOR = 0.49
 """Variance of the logarithm of the size of curves about a guess."""
+TRACE_SD, LEAST_TRACE = 0.4, 0.1
+"""Prior sd of the total variance over the released size, and its least value."""
 LIKELY = 0.9
 """Posterior probability that the clip takes off the mean no more than the bands hold for it."""
 MOST_LEVEL_NOISE = 0.06
@@ -25,77 +28,80 @@ MOST_LEVEL_NOISE = 0.06
 
 
 def release_mean(
-    cohort: Cohort, rows: Rows, prior_shares: FloatArray, shares: dict[str, float], n: float
+    cohort: Cohort, rows: Rows, prior_shares: FloatArray, tuning: SummaryTuning, n: float
 ) -> tuple[FloatArray, FloatArray, float, Tail]:
     """Coefficients of the mean and their variances, shrunk by the known noise; what was cut off, at most; sizes."""
     m, wide = prior_shares.size, L1_OVER_L2 if cohort.pure else 1.0
     half = rows.half
-    anchor = rows.centre = _locate(cohort, rows, shares, n)
+    anchor, rough = _locate(cohort, rows, tuning, n)
+    rows.centre = anchor
     size, error = cohort.geometric_mean(
-        rows.distance, half / 64, half, share=shares["size"], name="size of curves", n=n
+        rows.distance, half / tuning.size_below, half, share=tuning.size, name="size of curves", n=n
     )
-    size = shrunk_scale(size, error, half / 4, PRIOR)
-    total, sd = cohort.sum(rows.away, clip=1.5 * wide * size, size=m, share=shares["rough mean"], name="rough mean")
+    size = shrunk_scale(size, error, half / tuning.size_guess, PRIOR)
+    total, sd = cohort.sum(rows.away, clip=tuning.size_clip * wide * size, size=m, share=rough, name="rough mean")
     rows.centre = anchor + shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)[0]
     spread, error = cohort.geometric_mean(
-        rows.distance, size / 32, 1.5 * size, share=shares["spread"], name="spread of curves", n=n
+        rows.distance,
+        size / tuning.spread_below,
+        tuning.size_clip * size,
+        share=tuning.spread,
+        name="spread of curves",
+        n=n,
     )
-    spread = shrunk_scale(spread, error, size / 1.5, PRIOR)
+    spread = shrunk_scale(spread, error, size / tuning.size_clip, PRIOR)
     largest = half + float(np.linalg.norm(rows.centre))
     rows.edges, rows.pure = spread * EDGES, cohort.pure
-    beyond = release_shares(
-        cohort, rows.beyond, n=n, share=shares["tail"], name="shares of large curves", size=EDGES.size
-    )
+    beyond = release_shares(cohort, rows.beyond, n=n, share=tuning.tail, name="shares of large curves", size=EDGES.size)
     tail = Tail.fit(beyond.value, beyond.sd, spread, largest, n, pure=cohort.pure)
-    noise = _unit_noise(cohort, shares["mean"]) / n * wide
+    noise = unit_noise(cohort, tuning.mean) / n * wide
     # Half a simultaneous band, with noise in half of the functions: shrinkage takes it out of the others.
-    cost = 2.8 * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
+    cost = tuning.half_band * np.sqrt(tail.mean_square / n + m / 2 * (noise * tail.candidates) ** 2)
     clip = tail.clip(cost)
-    total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=shares["mean"], name="mean")
+    total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=tuning.mean, name="mean")
     mean, variance = shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)
     rows.centre = mean = anchor + mean
     return mean, variance, tail.likely_excess(clip, LIKELY), tail
 
 
-def _locate(cohort: Cohort, rows: Rows, shares: dict[str, float], n: float) -> FloatArray:
-    """Coefficients of a constant at the median level of the curves, or at the middle of the range if noise is large."""
-    if _unit_noise(cohort, shares["level"]) / n > MOST_LEVEL_NOISE:
-        shares["rough mean"] += shares["level"]
-        return np.zeros(rows.constant.size)
-    masses, _ = cohort.histogram(rows.level_bins, share=shares["level"], name="levels of curves")
+def _locate(cohort: Cohort, rows: Rows, tuning: SummaryTuning, n: float) -> tuple[FloatArray, float]:
+    """Coefficients of a constant at the median level of the curves, and the share that is left for the rough mean.
+
+    The middle of the range, and the share of both, where noise is large.
+    """
+    if unit_noise(cohort, tuning.level) / n > MOST_LEVEL_NOISE:
+        return np.zeros(rows.constant.size), tuning.rough_mean + tuning.level
+    masses, _ = cohort.histogram(rows.level_bins, share=tuning.level, name="levels of curves")
     if not (masses > 0).any():
-        return np.zeros(rows.constant.size)
+        return np.zeros(rows.constant.size), tuning.rough_mean
     below = np.append(0.0, np.cumsum(np.maximum(masses, 0.0)))
     median = float(np.interp(0.5 * below[-1], below, np.linspace(-rows.half, rows.half, LEVELS + 1)))
-    return rows.constant * median
-
-
-def _unit_noise(cohort: Cohort, share: float) -> float:
-    """Sd of the noise of a sum of sensitivity 1."""
-    amount = cohort.amount * share
-    return noise_multiplier(amount, cohort.adjacency, pure=cohort.pure) * cohort.inflation
+    return rows.constant * median, tuning.rough_mean
 
 
 def release_covariance(
     cohort: Cohort,
     rows: Rows,
     prior_shares: FloatArray,
-    shares: dict[str, float],
+    tuning: SummaryTuning,
     n: float,
     tail: Tail,
 ) -> tuple[FloatArray, float, float]:
     """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip."""
     m = prior_shares.size
-    wide = 2.1 if cohort.pure else 1.0
-    per_square = math.sqrt(m) * _unit_noise(cohort, shares["covariance"]) / n * wide
+    wide = tuning.l1_of_square if cohort.pure else 1.0
+    noise_of_one = unit_noise(cohort, tuning.covariance)
+    if cohort.adjacency == "replace" and not cohort.pure:  # as Cohort.second_moment: not 2 clips, but √2
+        noise_of_one /= math.sqrt(2)
+    per_square = math.sqrt(m) * noise_of_one / n * wide
     rows.reach = tail.clip(per_square * tail.candidates**2, power=2)
     clip = rows.reach**2 * wide
-    moment, sd = cohort.second_moment(rows.within_reach, clip=clip, share=shares["covariance"], name="covariance")
+    moment, sd = cohort.second_moment(rows.within_reach, clip=clip, share=tuning.covariance, name="covariance")
     off = 1.0 if cohort.pure else math.sqrt(2)
     matrix = moment / n
     noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
     size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
-    trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, 0.4 * size), 0.1 * size)
+    trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, TRACE_SD * size), LEAST_TRACE * size)
     towards = np.diag(prior_shares * trace)
     # An entry is a priori as uncertain as the two variances that it belongs to are large.
     matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))

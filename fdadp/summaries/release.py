@@ -46,34 +46,16 @@ from fdadp.private.ranges import Range, public_range
 from fdadp.private.shrinkage import shrunk
 from fdadp.summaries.moments import release_covariance, release_mean
 from fdadp.summaries.rows import Rows
+from fdadp.summaries.tuning import SummaryTuning
 
-__all__ = ["MEAN", "MOMENTS", "Declared", "Summary", "check", "public_chunks", "public_input", "summarise"]
+__all__ = ["Declared", "Summary", "check", "public_chunks", "public_input", "summarise"]
 
-MEAN = {
-    "outside": 0.01,
-    "level": 0.02,
-    "size": 0.03,
-    "rough mean": 0.07,
-    "spread": 0.04,
-    "tail": 0.06,
-    "mean": 0.65,
-    "covariance": 0.12,
-}
-MOMENTS = {
-    "outside": 0.01,
-    "level": 0.02,
-    "size": 0.04,
-    "rough mean": 0.06,
-    "spread": 0.05,
-    "tail": 0.05,
-    "mean": 0.10,
-    "covariance": 0.59,
-    "rest": 0.08,
-}
-"""Shares of the budget where the mean is wanted, and where the covariance is."""
 OUTSIDE, BEYOND = 0.02, 0.1
 """A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""
 WIDEN = "widen bounds=(low, high), or check their units"
+TINY = 1e-300
+REST = 0.1
+"""Prior sd of the energy outside the functions, over the squared spread of curves."""
 MOST_NOISE = 0.5
 """A request is refused where the noise would be more than this share of the curves' spread."""
 
@@ -196,7 +178,7 @@ def _check_noise(declared: Declared, n: float, relative: float) -> None:
 
 
 def summarise(
-    data: Any, grid: FloatArray, groups: Any, declared: Declared, shares: dict[str, float], *, noise: Noise | None
+    data: Any, grid: FloatArray, groups: Any, declared: Declared, tuning: SummaryTuning, *, noise: Noise | None
 ) -> Summary:
     """Spend the budget on mean and covariance. What is declared was checked; the first read comes after all validation.
 
@@ -207,8 +189,8 @@ def summarise(
     groups : sequence of ids (n,), True or None
         As a :class:`~fdadp.privacy.Cohort` takes them.
     declared : Declared
-    shares : dict
-        MEAN or MOMENTS.
+    tuning : SummaryTuning
+        Such as `MEAN` and `COVARIANCE`.
     noise : Noise, optional
         For audits.
     """
@@ -218,14 +200,13 @@ def summarise(
     functions, prior_shares = prior.y.functions(unit, weights)
     rows = Rows(functions, weights, declared.bounds)
     budget, share = privacy.budget_share()
-    goal = "mean" if shares is MEAN else "covariance"
     if privacy.n is not None:  # before anything is reserved
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
-        _check_noise(declared, privacy.n, _relative_noise(whole / privacy.n, shares[goal], goal, pure=budget.pure))
+        _check_noise(declared, privacy.n, _relative_noise(whole / privacy.n, tuning, pure=budget.pure))
     cohort = privacy.cohort(
         data,
         groups=groups,
-        mechanism=f"private {goal}",
+        mechanism=f"private {tuning.goal}",
         noise=noise,
         public={
             "bounds of the curves": declared.bounds,
@@ -236,21 +217,21 @@ def summarise(
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     eta = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) / n
     with cohort.refusing():
-        _check_noise(declared, n, _relative_noise(eta, shares[goal], goal, pure=cohort.pure))
-    shares = {key: value * left for key, value in shares.items()}
+        _check_noise(declared, n, _relative_noise(eta, tuning, pure=cohort.pure))
+    tuning = tuning.scaled(left)
     coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
     outside = release_shares(
-        coefficients, rows.outside, n=n, share=shares["outside"], name="share of values beyond the bounds"
+        coefficients, rows.outside, n=n, share=tuning.outside, name="share of values beyond the bounds"
     )
-    mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, shares, n)
+    mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, n)
     spread = tail.typical
-    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, shares, n, tail)
+    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, tuning, n, tail)
     rest = math.nan
-    if "rest" in shares:
+    if tuning.rest:
         total, noise_sd = coefficients.sum(
-            rows.rest, clip=spread**2, size=1, share=shares["rest"], name="energy outside the functions"
+            rows.rest, clip=spread**2, size=1, share=tuning.rest, name="energy outside the functions"
         )
-        rest = max(shrunk(float(total[0]) / n, noise_sd / n, 0.0, 0.1 * spread**2), 0.0)
+        rest = max(shrunk(float(total[0]) / n, noise_sd / n, 0.0, REST * spread**2), 0.0)
     return Summary(
         n=n,
         functions=functions,
@@ -261,14 +242,13 @@ def summarise(
         mean_bias=lost,
         covariance=covariance,
         covariance_sd=sd,
-        beyond=tail.excess(reach, 2) / max(tail.mean_square, 1e-300),
-        surely_beyond=tail.sure_excess(reach, 2) / max(tail.mean_square, 1e-300),
+        beyond=tail.excess(reach, 2) / max(tail.mean_square, TINY),
+        surely_beyond=tail.sure_excess(reach, 2) / max(tail.mean_square, TINY),
         rest=rest,
         ledger=cohort.ledger,
     )
 
 
-def _relative_noise(eta: float, share: float, goal: str, *, pure: bool) -> float:
+def _relative_noise(eta: float, tuning: SummaryTuning, *, pure: bool) -> float:
     """Sd of the noise of a coefficient, or of a variance, relative to the spread of curves (its square)."""
-    clip = 1.5 if goal == "mean" else 2.25
-    return clip * (eta / share if pure else eta / math.sqrt(share))
+    return tuning.clip_of_goal * (eta / tuning.share if pure else eta / math.sqrt(tuning.share))

@@ -1,0 +1,70 @@
+"""What private summaries were tuned to: shares of the budget and clips, by name and public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+__all__ = ["COVARIANCE", "MEAN", "SummaryTuning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryTuning:
+    """Of a private summary of curves; the first nine are shares of the budget, which add up to one.
+
+    Attributes
+    ----------
+    goal : {"mean", "covariance"}
+        What is wanted. With the covariance also the energy outside the functions is released.
+    outside, level, size, rough_mean, spread, tail, mean, covariance, rest : float
+        Share of values beyond the bounds; levels of curves; their size about the level; a rough mean; their size about
+        that; shares of large curves; mean; covariance; energy outside the functions.
+    size_below, spread_below : float
+        The sizes are looked for from the bounds, and from the size about the level, divided by this.
+    size_clip : float
+        Clip of curves over their released size, where no tail was looked at.
+    size_guess : float
+        Half-width of the bounds over the size that curves are guessed to have.
+    half_band : float
+        Half a simultaneous band over the sd of the mean.
+    l1_of_square : float
+        L1 norm of the triangle of r r' over the squared L2 norm of r, about.
+    """
+
+    goal: Literal["mean", "covariance"]
+    outside: float = 0.01
+    level: float = 0.02
+    size: float
+    rough_mean: float
+    spread: float
+    tail: float
+    mean: float
+    covariance: float
+    rest: float = 0.0
+    size_below: float = 64.0
+    spread_below: float = 32.0
+    size_clip: float = 1.5
+    size_guess: float = 4.0
+    half_band: float = 2.8
+    l1_of_square: float = 2.1
+
+    @property
+    def share(self) -> float:
+        """Share of the budget of what is wanted."""
+        return self.mean if self.goal == "mean" else self.covariance
+
+    @property
+    def clip_of_goal(self) -> float:
+        """Clip of what is wanted over the size of curves, or its square."""
+        return self.size_clip if self.goal == "mean" else self.size_clip**2
+
+    def scaled(self, left: float) -> SummaryTuning:
+        """Return shares of the whole budget, of which `left` is left."""
+        names = ("outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
+        return replace(self, **{name: getattr(self, name) * left for name in names})
+
+
+MEAN = SummaryTuning(goal="mean", size=0.03, rough_mean=0.07, spread=0.04, tail=0.06, mean=0.65, covariance=0.12)
+COVARIANCE = SummaryTuning(
+    goal="covariance", size=0.04, rough_mean=0.06, spread=0.05, tail=0.05, mean=0.10, covariance=0.59, rest=0.08
+)
