@@ -38,7 +38,7 @@ def picture(result: MechanismAudit, axes: Any = None) -> Figure:
 
 
 def _scores(axis: Any, n: int, found: BlackBoxAudit) -> None:
-    """Scores are log-likelihood ratios, so the claim bounds where they may lie."""
+    """Histogram of the scores on both sides, with the claimed ε: scores are log-likelihood ratios."""
     low, high = np.quantile(np.concatenate([found.present, found.absent]), [0.002, 0.998])
     pad = 0.05 * (high - low)
     bins = np.linspace(low - pad, high + pad, int(np.clip(len(found.present) / 4, 12, 60)))

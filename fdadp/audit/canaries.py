@@ -1,4 +1,4 @@
-"""People who stand out: legal but extreme curves, curves far outside the bounds, and what is no number.
+"""Canaries: people with extreme curves, curves outside the bounds, or values that are no numbers.
 
 They also stand out by the types of their entries: one of them makes text, objects or long doubles of a whole table.
 """

@@ -54,7 +54,7 @@ def fit_with(data: Data, model: AdditiveFunctionOnFunction, noise: Noise | None)
 
 
 def _useless(privacy: Privacy) -> AdditiveFunctionOnFunction:
-    """Model that is fitted however little it can say."""
+    """Model with a mechanism that does not refuse useless settings."""
     return AdditiveFunctionOnFunction(
         privacy=privacy,
         bounds={"X": X_BOUNDS, "Y": Y_BOUNDS},

@@ -186,7 +186,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
 
 
 def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[TapeEntry]) -> float:
-    """Cost of the distances over the budget: sums of ρ or ε, or δ over the promised one for what has its own law."""
+    """Cost of the distances over the budget, in ρ or ε; for Wishart noise in δ, over the promised one."""
     own = [i for i in range(len(each)) if one[i].kind == "wishart"]
     ratio = math.fsum(x.spent for i, x in enumerate(each) if i not in own) / pair.total
     if own and pair.promise is None:

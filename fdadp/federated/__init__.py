@@ -1,4 +1,4 @@
-"""Many owners of data and no one who is trusted with all of them.
+"""Learning from the data of many owners, none of whom trusts anyone with all of it.
 
 *Sums of many owners*: a private estimator whose releases are sums with Gaussian noise is fitted by owners who add their
 own noise to their own integer sums and encrypt them; only the sum over owners is ever decrypted (:class:`Contract`,

@@ -1,4 +1,4 @@
-"""What all parties of a run agree on beforehand: model, budget, owners, key size. Public, and bound into messages."""
+"""The contract of a run: what all parties agree on beforehand (model, budget, owners, key). It is public."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ class Contract:
 
     @property
     def honest(self) -> int:
-        """Shares that must stay secret."""
+        """Number of shares of noise that must stay secret."""
         return self.owners - self.lost - self.corrupt
 
     @property
     def least(self) -> int:
-        """Shares without which nothing is decrypted."""
+        """Number of shares below which nothing is decrypted."""
         return self.owners - self.lost
 
     @property

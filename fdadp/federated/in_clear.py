@@ -1,4 +1,4 @@
-"""The protocol's integers without its encryption: the same model, faster, for studies of accuracy only."""
+"""The many-owner protocol without encryption: the same integers and model, faster; for studies of accuracy only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PrivateLocalPCA: each owner in turn merges its own noisy components into those that it was handed. A base line."""
+"""Principal components passed on from owner to owner, each of whom adds noise of its own: a base line."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class PrivateLocalPCA(Components, PrivateEstimator):
 
 
 def merged(P: FloatArray, M: FloatArray, k: int) -> FloatArray:
-    """P (d, k) with PP' nearest to what was handed over plus the part of this owner's moment that can be positive."""
+    """Merge an owner's noisy moment into the factor P (d, k): PP' plus its positive part, truncated to rank k."""
     own = _root(M, k)
     left, values, _ = np.linalg.svd(np.concatenate((P, own), axis=1), full_matrices=False)
     return np.asarray(left[:, :k] * values[:k])

@@ -22,7 +22,7 @@ Totals = Sequence[tuple[IntArray, int]]
 
 @dataclass(frozen=True)
 class Model:
-    """How to make an estimator from a contract's settings, and rows of the right shape that count for nobody.
+    """How to make an estimator from a contract's settings, and empty data of the right shape.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ with its prior and allow_useless, and the grids s and t."""
 
 
 def check(contract: Contract) -> None:
-    """Refuse a contract whose model cannot be fitted in shares, by following it with totals of zero.
+    """Refuse a contract whose model cannot be fitted in shares; tried by a dry run with totals of zero.
 
     Up to the first release where they are all of one kind.
 

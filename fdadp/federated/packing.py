@@ -52,7 +52,7 @@ def pack(share: IntArray, width: int, n: int) -> list[int]:
 
 
 def unpack(plaintexts: list[int], size: int, width: int, n: int) -> tuple[int, IntArray]:
-    """From the sum modulo `n` of the owners' plaintexts to the number of shares and the totals.
+    """Number of shares and totals, from the sum modulo `n` of the owners' plaintexts.
 
     Parameters
     ----------

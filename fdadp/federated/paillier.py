@@ -94,7 +94,7 @@ class PublicKey:
 
 @lru_cache(maxsize=8)
 def _weakness(n: int) -> str | None:
-    """What can be seen of a modulus without its factors, in words; None: nothing is wrong with it.
+    """Say what is wrong with a modulus as far as can be seen without its factors; None if nothing.
 
     That it has two factors, and no more, cannot be seen.
     """
@@ -119,7 +119,7 @@ class Randomness:
     Attributes
     ----------
     left : int
-        How many are there.
+        Number of factors that are ready.
     """
 
     def __init__(self, key: PublicKey, n_jobs: int = 1) -> None:
@@ -128,18 +128,18 @@ class Randomness:
 
     @property
     def left(self) -> int:
-        """How many are there."""
+        """Number of factors that are ready."""
         return len(self._pool)
 
     def prepare(self, count: int) -> Randomness:
-        """Have at least `count` ready."""
+        """Compute factors until at least `count` are ready."""
         missing = count - self.left
         if missing > 0:
             self._pool += _spread(_powers, missing, self._n_jobs, int(self._key.n))
         return self
 
     def take(self, count: int) -> list[Any]:
-        """Give out `count` of them, made now as far as there are none."""
+        """Take `count` factors, each of which is used once."""
         self.prepare(count)
         taken, self._pool = self._pool[:count], self._pool[count:]
         return taken

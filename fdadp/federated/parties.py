@@ -1,4 +1,4 @@
-"""Owners and data user: separate objects that get bytes and answer with bytes, and do nothing else.
+"""Owners and data user of a run: objects that answer messages, bytes for bytes.
 
 Who learns what. An *owner* has its own rows and the public totals. The *proxy* (:mod:`fdadp.federated.proxy`) sees
 ciphertexts, and the totals. The *data user* has the secret key, and is sent the sum of the shares of at least
@@ -178,7 +178,7 @@ class Owner(Party):
 
 
 class DataUser(Party):
-    """Who holds the secret key and gets the model; without rows of its own.
+    """The party that holds the secret key and decrypts the totals; it has no rows.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class DataUser(Party):
         return Totals.from_bytes(self.state.get("totals", b""))
 
     def _follow(self) -> Next:
-        """Where the program of the model stands; run once for the same totals."""
+        """Which release comes next, from running the model's program with the totals so far."""
         told = self.state.get("totals", b"")
         if self._stands is None or self._stands[0] != told:
             waits = models.fit(self.contract, None, self._totals())

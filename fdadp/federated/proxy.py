@@ -1,4 +1,4 @@
-"""The proxy: collects the owners' shares, adds them up unread, and has the data user open the sum."""
+"""The proxy: collects the owners' encrypted shares, adds them up, and has the data user decrypt the sum."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Exchange = Callable[[Mapping[str, bytes], float | None], Mapping[str, list[bytes
 
 
 class Proxy:
-    """Who collects the owners' shares and adds them up, without the secret key.
+    """The party that collects the owners' encrypted shares and adds them up, without the secret key.
 
     Parameters
     ----------

@@ -159,12 +159,12 @@ class Totals:
 
 
 def with_count(shares: int, body: bytes) -> bytes:
-    """Number of shares, and what they are in."""
+    """Put the number of shares before a body of bytes."""
     return _U32.pack(shares) + body
 
 
 def counted(data: bytes) -> tuple[int, bytes]:
-    """Read :func:`with_count`."""
+    """Read what :func:`with_count` wrote: the number of shares, and the body."""
     if len(data) < _U32.size:
         raise ProtocolError("a sum must begin with the number of its shares")
     return int(_U32.unpack_from(data)[0]), data[_U32.size :]

@@ -44,7 +44,7 @@ class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int = field(init=False)
 
     def _close(self, cohort: Cohort) -> None:
-        """Write down what was spent."""
+        """Keep the ledger, and what was spent."""
         self.ledger_ = cohort.ledger
         whole = any(r.delta is not None for r in cohort.releases)
         self.privacy_spent_ = {
@@ -56,13 +56,13 @@ class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
         }
 
     def _check_new_table(self, X: Any) -> None:
-        """Of a table to predict for, with text and gaps perhaps: as wide, and with the names, that was fitted."""
+        """Check that a table to predict for has the columns that were fitted; it may hold text and missing values."""
         check_is_fitted(self, "ledger_")
         as_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
 
     def _new_rows(self, X: Any) -> FloatArray:
-        """Rows to predict for: these are the caller's, and errors may name what is wrong with them."""
+        """Return rows to predict for, as numbers; errors may name values, as the rows are the caller's own."""
         check_is_fitted(self, "ledger_")
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64), dtype=np.float64)
 
@@ -189,7 +189,7 @@ class PrivateLearner(PrivateEstimator):
         )
 
     def _check_saveable(self) -> None:
-        """Refuse public parameters with which the fit could not be pickled: the budget would be spent for nothing."""
+        """Refuse public parameters that cannot be pickled, before budget is spent on a fit that could not be saved."""
         for name, value in self.get_params(deep=False).items():
             try:
                 pickle.dumps(value)
@@ -200,7 +200,7 @@ class PrivateLearner(PrivateEstimator):
                 ) from exc
 
     def _wants_whole_budget(self, groups: Any, instead: str) -> None:
-        """Refuse groups and, with a δ, a shared budget, before anything is reserved; name the mechanisms that can."""
+        """Refuse groups and, with a δ, a shared budget, for a mechanism that takes neither; name those that do."""
         name = getattr(self, "mechanism", "")
         if groups is not None:
             raise InputError(f'mechanism must be {instead} with groups: "{name}" wants one row a person')
@@ -235,7 +235,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on some rows, which it tells without noise."""
+        """Accuracy on some rows, computed without noise: not private if the rows are not public."""
         score_is_not_private(self)
         same_rows(X=X, y=y)
         return float(super().score(X, y, sample_weight))
@@ -245,7 +245,7 @@ class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]
     """A private learner that predicts numbers."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² on some rows, which it tells without noise."""
+        """R² on some rows, computed without noise: not private if the rows are not public."""
         score_is_not_private(self)
         same_rows(X=X, y=y)
         return float(super().score(X, y, sample_weight))

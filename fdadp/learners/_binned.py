@@ -27,7 +27,7 @@ class BinnedClassifier(PrivateClassifier):
     _bins: Bins = field(init=False)
 
     def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
-        """Cohort, and the same persons as (codes of bins, code of the class)."""
+        """Open the cohort; return it, the cohort of the rows' bins and classes, the bins, and the labels."""
         labels = class_labels(self.classes)
         bins = Bins(self.features, int(as_table(X).shape[1]))
         if (bins.sizes < 2).all():
@@ -38,7 +38,7 @@ class BinnedClassifier(PrivateClassifier):
         return cohort, binned, bins, labels
 
     def _codes(self, X: Any) -> FloatArray:
-        """Bins of rows to predict for; NaN where there is none."""
+        """Bins of rows to predict for, NaN for a missing value."""
         self._check_new_table(X)
         return self._bins.encoder.transform(X)
 

@@ -99,7 +99,7 @@ class UnitRows:
         self.length = math.hypot(1.0, self.intercept)
 
     def __call__(self, x: FloatArray) -> FloatArray:
-        """(m, d) rows as (m, d + 1) vectors; a row that is not finite stays so."""
+        """Map rows (m, d) to vectors (m, d + 1) of norm at most 1; a row that is not finite stays so."""
         if self.low is not None:
             x = np.clip(x, self.low, self.high) + 0.0 * x  # infinity is no number, rather than the end of a range
         s = (x - self.center) / self.scale
@@ -108,7 +108,7 @@ class UnitRows:
         return np.concatenate((s, np.full((len(s), 1), self.intercept)), axis=1) / self.length
 
     def inside(self, x: FloatArray) -> FloatArray:
-        """(m, d) rows as they count: clipped, in units of the features."""
+        """Return rows (m, d) clipped as in the fit, in units of the features."""
         return np.ascontiguousarray(self(x)[:, :-1] * (self.length * self.scale) + self.center)
 
     def coefficients(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:

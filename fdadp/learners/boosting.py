@@ -212,7 +212,7 @@ class _Tests:
         return feature, float(spec.cuts[code - 1]) if isinstance(spec, Numeric) else spec.values[code]
 
     def pattern(self, stump: Stump) -> FloatArray:
-        """Of the test that a stump was described by."""
+        """Pattern of the test of a stump: 1 where it holds, -1 elsewhere in its feature's bins."""
         same = np.flatnonzero(self.feature == stump.feature).tolist()
         return np.asarray(self.patterns[next(i for i in same if self.describe(i)[1] == stump.test)])
 

@@ -172,7 +172,7 @@ def choose_privately(
 
 
 def _held(one: Any, holdout: float) -> bool:
-    """Whether a person judges: from a public hash of its id as the kernel understands it."""
+    """Whether a person is held out for the choice, decided by a public hash of the id."""
     text = repr(person_of(one)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(b"fdadp choice " + text).digest()[:8], "big") < holdout * 2**64
 
@@ -191,7 +191,7 @@ def _target(models: list[Any], Y: Any) -> Any:
 
 
 def _clip(models: list[Any], clip: float | None) -> float:
-    """Public error at which a person's is cut off."""
+    """Public bound at which one person's error is clipped."""
     if clip is None:
         ranges = {_range(model) for model in models}
         if len(ranges) > 1 or None in ranges:
@@ -249,7 +249,7 @@ def _range(model: Any) -> tuple[float, float] | None:
 
 
 def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n: int | None, at: int) -> None:
-    """Give a candidate its part of the budget; public checks."""
+    """Set a candidate's part of the budget; check its public settings."""
     amount = part * budget.total
     seed = None if privacy.random_state is None else privacy.random_state + 1 + at
     settings: dict[str, Any] = {
@@ -279,7 +279,7 @@ def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n
 
 
 def _by_rows(ledger: Ledger) -> Ledger:
-    """Ledger of a fit whose persons were its rows."""
+    """Change the ledger's unit from persons to rows, where each row was one person."""
     return dataclasses.replace(
         ledger,
         statement=ledger.statement.replace(UNITS[True], UNITS[False]),
@@ -289,7 +289,7 @@ def _by_rows(ledger: Ledger) -> Ledger:
 
 
 def _together(fits: list[Ledger], selection: Ledger) -> Ledger:
-    """One ledger of all fits and the selection."""
+    """Merge the ledgers of all fits and of the selection into one."""
     releases = [
         dataclasses.replace(release, name=f"candidate {at + 1}: {release.name}")
         for at, fit in enumerate(fits)

@@ -165,7 +165,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
             positive(self.projection_norm, "projection_norm")
 
     def _start(self, d: int, middle: FloatArray) -> FloatArray | None:
-        """Given centres about the middle, or None."""
+        """Return the starting centres that the user gave, relative to the middle, or None."""
         if isinstance(self.init, str):
             if self.init != "sphere_packing":
                 raise InputError(f"init must be 'sphere_packing' or an array, got {self.init!r}")
@@ -218,7 +218,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         return cohort
 
     def _steps(self, cohort: Cohort, d: int, share: float) -> tuple[int, float]:
-        """Number of iterations and the share that is left for them."""
+        """Number of iterations, and the share of the budget that is left for them."""
         if self.n_iter is not None:
             return int(self.n_iter), share
         if not cohort.pure:
@@ -275,7 +275,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         return np.asarray(self._distances(X).argmin(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None, groups: ArrayLike | None = None) -> np.ndarray[Any, Any]:
-        """Fit, and the nearest centre of each row: exact functions of the rows, for their owner alone."""
+        """Fit, and return the nearest centre of each row: not private, so for the rows' owner alone."""
         return self.fit(X, groups=groups).predict(X)
 
     def transform(self, X: Any) -> FloatArray:

@@ -30,12 +30,12 @@ CONST = 1 / 6
 
 Chosen on simulated rows: ``docs/decisions/0013-constants-of-the-learners.md``.
 """
-_VARIANCES = 0.05
-"""Share of "power" and "bingham" for the variances along their directions."""
+_FOR_VARIANCES = 0.05
+"""Share of the budget that "power" and "bingham" spend on the variances along their directions."""
 
 
 def clip_to_ball(v: FloatArray, radius: float) -> FloatArray:
-    """One public vector moved into the ball."""
+    """Move one public vector into the ball of a radius about 0."""
     return np.asarray(v * min(1.0, radius / max(float(np.linalg.norm(v)), 1e-300)))
 
 
@@ -60,7 +60,7 @@ def noisy_moment(cohort: Cohort, center: FloatArray, radius: float, const: float
 
 
 def centred(M: FloatArray, radius: float, const: float) -> tuple[float, FloatArray, FloatArray]:
-    """From a noisy second moment (d + 1, d + 1) of rows and a constant to number of rows, their mean, their scatter."""
+    """Number, mean and scatter of rows, from a noisy second moment (d + 1, d + 1) of rows and a constant."""
     d = len(M) - 1
     n = max(float(M[d, d]) / const**2, 1.0)
     mean = clip_to_ball(M[:d, d] / (const * n), radius)
@@ -68,7 +68,7 @@ def centred(M: FloatArray, radius: float, const: float) -> tuple[float, FloatArr
 
 
 def signed(components: FloatArray) -> FloatArray:
-    """Rows with their largest entry positive."""
+    """Turn each row so that its largest entry is positive."""
     at = np.abs(components).argmax(axis=1)
     return np.asarray(components * np.where(components[np.arange(len(at)), at] < 0, -1.0, 1.0)[:, None])
 
@@ -84,7 +84,7 @@ def count(value: int | None, name: str, most: int, default: int) -> int:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Principal components of clipped rows: settings and results as of :class:`DPPCA`, and what is done with them."""
+    """What private principal components share: settings, attributes, transformations; documented at :class:`DPPCA`."""
 
     n_components: int | None = None
     data_norm: float | None = None
@@ -212,7 +212,7 @@ class DPPCA(Components, PrivateLearner):
             def row(rows: Rows) -> FloatArray:
                 return in_ball(rows[0] - (center + mean), B)
 
-            rest = 1 - self.mean_share - _VARIANCES
+            rest = 1 - self.mean_share - _FOR_VARIANCES
             if self.mechanism == "bingham":
                 components = cohort.principal_directions(row, k, clip=B**2, share=rest, name="principal directions")
             else:
@@ -266,5 +266,7 @@ def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tu
         return np.concatenate((B**2 + 0.0 * x[:, :1], scores**2), axis=1)
 
     clip = 2 * B**2 if cohort.pure else math.sqrt(2) * B**2
-    total, _ = cohort.sum(squares, clip=clip, share=_VARIANCES, name="variances along the directions", nonnegative=True)
+    total, _ = cohort.sum(
+        squares, clip=clip, share=_FOR_VARIANCES, name="variances along the directions", nonnegative=True
+    )
     return max(float(total[0]) / B**2, 1.0), total[1:]

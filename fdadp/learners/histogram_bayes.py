@@ -27,7 +27,7 @@ _NOISE_SMOOTHING = 0.3
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Histograms(FromLikelihood, PrivateClassifier):
-    """Naive Bayes of features that an encoder makes codes of."""
+    """Naive Bayes from a histogram of each feature in each class; the features are encoded as bins and labels."""
 
     alpha: float = 1.0
 

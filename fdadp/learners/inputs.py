@@ -39,7 +39,7 @@ def class_labels(classes: Any) -> list[Hashable]:
 
 
 def as_table(X: Any) -> Table:
-    """(n, d) table as it is; only its shape is looked at, and how many rows it has is not told."""
+    """Return a table (n, d) without reading a value: only its shape is checked, and errors do not tell n."""
     found = table(X, "X")
     if len(found.shape) != 2:
         raise InputError(
@@ -54,7 +54,7 @@ def as_table(X: Any) -> Table:
 
 
 def as_target(y: Any) -> Table:
-    """(n,) or (n, q) numbers as they are."""
+    """Return targets (n,) or (n, q) without reading a value: only their shape is checked."""
     if y is None:
         raise InputError("the regression requires y to be passed, but the target y is None")
     found = table(y, "y")

@@ -163,7 +163,7 @@ class DPLinearRegression(PrivateRegressor):
 
 
 def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Upper triangle of the joint second moment, in coordinates in which one person's part has a norm of 1 or so."""
+    """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""
     off = 1.0 if cohort.pure else math.sqrt(2.0)
     weights = np.zeros((p + q, p + q))
     weights[:p, :p] = np.triu(np.full((p, p), off), 1) + np.eye(p)

@@ -244,7 +244,7 @@ class DPLogisticRegression(PrivateClassifier):
 
 
 def _softmax(logits: FloatArray) -> FloatArray:
-    """Softmax row by row, each in the same order of operations wherever it stands."""
+    """Softmax of each row, with the same order of operations wherever the row stands in a block."""
     e = np.exp(logits - logits.max(axis=1, keepdims=True))
     total = np.zeros((len(e), 1))
     for k in range(e.shape[1]):

@@ -50,7 +50,7 @@ DPDPCA, LOCAL, CENTRAL, EXACT, RANDOM = "DPDPCA", "PrivateLocalPCA", "central DP
 
 
 def load(names: Sequence[str]) -> tuple[list[PCATask], dict[str, str]]:
-    """Load those of :data:`TASKS` that are present; also why others are not, as ``load_present`` says it."""
+    """Load those of :data:`TASKS` that are present, and say why others are missing; raises InputError."""
     return load_present(names, TASKS)
 
 
@@ -103,8 +103,8 @@ def captured(
     rows: list[dict[str, Any]] = []
 
     def add(scheme: str, components: FloatArray, **more: Any) -> None:
-        share = experiment.captured(covariance, components)
-        rows.append({"dataset": task.name, "scheme": scheme, "components": k, **more, "captured": share})
+        ratio = experiment.captured(covariance, components)
+        rows.append({"dataset": task.name, "scheme": scheme, "components": k, **more, "captured": ratio})
 
     for repeat in tqdm(range(repeats), desc=task.name, disable=not progress):
         rng = np.random.default_rng([seed, repeat])

@@ -113,7 +113,7 @@ class _Study:
         return 1 - float(((truth - predicted) ** 2).sum() / ((truth - truth.mean(axis=0)) ** 2).sum())
 
     def private(self, X: Any, Y: Any) -> Any:
-        """One trusted cohort."""
+        """Fit privately to curves that one trusted custodian holds."""
         name = f"simulated people, {next(_NAMES)}"  # whose budgets have nothing to do with one another
         privacy = Privacy(self.terms["epsilon"], self.terms["delta"], n=len(X), dataset=name)
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=self.terms["mechanism"])
@@ -135,7 +135,7 @@ class _Study:
         ]
 
     def together(self, owners: int) -> dict[str, Any]:
-        """One federation."""
+        """Fit in a federation of so many owners."""
         parts = zip(np.array_split(self.X, owners), np.array_split(self.Y, owners), strict=True)
         start = time.perf_counter()
         federation = Federation(self.contracts[owners], list(parts), key=self.key)

@@ -31,10 +31,7 @@ NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
 
 def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Task], dict[str, str]]:
-    """Load those of ``"adult"``, ``"bank"``, ``"diabetes"``, ``"digits"`` that are present; also why others are not.
-
-    As :func:`fdadp.datasets._present.load_present`, which this calls.
-    """
+    """Load those of :data:`TASKS` that are present, and say why others are missing; raises InputError."""
     return load_present(names, TASKS, download=download)
 
 

@@ -87,7 +87,7 @@ DATASETS: Mapping[str, Callable[[bool], Paired]] = {"canadian-weather": _weather
 
 
 def load(names: Sequence[str], *, download: bool = False) -> tuple[list[Paired], dict[str, str]]:
-    """Load those of :data:`DATASETS` that are present; also why others are not, as ``load_present`` says it."""
+    """Load those of :data:`DATASETS` that are present, and say why others are missing; raises InputError."""
     return load_present(names, DATASETS, download=download)
 
 

@@ -195,7 +195,7 @@ class LocalFlower:
             raise FlowerError(f"the {name} ended with status {status}{self._tail(name)}")
 
     def close(self) -> None:
-        """End all processes: nodes first, which sign off at the SuperLink; who stays is killed."""
+        """End all processes, nodes first; kill those that do not end."""
         for names in (self._processes.keys() - {"superlink"}, {"superlink"} & self._processes.keys()):
             for name in names:
                 self._processes[name].terminate()
@@ -264,12 +264,12 @@ def run_local(
 
 
 def _pairs(config: Mapping[str, Any]) -> str:
-    """A configuration as Flower's command line takes it."""
+    """Format a configuration for Flower's command line."""
     return " ".join(f"{name}={json.dumps(value)}" for name, value in config.items())
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now; all are held until the last is found, so that none comes twice."""
+    """Find different free ports."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for s in sockets:

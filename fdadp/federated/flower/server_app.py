@@ -1,4 +1,4 @@
-"""The proxy beside the SuperLink: meets the parties, carries one run through, writes the totals down."""
+"""The proxy as a Flower server app: finds the parties, runs the protocol, writes the totals."""
 
 from __future__ import annotations
 

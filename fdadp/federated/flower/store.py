@@ -1,4 +1,4 @@
-"""What a party must not forget between two messages: the answers that it gave, and the user's secret key.
+"""State of a party between two messages, on disk: the answers that it gave, and the user's secret key.
 
 Flower starts a new process for every message. Its own ``context.state`` is handed over after the answer has left and
 lives in the memory of the SuperNode; an owner that forgot its share would draw a second one, with other noise, and two
@@ -44,14 +44,14 @@ class Store:
 
     @contextmanager
     def opened(self) -> Iterator[Store]:
-        """Hold the folder: others wait."""
+        """Lock the folder; other processes wait."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self._folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield self
 
     def state(self) -> dict[str, bytes]:
-        """What :attr:`~fdadp.federated.parties.Party.state` was; at first nothing.
+        """Read the saved :attr:`~fdadp.federated.parties.Party.state`; empty at first.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Store:
         return {name: bytes.fromhex(value) for name, value in _read(self._folder / "state.json").items()}
 
     def save(self, state: Mapping[str, bytes]) -> None:
-        """Write the state, all or nothing, and have it on the disk."""
+        """Write the state to disk atomically."""
         _write(self._folder / "state.json", {name: value.hex() for name, value in state.items()})
 
     def key(self) -> SecretKey | None:

@@ -72,7 +72,7 @@ class Randomizer:
         raise NotImplementedError
 
     def estimate(self, reports: Reports) -> FloatArray:
-        """Unbiased estimates (m, D) of the gradients; raises InputError where a report is none."""
+        """Unbiased estimates (m, D) of the gradients; raises InputError for bytes that are no report."""
         raise NotImplementedError
 
     def squared_error(self, gradient: FloatArray) -> float:
@@ -84,7 +84,7 @@ class Randomizer:
 
 
 def inverse_bias(keep: int) -> float:
-    """1/(2p - 1) of a coin."""
+    """1/(2p - 1), by which a sign that was kept with probability p is scaled to be unbiased."""
     return FULL / (2 * keep - FULL)
 
 

@@ -134,7 +134,7 @@ class LocalUsers:
 
 
 def _one_row(x: Any) -> Any:
-    """A record as (1, d), its values as they are."""
+    """Return a record as a table (1, d) without looking at its values."""
     if hasattr(x, "dtype"):
         return np.asanyarray(x).reshape(1, -1)
     values = list(x)
@@ -152,7 +152,7 @@ def _model(params: LocalParameters, theta: FloatArray) -> FloatArray:
 
 
 def _gradients(params: LocalParameters, rows: Any, codes: FloatArray, theta: FloatArray) -> FloatArray:
-    """Gradients (m, D) of the log-losses, each of entries in [-1, 1]; zero for what is no record."""
+    """Gradients (m, D) of the log-losses, entries in [-1, 1]; zero for a record that cannot be used."""
     with np.errstate(all="ignore"):
         values = numbers(rows)
         z = params.scaled(values)

@@ -1,4 +1,4 @@
-"""Random bits of a client: the system's for use, seeded ones for simulation."""
+"""Random bits of a client: from the operating system in use, seeded in simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server's side: from reports to a model. It never meets a record; tests see to it that it cannot."""
+"""The server of the local model: makes a model of reports and never sees a record, which is tested."""
 
 from __future__ import annotations
 

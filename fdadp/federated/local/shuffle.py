@@ -1,4 +1,4 @@
-"""What local reports give away once a trusted shuffler has taken the senders off: a central guarantee, not ε_LDP.
+"""Privacy amplification by shuffling: the central guarantee of local reports whose senders a trusted shuffler removed.
 
 Feldman, McMillan & Talwar (2021), Hiding Among the Clones, FOCS, arXiv:2012.12803, Theorem 3.2: whatever the n reports
 of one round are, as long as each is ε0-locally private, exchanging one user's record changes the shuffled reports by no

@@ -59,18 +59,18 @@ class CondensedLocal(Randomizer):
 
     @property
     def exact_epsilon(self) -> float:
-        """As for every mechanism."""
+        """Largest log-ratio of two probabilities of the coins."""
         return self.dimensions * log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
-        """As for every mechanism; 2 D words a row."""
+        """Reports (m, width) of gradients (m, D), from 2 D words of random bits a row."""
         D = self.dimensions
         words = coins.words(len(gradients), 2 * D)
         signs = _signs(gradients, uniforms(words[:, :D]))
         return np.packbits(signs == tossed(words[:, D:], self._keep), axis=1, bitorder="little")
 
     def estimate(self, reports: Reports) -> FloatArray:
-        """As for every mechanism."""
+        """Unbiased estimates (m, D) of the gradients."""
         bits = np.unpackbits(reports, axis=1, count=self.dimensions, bitorder="little")
         return np.asarray((2.0 * bits - 1) * inverse_bias(self._keep), dtype=np.float64)
 
@@ -95,18 +95,18 @@ class OneCoordinate(Randomizer):
 
     @property
     def exact_epsilon(self) -> float:
-        """As for every mechanism."""
+        """Largest log-ratio of two probabilities of the coins."""
         return log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
-        """As for every mechanism; 3 words a row."""
+        """Reports (m, width) of gradients (m, D), from 3 words of random bits a row."""
         words = coins.words(len(gradients), 3)
         at = (words[:, 0] % np.uint64(self.dimensions)).astype(np.int64)  # off uniform by 2^-64 times D
         sign = _signs(gradients[np.arange(len(at)), at], uniforms(words[:, 1]))
         return as_bytes((2 * at + (sign == tossed(words[:, 2], self._keep))).astype("<u4"))
 
     def estimate(self, reports: Reports) -> FloatArray:
-        """As for every mechanism."""
+        """Unbiased estimates (m, D) of the gradients."""
         codes = np.ascontiguousarray(reports).view("<u4")[:, 0].astype(np.int64)
         if codes.size and codes.max() >= 2 * self.dimensions:
             raise InputError(f"reports must name a coordinate below {self.dimensions}, got {int(codes.max()) // 2}")

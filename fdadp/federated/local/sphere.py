@@ -37,7 +37,7 @@ class _Sphere(Randomizer):
         self.format = f"{self.dimensions} 64-bit floats, little-endian: a unit vector"
 
     def estimate(self, reports: Reports) -> FloatArray:
-        """As for every mechanism."""
+        """Unbiased estimates (m, D) of the gradients."""
         vectors = np.ascontiguousarray(reports).view("<f8").astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             wrong = ~(np.abs(np.square(vectors).sum(axis=1) - 1) < 1e-9)
@@ -76,11 +76,11 @@ class L2Ball(_Sphere):
 
     @property
     def exact_epsilon(self) -> float:
-        """As for every mechanism."""
+        """Largest log-ratio of two probabilities of the coins."""
         return log_odds(self._keep)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
-        """As for every mechanism; D + 2 words a row."""
+        """Reports (m, width) of gradients (m, D), from D + 2 words of random bits a row."""
         D = self.dimensions
         words = coins.words(len(gradients), D + 2)
         v = _unit(normals(words[:, :D]))  # before the record is looked at; then only whether it is turned round
@@ -145,11 +145,11 @@ class PrivUnit(_Sphere):
 
     @property
     def exact_epsilon(self) -> float:
-        """As for every mechanism, for the uniform law of directions."""
+        """Largest log-ratio of two probabilities of the coins, for the uniform law of directions."""
         return log_odds(self._inside) + math.log1p(-self.q) - math.log(self.q)
 
     def __call__(self, gradients: FloatArray, coins: Coins) -> Reports:
-        """As for every mechanism; 2 words a row, and some D/q for directions."""
+        """Reports (m, width) of gradients (m, D), from 2 words of random bits a row, and some D/q for directions."""
         words = coins.words(len(gradients), 2)
         u = self._ends(gradients, uniforms(words[:, 0]))
         inside, outside = (np.full(u.shape, np.nan) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What a local regression promises to each user, in the form of the kernel's ledger."""
+"""The guarantee of a local regression for each user, as a ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def user_guarantee(params: LocalParameters, delta: float | None) -> float:
 
 
 def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_delta: float, secure: bool) -> Ledger:
-    """Write down what `users` reports a round promise; the numbers are public."""
+    """Ledger of a local regression with so many reports a round."""
     mechanism, times = params.randomizer, params.reports_per_user
     total = user_guarantee(params, delta)
     pure = times * mechanism.epsilon
@@ -104,7 +104,7 @@ def _condensed(params: LocalParameters, mechanism: CondensedLocal) -> dict[str, 
 
 
 def _shuffled(params: LocalParameters, users: int, delta: float) -> str:
-    """Central figure."""
+    """Central guarantee if the reports are shuffled, in words."""
     times = params.reports_per_user
     one = shuffled_epsilon(params.randomizer.epsilon, users, delta / times)
     return (

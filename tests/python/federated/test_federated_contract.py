@@ -1,0 +1,146 @@
+"""Contracts say what is wrong; parties hold to them; the command that compares hospitals."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from fdadp.cli.main import app
+from fdadp.errors import InputError, PrivacyError
+
+pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
+
+from federation_tools import CURVES, GRIDS, PCA, D, contract, parts, rows
+
+from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, fit_together
+from fdadp.federated.paillier import SecretKey
+
+# ---------------------------------------------------------------- the contract
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"owners": 1}, InputError, "owners must be an integer of at least 2, got 1"),
+        ({"owners": 2.0}, InputError, "owners must be an integer"),
+        ({"n_max": 0}, InputError, "n_max must be an integer of at least 1"),
+        ({"corrupt": 0}, InputError, "corrupt must be an integer of at least 1"),
+        ({"lost": -1}, InputError, "lost must be an integer of at least 0"),
+        ({"lost": 2}, PrivacyError, "owners must be more than lost \\+ corrupt, 2 \\+ 1"),
+        ({"key_bits": 1024}, PrivacyError, "key_bits must be one of \\(2048, 3072\\)"),
+        ({"run": ""}, InputError, "run must be a name"),
+        ({"key": "abc"}, InputError, "key must be a SHA-256 in 64 hexadecimal digits, got 'abc'"),
+        ({"key_bits": 100, "simulation": True}, PrivacyError, "key_bits must be one of"),
+        ({"simulation": 1}, InputError, "simulation must be True or False, got 1"),
+        ({"settings": {**PCA, "n": 3001}}, InputError, "n must be at most owners times n_max, 3000, got 3001"),
+        ({"model": "forest"}, InputError, "model must be one of pca, .*got 'forest'"),
+        ({"settings": {**PCA, "center": np.zeros(3)}}, InputError, "settings must be what JSON can hold"),
+        ({"settings": {**PCA, "delta": None}}, InputError, "settings must give delta"),
+        ({"settings": {k: v for k, v in PCA.items() if k != "data_norm"}}, PrivacyError, "data_norm must be given"),
+        ({"settings": {k: v for k, v in PCA.items() if k != "n_features"}}, InputError, "must give n_features"),
+        ({"settings": {**PCA, "mechanism": "bingham"}}, PrivacyError, "cannot be added in shares"),
+        ({"settings": {**PCA, "colour": 1}}, InputError, "settings must be parameters of DPPCA: .*colour"),
+        ({"settings": {**PCA, "epsilon": -1.0}}, PrivacyError, "epsilon must be a number above 0"),
+        ({"n_max": 2**45}, PrivacyError, "n_max must be smaller"),
+        (
+            {"model": "regression", "settings": CURVES},
+            InputError,
+            "settings must give s, the grid of the curves, got N",
+        ),
+        (
+            {"model": "regression", "settings": {**CURVES, **GRIDS, "bounds": {"Y": [0, 1]}}},
+            PrivacyError,
+            "bounds must give a public",
+        ),
+    ],
+)
+def test_contracts_say_what_is_wrong(changes: dict[str, Any], error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        contract(**changes)
+
+
+def test_contracts_travel_as_text() -> None:
+    terms = contract(5, lost=1, run="x")
+    text = terms.to_json()
+    assert Contract.from_json(text) == terms
+    assert Contract.from_json(text).digest == terms.digest
+    assert replace(terms, n_max=1001).digest != terms.digest
+    with pytest.raises(InputError, match="must be a contract in JSON"):
+        Contract.from_json("{}")
+    old = {**json.loads(text), "fdadp": "0.0.1"}
+    with pytest.raises(InputError, match="of this version of fdadp"):
+        Contract.from_json(json.dumps(old))
+    assert contract().run != contract().run
+
+
+@pytest.mark.parametrize(
+    "data", [(np.zeros((5, 2)),), (np.zeros((5, D)), np.zeros(5)), np.zeros((5, D)), (np.zeros((5, D, 1)),)]
+)
+def test_owners_check_the_shape_of_their_data(data: Any) -> None:
+    with pytest.raises(InputError, match="data must be a tuple of 1 arrays"):
+        Owner(contract(), "owner-1", data)
+
+
+def test_parties_check_their_names_and_keys(key: SecretKey) -> None:
+    with pytest.raises(ProtocolError, match="name must be one of owner-1, owner-2, owner-3, got 'me'"):
+        Owner(contract(), "me", (np.zeros((5, D)),))
+    with pytest.raises(ProtocolError, match="key must have 3072 bits, got 2048"):
+        DataUser(contract(key_bits=3072), key=key)
+    with pytest.raises(ProtocolError, match="key must be the one whose SHA-256 is in the contract"):
+        DataUser(contract(key="0" * 64), key=key)
+    for party in (lambda c: Owner(c, "owner-1", parts(rows(), 3)[0]), lambda c: DataUser(c, key=key)):
+        with pytest.raises(ProtocolError, match="contract must name the data user's public key"):
+            party(contract(key=None))
+    with pytest.raises(InputError, match="key must be the one whose SHA-256 is in the contract, got None"):
+        Federation(contract(), parts(rows(), 3))
+    with pytest.raises(InputError, match="data must be of 3 owners, got 2"):
+        Federation(contract(), parts(rows(), 2), key=key)
+
+
+def test_rows_outside_the_bounds_and_no_rows_at_all(key: SecretKey) -> None:
+    """Clipped, zeroed, or nobody: never an error, whatever the values are."""
+    odd = np.array([[np.nan, 0, 0], [np.inf, 1, 1], [1e30, 0, 0], [0, 0, 0]])
+    model = fit_together(contract(), [(odd,), (np.zeros((1, D)),), (rows(50),)], key=key)
+    assert np.isfinite(model.components_).all()
+
+
+# ---------------------------------------------------------------- the comparison and its command
+
+
+def test_the_command_compares_hospitals(tmp_path: Path) -> None:
+    options = [
+        "--owners",
+        "2",
+        "--n",
+        "400",
+        "--epsilon",
+        "4",
+        "--mechanism",
+        "moments",
+        "--key-bits",
+        "2048",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    found = CliRunner().invoke(app, ["federated", "regression", *options])
+    assert found.exit_code == 0, found.output
+    table = pd.read_csv(tmp_path / "out" / "results.csv").set_index("how")
+    assert table.loc["together", "releases"] == 18
+    assert table.loc["no privacy", "explained"] > table.loc["together", "explained"]
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {"results.csv", "settings.json", "explained.png"}
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    found = CliRunner().invoke(app, ["federated", "regression", "--owners", "1", *out])
+    assert found.exit_code == 2
+    assert "owners must be an integer of at least 2, got 1" in found.output
+    assert not (tmp_path / "out").exists()
