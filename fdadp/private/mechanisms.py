@@ -31,26 +31,36 @@ if TYPE_CHECKING:
     from fdadp.solve.chunks import Chunks
     from fdadp.solve.fitted import Fitted
 
-__all__ = ["DPAFF", "EndToEnd", "Mechanism", "MomentPerturbation", "OutputPerturbation", "check_prior", "mechanism_of"]
+__all__ = [
+    "DPAFF",
+    "EndToEnd",
+    "Mechanism",
+    "MomentPerturbation",
+    "NoiseAfterFit",
+    "OutputPerturbation",
+    "check_prior",
+    "mechanism_of",
+]
 
 
-class Mechanism(Parameters, ABC):
-    """Base of all mechanisms.
+class Mechanism(Parameters):
+    """Base of all mechanisms: an :class:`EndToEnd`, or a :class:`NoiseAfterFit`.
 
     Attributes
     ----------
     name : str
         As ledgers say it.
-    end_to_end : bool
-        Whether what comes out is differentially private as a whole. If so it is an :class:`EndToEnd`; else the model is
-        fitted without privacy, and the fit handed to :meth:`perturb`.
     """
 
     name: ClassVar[str]
-    end_to_end: ClassVar[bool] = False
 
+
+class NoiseAfterFit(Mechanism, ABC):
+    """Base of schemes that change a model which was fitted without privacy. None of them is private end to end."""
+
+    @abstractmethod
     def perturb(self, fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
-        """Add noise to a fit that was made without privacy; not for end-to-end mechanisms.
+        """Return the fit with noise added, and a ledger that says what that is worth.
 
         Parameters
         ----------
@@ -61,11 +71,10 @@ class Mechanism(Parameters, ABC):
         persons : ndarray of shape (n,), optional
             Code of the person of each curve.
         """
-        raise NotImplementedError(f"{type(self).__name__} is private end to end")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class EndToEnd(Mechanism):
+class EndToEnd(Mechanism, ABC):
     """Base of mechanisms whose whole output is private: sums with noise from the kernel, and what follows from them.
 
     Parameters
@@ -83,8 +92,6 @@ class EndToEnd(Mechanism):
 
     prior: PublicPrior | None = None
     allow_useless: bool = False
-
-    end_to_end: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -218,7 +225,7 @@ SHORT = {kind.name: kind for kind in (DPAFF, MomentPerturbation, OutputPerturbat
 """Mechanisms that a name stands for."""
 
 
-def mechanism_of(mechanism: str | Mechanism) -> Mechanism:
+def mechanism_of(mechanism: str | Mechanism) -> EndToEnd | NoiseAfterFit:
     """Return a mechanism itself, or the one that a short name stands for.
 
     Raises
@@ -226,7 +233,7 @@ def mechanism_of(mechanism: str | Mechanism) -> Mechanism:
     PrivacyError
         It is neither.
     """
-    if isinstance(mechanism, Mechanism):
+    if isinstance(mechanism, EndToEnd | NoiseAfterFit):
         return mechanism
     if not isinstance(mechanism, str) or mechanism not in SHORT:
         raise PrivacyError(

@@ -18,7 +18,7 @@ from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Privacy
-from fdadp.private.mechanisms import Mechanism
+from fdadp.private.mechanisms import NoiseAfterFit
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.fitted import Fitted
@@ -50,7 +50,7 @@ class Sensitivities:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PublishedNoise(Mechanism):
+class PublishedNoise(NoiseAfterFit):
     """Laplace noise on the fitted coefficients, as published; **not** differentially private, as the ledger says.
 
     Eigenbasis, mean and smoothing parameters are taken from the data without noise, and so is the size of the noise.

@@ -18,7 +18,7 @@ from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
-from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
+from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import public_ranges
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Input, Predictions
@@ -88,7 +88,7 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
     @property
     def _is_private(self) -> bool:
         """Whether the fit is to be private end to end."""
-        return self.privacy is not None and mechanism_of(self.mechanism).end_to_end
+        return self.privacy is not None and isinstance(mechanism_of(self.mechanism), EndToEnd)
 
     @property
     def _gaps(self) -> str:
@@ -136,7 +136,9 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
         if self.privacy is None:
             return fitted
         self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
-        return mechanism_of(self.mechanism).perturb(fitted, chunks, self.privacy, persons)
+        mechanism = mechanism_of(self.mechanism)
+        assert isinstance(mechanism, NoiseAfterFit)
+        return mechanism.perturb(fitted, chunks, self.privacy, persons)
 
     # --- privately ---
 

@@ -17,7 +17,7 @@ from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.files.records import pack, unpack
 from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Ledger, Privacy
-from fdadp.private.mechanisms import Mechanism, mechanism_of
+from fdadp.private.mechanisms import Mechanism
 from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
@@ -96,7 +96,7 @@ class FunctionalRegression(FunctionalModel):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.privacy is not None and not mechanism_of(self.mechanism).end_to_end:
+        if self.privacy is not None and not self._is_private:
             raise InputError(f"mechanism must be private end to end, got {self.mechanism!r}")
 
     def fit(
