@@ -21,7 +21,7 @@ from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inputs import as_table, class_labels, positive
 from fdadp.privacy import Cohort, rowwise_matmul
-from fdadp.privacy._minima import gaussian_multiplier
+from fdadp.privacy._objective import gaussian_multiplier
 
 __all__ = ["DPLogisticRegression", "default_regularization"]
 
@@ -118,7 +118,7 @@ class DPLogisticRegression(PrivateClassifier):
     *Objective.* w = argmin Σ loss + (λ/2)|w|² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
     One person changes b(w) by its gradient s z, |s| <= 1 with a sign that the label alone decides, and the determinant
     of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' |b|),
-    ε' = ε - log(1 + 1/(4λ)). Gaussian: see :func:`fdadp.privacy._minima.gaussian_multiplier`. For K > 2 classes there
+    ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``_objective.gaussian_multiplier``. For K > 2 classes there
     are K problems, one against the rest, with a b each; the Gaussian losses are composed exactly.
     The minimiser is computed in floats, so 1 % of (ε, δ) goes to noise on it that covers the distance to the exact one:
     approximate minima perturbation (Iyengar et al. 2019) with a tolerance so small that the noise is not felt.

@@ -9,7 +9,7 @@ from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:
-    from fdadp.privacy._rows import rowwise_matmul, rowwise_norm
+    from fdadp.privacy._rowwise import rowwise_matmul, rowwise_norm
     from fdadp.privacy.accounting import epsilon_from, rho_from
     from fdadp.privacy.budget import Budget
     from fdadp.privacy.cohort import Cohort, Noisy
@@ -25,8 +25,8 @@ _LAZY = {
     "TapeNoise": "replay",
     "epsilon_from": "accounting",
     "rho_from": "accounting",
-    "rowwise_matmul": "_rows",
-    "rowwise_norm": "_rows",
+    "rowwise_matmul": "_rowwise",
+    "rowwise_norm": "_rowwise",
 }
 """Numba is loaded with the first of these, not with the settings."""
 

@@ -11,16 +11,16 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, check_name
 from fdadp.privacy._local import RowFunction, silence
+from fdadp.privacy._logistic import logistic
 from fdadp.privacy._minima import (
     GRADIENT_ERROR,
     SMALLEST_RIDGE,
     check_rounding,
-    gaussian_multiplier,
     least_squares,
     length_of,
-    logistic,
     steps_from_real,
 )
+from fdadp.privacy._objective import gaussian_multiplier
 from fdadp.privacy.accounting import rho_from
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.noise import Sampler
@@ -83,7 +83,7 @@ class MinimumReleases:
         *Output.* Sensitivity in L2: clip (radius · clip + target_clip)/Λ (squared), √K/Λ (logistic), twice that
         where a person is replaced; times √(DK) in L1. Rounding of the solution and of its lattice is added to it.
 
-        *Objective.* ε, δ are 99 % for the linear term b (see :func:`fdadp.privacy._minima.gaussian_multiplier`; pure:
+        *Objective.* ε, δ are 99 % for the linear term b (see ``_objective.gaussian_multiplier``; pure:
         |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
         from it by at most a public bound (:func:`fdadp.privacy._minima.steps_from_real`). Replace: two steps of adding

@@ -1,8 +1,6 @@
-"""Loops over rows, each row in a fixed order and by itself: the same row gives the same bits wherever it stands.
+"""Clipping and truncation of contributions, and their exact sums: loops over rows, each by itself.
 
-A BLAS product of a batch may give a row other last bits when its neighbours change, and one bit is enough to break a
-sensitivity that is counted in integers. So products of rows are written here as plain loops (no ``fastmath``: NaN
-matters), and everything after the truncation to integers is exact, hence independent of order.
+Everything after the truncation to integers is exact, hence independent of order. No ``fastmath``: NaN matters.
 """
 
 from __future__ import annotations
@@ -11,8 +9,6 @@ import math
 
 import numpy as np
 from numba import njit
-
-from fdadp._common.typing import FloatArray
 
 __all__ = [
     "L1",
@@ -24,18 +20,13 @@ __all__ = [
     "add_rows",
     "finish_persons",
     "leave_out_surplus",
-    "log_positions",
     "outer_rows",
     "quantise_rows",
-    "rowwise_matmul",
-    "rowwise_norm",
     "test_utilities",
 ]
 
 LINF, L1, L2 = 0, 1, 2
 
-NARROW = 12
-"""Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
 ATTEMPTS = 4
 SHRINK = 1 - 2.0**-20
 """Float clipping may overshoot the integer bound by a hair: then the row is shrunk by this and truncated again."""
@@ -269,132 +260,3 @@ def outer_rows(f, r, weights, active, m, out):  # type: ignore[no-untyped-def]
             check += 0.0 * v[j]
         for a in range(active.size):
             out[i, a] = v[active[a]] + check
-
-
-@njit(cache=True, nogil=True)
-def log_positions(x, lo, hi, centre, half, out):  # type: ignore[no-untyped-def]
-    """Place of each size on a log scale, from -1 at lo to 1 at hi; NaN for what is no size."""
-    for i in range(x.size):
-        if not 0 <= x[i] < math.inf:
-            out[i] = math.nan
-        elif x[i] <= lo:
-            out[i] = -1.0
-        elif x[i] >= hi:
-            out[i] = 1.0
-        else:
-            out[i] = min(max(log(x[i] / centre) / half, -1.0), 1.0)
-
-
-@njit(cache=True, nogil=True)
-def log(x):  # type: ignore[no-untyped-def]
-    """Natural logarithm of a finite x > 0, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_log.c``).
-
-    Of exact and correctly rounded operations alone: compilers may replace libm's logarithm by a vectorised one for
-    most rows of a block and not for the last ones, with other bits.
-    """
-    f, k = math.frexp(x)
-    if f < 0.7071067811865476:
-        f *= 2.0
-        k -= 1
-    f -= 1.0
-    s = f / (2.0 + f)
-    z = s * s
-    w = z * z
-    even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
-    odd = 1.818357216161805012e-01 + w * 1.479819860511658591e-01
-    odd = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + w * odd))
-    half = 0.5 * f * f
-    low = s * (half + (even + odd)) + k * 1.90821492927058770002e-10
-    return k * 6.93147180369123816490e-01 - ((half - low) - f)
-
-
-@njit(cache=True, nogil=True)
-def _matmul(a, b, out):  # type: ignore[no-untyped-def]
-    """Each entry of out as the sum over j in its order, four rows side by side: b is read once for all four."""
-    # On one thread: a block is done in half a millisecond, less than waking threads takes on a busy machine.
-    fours = len(a) - len(a) % 4
-    rows = np.empty((4, b.shape[1]))
-    for i in range(0, fours, 4):
-        rows[:] = 0.0
-        for j in range(a.shape[1]):
-            f0, f1, f2, f3 = a[i, j], a[i + 1, j], a[i + 2, j], a[i + 3, j]
-            for k in range(b.shape[1]):
-                factor = b[j, k]
-                rows[0, k] += f0 * factor
-                rows[1, k] += f1 * factor
-                rows[2, k] += f2 * factor
-                rows[3, k] += f3 * factor
-        out[i : i + 4] = rows
-    for i in range(fours, len(a)):
-        out[i] = 0.0
-        for j in range(a.shape[1]):
-            for k in range(b.shape[1]):
-                out[i, k] += a[i, j] * b[j, k]
-
-
-@njit(cache=True, nogil=True)
-def _matmul_narrow(a, b, out):  # type: ignore[no-untyped-def]
-    """Product of rows with a matrix of few columns, the bits of ``_matmul``: eight sums stay in registers."""
-    eights = b.shape[1] - b.shape[1] % 8
-    for k in range(0, eights, 8):
-        for i in range(len(a)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            for j in range(a.shape[1]):
-                factor = a[i, j]
-                s0 += factor * b[j, k]
-                s1 += factor * b[j, k + 1]
-                s2 += factor * b[j, k + 2]
-                s3 += factor * b[j, k + 3]
-                s4 += factor * b[j, k + 4]
-                s5 += factor * b[j, k + 5]
-                s6 += factor * b[j, k + 6]
-                s7 += factor * b[j, k + 7]
-            out[i, k], out[i, k + 1], out[i, k + 2], out[i, k + 3] = s0, s1, s2, s3
-            out[i, k + 4], out[i, k + 5], out[i, k + 6], out[i, k + 7] = s4, s5, s6, s7
-    for k in range(eights, b.shape[1]):
-        for i in range(len(a)):
-            total = 0.0
-            for j in range(a.shape[1]):
-                total += a[i, j] * b[j, k]
-            out[i, k] = total
-
-
-@njit(cache=True, nogil=True)
-def _norms(a, weights, p, out):  # type: ignore[no-untyped-def]
-    for i in range(a.shape[0]):
-        total = 0.0
-        for j in range(a.shape[1]):
-            total += weights[j] * (a[i, j] * a[i, j] if p == 2 else abs(a[i, j]))
-        out[i] = math.sqrt(total) if p == 2 else total
-
-
-def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Product ``a @ b`` with every row computed by itself, in a fixed order: for feature functions handed to a Cohort.
-
-    Parameters
-    ----------
-    a : ndarray of shape (m, p)
-        Private rows, or functions of them.
-    b : ndarray of shape (p, q)
-        Public or already released.
-
-    Returns
-    -------
-    ndarray of shape (m, q)
-        Bit for bit the same for a row, whatever the other rows and its place are.
-    """
-    a = np.ascontiguousarray(a, dtype=np.float64)
-    b = np.ascontiguousarray(b, dtype=np.float64)
-    out = np.empty((a.shape[0], b.shape[1]))
-    kernel = _matmul_narrow if b.shape[1] <= NARROW else _matmul
-    kernel(a, b, out)
-    return out
-
-
-def rowwise_norm(a: FloatArray, p: int = 2, weights: FloatArray | None = None) -> FloatArray:
-    """Norm of each row: ``sqrt(Σ_j w_j a_ij²)`` for p = 2, ``Σ_j w_j |a_ij|`` for p = 1; weights default to 1."""
-    a = np.ascontiguousarray(a, dtype=np.float64)
-    w = np.ones(a.shape[1]) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-    out = np.empty(a.shape[0])
-    _norms(a, w, p, out)
-    return out

@@ -10,7 +10,8 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate
-from fdadp.privacy._rows import L1, log_positions
+from fdadp.privacy._rows import L1
+from fdadp.privacy._rowwise import log_positions
 from fdadp.privacy._sums import Products
 
 __all__ = ["SumReleases"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.privacy._rows import log_positions
+from fdadp.privacy._rowwise import log_positions
 from fdadp.private.bayes import CALIBRATION_EDGES
 from fdadp.private.projection import observed_mean
 from fdadp.private.rows import Block, Derived, Rows, row_sums

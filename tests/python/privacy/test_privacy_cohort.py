@@ -19,7 +19,7 @@ import fdadp.privacy._kernel as kernel
 from fdadp._common.threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
-from fdadp.privacy._rows import log, log_positions
+from fdadp.privacy._rowwise import log, log_positions
 
 
 def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):

@@ -12,7 +12,8 @@ from fdadp import Privacy, PrivateMean
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA, DPLogisticRegression
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy._minima import GRADIENT_ERROR, check_rounding, length_of, logistic, steps_from_real
+from fdadp.privacy._logistic import logistic
+from fdadp.privacy._minima import GRADIENT_ERROR, check_rounding, length_of, steps_from_real
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.declared import LARGEST_DELTA
 

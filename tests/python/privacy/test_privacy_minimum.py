@@ -16,15 +16,9 @@ from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
-from fdadp.privacy._minima import (
-    GRADIENT_ERROR,
-    SMALLEST_RIDGE,
-    _dot,
-    _hockey_stick,
-    gaussian_multiplier,
-    least_squares,
-    logistic,
-)
+from fdadp.privacy._logistic import _dot, logistic
+from fdadp.privacy._minima import GRADIENT_ERROR, SMALLEST_RIDGE, least_squares
+from fdadp.privacy._objective import _hockey_stick, gaussian_multiplier
 from fdadp.privacy._vault import Vault
 
 
