@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from fdadp._common.checks import is_one_of, numbers, one_of
+from fdadp._common.checks import is_one_of, one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, Kind, as_curves, same_rows
+from fdadp.functional.curves import Curves, as_curves, same_rows
 from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import Mechanism
-from fdadp.regression.base import FunctionalModel, codes_of
+from fdadp.regression.base import codes_of
+from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.missing import MISSING, MissingValues, information_lost
+from fdadp.regression.views import Views
 from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
 from fdadp.solve.fitted import Fitted
 from fdadp.solve.residuals import widened
@@ -27,16 +24,13 @@ from fdadp.terms.additive import Additive, AdditiveTerm
 from fdadp.terms.quantiles import QuantileTransform
 
 if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.regression.check import BasisCheck
 
 __all__ = ["AdditiveFunctionOnFunction"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class AdditiveFunctionOnFunction(FunctionalModel):
+class AdditiveFunctionOnFunction(FromChunks, Views):
     r"""Additive function-on-function regression.
 
     .. math:: Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \qquad
@@ -50,9 +44,8 @@ class AdditiveFunctionOnFunction(FunctionalModel):
     ----------
     n_basis_x, n_basis_s : int or "auto"
         Number of B-splines over the values of X and over its grid, at least ``degree + 1``. ``"auto"`` grows with the
-        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.sizes.basis_sizes`): the
-        penalties see to it that functions too many do no harm, while too few leave a bias that no standard error
-        knows of.
+        number of curves, from 7 x 7 to 20 x 10 cubic splines (:func:`fdadp.terms.sizes.basis_sizes`): too many do no
+        harm, for they are penalised; too few leave a bias that no standard error knows of.
     n_components : int, float or Eigenbasis
         Number K of eigenfunctions of Y, or the share of variance they must explain, in (0, 1]; or orthonormal functions
         given on the grid of Y, about the training curves' mean.
@@ -242,104 +235,26 @@ class AdditiveFunctionOnFunction(FunctionalModel):
         complete_y, uncertain = self._missing.complete_y(y)
         fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
-            about = _with_transform(fitted, transform, complete_x).predict({"X": complete_x})[0]
+            about = _in_units(fitted, transform, complete_x).predict({"X": complete_x})[0]
             complete_y, uncertain = self._missing.complete_y(y, about=about)
             fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
-        fitted = _with_transform(fitted, transform, complete_x)
+        fitted = _in_units(fitted, transform, complete_x)
         self._adopt(self._publish(fitted, Chunks.of(complete_x, complete_y, self.progress), persons))
         self._remember({"X": x}, y)
         return self
 
-    def fit_chunks(
-        self,
-        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
-        *,
-        s: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        groups: ArrayLike | bool | None = None,
-        x_range: tuple[float, float] | None = None,
-        kind: Kind | None = None,
-    ) -> AdditiveFunctionOnFunction:
-        """Fit from chunks of curves that need not fit into memory together; the answer is that of :meth:`fit`.
-
-        Parameters
-        ----------
-        chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
-            Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
-            second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
-            float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
-            for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :func:`fdadp.solve.chunks.Chunks` says what is accepted.
-        s, t : array_like, optional
-            Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
-        groups : array_like of shape (n,) or True, optional
-            Private fit: True where the chunks are (X, Y, groups); for a list of chunks also the person of each row of
-            all of them one after the other. The rows of a person may be spread over chunks.
-        x_range : (float, float), optional
-            Range of X, if it is known; values beyond it enter by linear continuation. Not for private fits, whose
-            range is in `bounds`.
-        kind : {"array", "frame", "fdatagrid"}, optional
-            What predictions come as; default that of Y. A private fit does not look at the chunks: its default is
-            "array", and the labels of a frame are `t` where that is a :class:`pandas.Index`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        InputError
-            As :meth:`fit`; also, without privacy, ``missing`` other than ``"raise"``, and one-way iterators.
-        PrivacyError
-            As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
-        """
-        self._check_settings()
-        if self._is_private:
-            if x_range is not None:
-                raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see bounds")
-            return self._fit_private_chunks(chunks, s, t, groups, kind)
-        if groups is not None:
-            raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
-        if self._gaps != "raise":
-            raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
-        if x_range is not None:
-            bounds = numbers(x_range, "x_range")
-            if bounds.shape != (2,) or not np.isfinite(bounds).all() or not bounds[0] < bounds[1]:
-                raise InputError(f"x_range must be a pair (low, high) of numbers, got {x_range!r}")
-            x_range = (float(bounds[0]), float(bounds[1]))
-        if self.x_transform is not None:
-            raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
-        self._missing = MissingValues("raise")
-        source = Chunks(chunks, s, t, self.progress)
-        self._adopt(self._publish(self._fit(source, {"X": x_range} if x_range else None), source))
-        columns, y = source.head()
-        self._remember(columns, y)
-        self._y_kind = kind or y.kind
-        return self
-
     def _terms(self) -> tuple[Additive, ...]:
-        return (
-            Additive(
-                "X",
-                self.n_basis_x,
-                self.n_basis_s,
-                self.degree,
-                self.penalty_order,
-                self.quadrature,
-                self.period_s,
-            ),
-        )
+        sizes = self.n_basis_x, self.n_basis_s
+        return (Additive("X", *sizes, self.degree, self.penalty_order, self.quadrature, self.period_s),)
 
     def _check_settings(self) -> None:
         one_of(self.missing, "missing", MISSING)
         if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
-        if self.privacy is not None:
-            for name in ("x_transform", "period_s"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
+        for name in ("x_transform", "period_s"):
+            if self.privacy is not None and getattr(self, name) is not None:
+                raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
         super()._check_settings()
-        self._least_curves = 2 * self.penalty_order + 1
         if self._is_private and self.missing in ("raise", "fpca"):
             why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
             raise InputError(
@@ -348,8 +263,11 @@ class AdditiveFunctionOnFunction(FunctionalModel):
             )
 
     @property
+    def _least_curves(self) -> int:
+        return 2 * self.penalty_order + 1
+
+    @property
     def _gaps(self) -> str:
-        """What is done with gaps, ``missing="auto"`` resolved."""
         return super()._gaps if self.missing == "auto" else self.missing
 
     def _fit_uncertain(
@@ -364,149 +282,19 @@ class AdditiveFunctionOnFunction(FunctionalModel):
             fitted = self._fit_sums(sums)
         return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
 
-    @property
-    def _term(self) -> AdditiveTerm:
-        """The one term of the fit."""
-        (term,) = self._fitted.terms
-        assert isinstance(term, AdditiveTerm)
-        return term
-
     def _finished(self, fitted: Fitted) -> Fitted:
         """New curves are integrated by the model's rule."""
-        (term,) = fitted.terms
-        assert isinstance(term, AdditiveTerm)
-        return replace(fitted, terms=(replace(term, quadrature=self.quadrature),))
+        terms = [replace(term, quadrature=self.quadrature) for term in fitted.terms if isinstance(term, AdditiveTerm)]
+        return replace(fitted, terms=tuple(terms))
 
     def _adopt(self, fitted: Fitted) -> None:
         super()._adopt(fitted)
         self.coef_ = fitted.coefficients[0]
-        self.x_range_, self.s_ = self._term.x_range, self._term.grid
-        self.n_features_in_ = self.s_.size
-
-    # --- looking at the fit ---
-
-    def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
-        """Return F on a product grid.
-
-        Parameters
-        ----------
-        x, s, t : array_like
-            Values of the predictor and points of the domains of X and Y.
-
-        Returns
-        -------
-        ndarray of shape (len(x), len(s), len(t))
-            Centred: for each (s, t), F{X_i(s), s, t} has mean zero over the training curves.
-
-        Raises
-        ------
-        InputError
-            `s` or `t` outside the training domain.
-        """
-        check_is_fitted(self, "coef_")
-        functions = self._fitted.response.basis.evaluate(np.atleast_1d(numbers(t, "t")))[1]
-        return self._term.surface(self._fitted.coefficients[0], functions, x, s)
-
-    def summary(self) -> Summary:
-        """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
-        from fdadp.regression.summary import summarise
-
-        check_is_fitted(self, "coef_")
-        return summarise(self)
-
-    def check(self, X: CurveData, Y: CurveData, s: ArrayLike | None = None, t: ArrayLike | None = None) -> BasisCheck:
-        """Say whether the bases and the number of components are large enough, as mgcv's ``k.check`` does.
-
-        The model is cross-validated beside ones with a larger basis over x, over s, and more components. A size is
-        too small where the larger one explains held-out curves better by more than chance; enlarge it and check again.
-        Some twenty fits.
-
-        Parameters
-        ----------
-        X, Y, s, t
-            The training curves, as :meth:`fit` takes them.
-
-        Returns
-        -------
-        BasisCheck
-            ``print`` shows a table; ``adequate`` is the verdict.
-
-        Raises
-        ------
-        InputError
-            A model with a privacy setting (the check reads the curves without privacy), or fewer than 25 curves.
-
-        Examples
-        --------
-        >>> from fdadp import AdditiveFunctionOnFunction, simulate_affr
-        >>> data = simulate_affr(scenario=2, n=300, seed=1)
-        >>> print(AdditiveFunctionOnFunction().fit(data.X, data.Y).check(data.X, data.Y))  # doctest: +SKIP
-        """
-        from fdadp.regression.check import check_sizes
-
-        check_is_fitted(self, "coef_")
-        if self.privacy is not None:
-            raise InputError("privacy must be None to check sizes: the check reads the curves without privacy")
-        treat = MissingValues(self.missing)
-        x, y = as_curves(X, s, name="X", default=self.s_), as_curves(Y, t, name="Y", default=self.t_)
-        return check_sizes(self, treat.fit_x(x), treat.complete_y(y)[0])
-
-    def _repr_html_(self) -> str:
-        if hasattr(self, "coef_"):
-            return str(self.summary().as_html())
-        return str(super()._repr_html_())
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-    def plot_surface(self, t: float | None = None, **kwargs: Any) -> Any:
-        """Picture of F(·, ·, t), see :func:`fdadp.plot.surface`."""
-        from fdadp.plot import surface
-
-        return surface(self, t=t, **kwargs)
-
-    def plot_predictions(self, X: CurveData, Y: CurveData | None = None, **kwargs: Any) -> Any:
-        """Picture of predicted curves with bands beside observed ones, see :func:`fdadp.plot.predictions`."""
-        from fdadp.plot import predictions
-
-        return predictions(self, X, Y, **kwargs)
-
-    # --- keeping the fit ---
-
-    def _check_saveable(self, columns: Any) -> None:
-        from fdadp.regression.files import check_saveable
-
-        check_saveable(self, columns)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to a pickle-free file; return its path.
-
-        The layout is that of :mod:`fdadp.files.container`, documented in :mod:`fdadp.regression.files`.
-        """
-        from fdadp.regression.files import save
-
-        check_is_fitted(self, "coef_")
-        return save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> AdditiveFunctionOnFunction:
-        """Read a model that :meth:`save` wrote.
-
-        Raises
-        ------
-        FileFormatError
-            Not such a file, or one of another version.
-        """
-        from fdadp.regression.files import load
-
-        return load(path, cls)
+        self.x_range_, self.s_, self.n_features_in_ = self._term.x_range, self._term.grid, self._term.grid.size
 
 
-def _with_transform(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
+def _in_units(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
     """The fit as one to curves in units of X, where it was one to their ranks."""
-    if transform is None:
-        return fitted
     (term,) = fitted.terms
     assert isinstance(term, AdditiveTerm)
-    own_range = float(x.values.min()), float(x.values.max())
-    return replace(fitted, terms=(replace(term, x_range=own_range, transform=transform),))
+    return fitted if transform is None else replace(fitted, terms=(term.of_ranks(transform, x),))

@@ -15,7 +15,7 @@ from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.functional.curves import Curves, same_rows
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Family
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
@@ -55,7 +55,6 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
     """Parameters that the fit was made with, whatever is set afterwards."""
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
-    _least_curves: int = 5
 
     def _terms(self) -> Sequence[Unfixed]:
         """The terms, before the ranges of their covariates are known; checks their settings."""
@@ -94,6 +93,11 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
     def _gaps(self) -> str:
         """What is done with gaps."""
         return "linear" if self._is_private else "raise"
+
+    @property
+    def _least_curves(self) -> int:
+        """Training curves without which there is nothing to fit."""
+        return 5
 
     # --- without privacy, from curves down to coefficients ---
 
@@ -168,33 +172,6 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
         self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
         self._remember({name: x}, y)
-        return self
-
-    def _fit_private_chunks(
-        self: Model,
-        chunks: Any,
-        s: ArrayLike | None,
-        t: ArrayLike | None,
-        groups: ArrayLike | bool | None,
-        kind: Kind | None,
-    ) -> Model:
-        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
-        from fdadp.private.chunks import PrivateChunks
-
-        assert self.privacy is not None
-        if s is None or t is None:
-            raise InputError(
-                "s and t must be the grids of X and Y when fitting privately from chunks, "
-                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
-            )
-        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
-        labels: Any = t if hasattr(t, "to_numpy") else None
-        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
-        self._check_saveable(source.columns)
-        self._missing = MissingValues(self._gaps, within_rows=True)
-        self._spend(source, source.groups, x_grid, y_grid)
-        self._remember({"X": Curves(np.empty((0, x_grid.size)), x_grid)}, Curves(np.empty((0, y_grid.size)), y_grid))
-        self._y_kind, self._y_columns = source.kind, source.columns
         return self
 
     def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:

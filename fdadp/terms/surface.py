@@ -108,6 +108,10 @@ class AdditiveTerm(Term):
         features = self._own_features if x.grid is self.grid else self.features(x.grid)
         return features.rows(values if self.transform is None else self.transform(x))
 
+    def of_ranks(self, transform: QuantileTransform, x: Curves) -> AdditiveTerm:
+        """The term of curves in their own units, where it is one of their ranks; `x` are the training curves."""
+        return replace(self, x_range=(float(x.values.min()), float(x.values.max())), transform=transform)
+
     def _warn_outside(self, x: Curves) -> None:
         low, high = self.x_range
         if self.transform is None:

@@ -1,0 +1,121 @@
+"""Fits from chunks of curves that need not fit into memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, Kind, as_grid
+from fdadp.regression.base import FunctionalModel
+from fdadp.regression.missing import MissingValues
+from fdadp.solve.chunks import Chunks
+
+__all__ = ["FromChunks"]
+
+Chunked = TypeVar("Chunked", bound="FromChunks")
+
+
+class FromChunks(FunctionalModel):
+    """Part of the additive model: :meth:`fit_chunks`."""
+
+    missing: str
+    x_transform: str | None
+
+    def fit_chunks(
+        self: Chunked,
+        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
+        *,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | bool | None = None,
+        x_range: tuple[float, float] | None = None,
+        kind: Kind | None = None,
+    ) -> Chunked:
+        """Fit from chunks of curves that need not fit into memory together; the answer is that of :meth:`fit`.
+
+        Parameters
+        ----------
+        chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
+            Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
+            second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
+            float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
+            for bit as :meth:`fit` for the same noise, whatever the chunks.
+            :func:`fdadp.solve.chunks.Chunks` says what is accepted.
+        s, t : array_like, optional
+            Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
+        groups : array_like of shape (n,) or True, optional
+            Private fit: True where the chunks are (X, Y, groups); for a list of chunks also the person of each row of
+            all of them one after the other. The rows of a person may be spread over chunks.
+        x_range : (float, float), optional
+            Range of X, if it is known; values beyond it enter by linear continuation. Not for private fits, whose
+            range is in `bounds`.
+        kind : {"array", "frame", "fdatagrid"}, optional
+            What predictions come as; default that of Y. A private fit does not look at the chunks: its default is
+            "array", and the labels of a frame are `t` where that is a :class:`pandas.Index`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; also, without privacy, ``missing`` other than ``"raise"``, and one-way iterators.
+        PrivacyError
+            As :meth:`fit`; also, in a private fit, a source that fails while it is read: the budget is then spent.
+        """
+        self._check_settings()
+        if self._is_private:
+            if x_range is not None:
+                raise InputError(f"x_range must be None in a private fit, got {x_range!r}: see bounds")
+            return self._fit_private_chunks(chunks, s, t, groups, kind)
+        if groups is not None:
+            raise InputError("groups must be None when fitting from chunks without end-to-end privacy")
+        if self._gaps != "raise":
+            raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
+        if x_range is not None:
+            bounds = numbers(x_range, "x_range")
+            if bounds.shape != (2,) or not np.isfinite(bounds).all() or not bounds[0] < bounds[1]:
+                raise InputError(f"x_range must be a pair (low, high) of numbers, got {x_range!r}")
+            x_range = (float(bounds[0]), float(bounds[1]))
+        if self.x_transform is not None:
+            raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
+        self._missing = MissingValues("raise")
+        source = Chunks(chunks, s, t, self.progress)
+        self._adopt(self._publish(self._fit(source, {"X": x_range} if x_range else None), source))
+        columns, y = source.head()
+        self._remember(columns, y)
+        self._y_kind = kind or y.kind
+        return self
+
+    def _fit_private_chunks(
+        self: Chunked,
+        chunks: Any,
+        s: ArrayLike | None,
+        t: ArrayLike | None,
+        groups: ArrayLike | bool | None,
+        kind: Kind | None,
+    ) -> Chunked:
+        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.private.chunks import PrivateChunks
+
+        assert self.privacy is not None
+        if s is None or t is None:
+            raise InputError(
+                "s and t must be the grids of X and Y when fitting privately from chunks, "
+                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
+            )
+        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
+        labels: Any = t if hasattr(t, "to_numpy") else None
+        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
+        self._check_saveable(source.columns)
+        self._missing = MissingValues(self._gaps, within_rows=True)
+        self._spend(source, source.groups, x_grid, y_grid)
+        self._remember({"X": Curves(np.empty((0, x_grid.size)), x_grid)}, Curves(np.empty((0, y_grid.size)), y_grid))
+        self._y_kind, self._y_columns = source.kind, source.columns
+        return self
