@@ -26,6 +26,9 @@ SURE = 1e-4
 Score = Callable[[FloatArray, IntArray], Values]
 """Points (b, M), and of which function each is (b,) -> values (b,), gradients (b, M), Hessians (b, M, M)."""
 
+HALVINGS = 30
+"""Of a step along which the function does not fall."""
+
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -67,65 +70,67 @@ def newton(
     points : ndarray of shape (b, M)
     """
     low, high = bounds
-    point = starts.copy()
-    value, gradient, hessian = score(point, of)
-    step, full = np.zeros_like(point), np.zeros_like(point)
-    halvings = np.zeros(len(of), dtype=np.int64)
-    running, arrived = np.ones(len(of), dtype=bool), np.ones(len(of), dtype=bool)
-    ways = [point.copy()]
+    ways, ends, at = [starts.copy()], np.full(len(of), np.inf), np.arange(len(of))  # `at`: searches under way
+    point, (value, gradient, hessian) = starts, score(starts, of)
+    full, length, halved = np.zeros_like(point), np.ones(len(of)), np.zeros(len(of), dtype=np.int64)
     for _ in range(200):
         held = ((point <= low) & (gradient > 0)) | ((point >= high) & (gradient < 0))
-        gradient = np.where(held, 0.0, gradient)
-        running &= ~arrived | (abs(gradient).max(axis=1, initial=0.0) > tolerance)
-        met = running & arrived & _behind(np.array(ways), point, value, of)
-        value[met], running[met] = np.inf, False
-        new = np.flatnonzero(running & arrived)
-        if new.size:
-            step[new], full[new] = _steps(gradient[new], hessian[new], held[new], full[new])
-            halvings[new] = 0
-            last = new[abs(full[new]).max(axis=1) < SURE]
-            point[last], running[last] = np.minimum(np.maximum(point[last] + full[last], low), high), False
-        at = np.flatnonzero(running)
-        if not at.size:
-            break
-        candidate = np.minimum(np.maximum(point[at] + step[at], low), high)
-        values, gradients, hessians = score(candidate, of[at])
-        lower = values < value[at]
-        won, lost = at[lower], at[~lower]
-        point[won], value[won], gradient[won], hessian[won] = (
-            found[lower] for found in (candidate, values, gradients, hessians)
-        )
-        step[lost] /= 2
-        halvings[lost] += 1
-        running[halvings >= 30] = False
-        arrived[:] = False
-        arrived[won] = True
-        ways.append(point.copy())
-    return value, point
+        if held.any():
+            gradient, hessian = _without(held, gradient, hessian)
+        last, full = full, _newton_steps(gradient, hessian)
+        size = abs(full).max(axis=1, initial=0.0)
+        ends[at] = value
+        met = _behind(np.array(ways), at, ends, of)
+        ends[at[met]] = np.inf
+        sure = size < SURE
+        ways[-1][at[sure]] = np.minimum(np.maximum(point + full, low), high)[sure]
+        going = ~(met | sure | (abs(gradient).max(axis=1, initial=0.0) <= tolerance) | (halved >= HALVINGS))
+        if not going.all():
+            at, point, value, gradient, hessian, full, last, size, length, halved = (
+                of_all[going] for of_all in (at, point, value, gradient, hessian, full, last, size, length, halved)
+            )
+            if not at.size:
+                break
+        # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
+        again = abs(full - last).max(axis=1) < 0.1 * size
+        fresh = np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size))
+        length = np.where(halved, length / 2, fresh)
+        candidate = np.minimum(np.maximum(point + full * length[:, None], low), high)
+        found = score(candidate, of[at])
+        lower = found[0] < value
+        halved = np.where(lower, 0, halved + 1)
+        if lower.all():
+            point, (value, gradient, hessian) = candidate, found
+        else:
+            point = np.where(lower[:, None], candidate, point)
+            value, gradient = np.where(lower, found[0], value), np.where(lower[:, None], found[1], gradient)
+            hessian = np.where(lower[:, None, None], found[2], hessian)
+        ways.append(ways[-1].copy())
+        ways[-1][at] = point
+    return ends, ways[-1]
 
 
-def _steps(
-    gradient: FloatArray, hessian: FloatArray, held: BoolArray, last: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the steps to take (b, M), and Newton's own, for coordinates that are not held at a bound."""
-    fixed = held[:, :, None] | held[:, None, :]
-    if fixed.any():
-        diagonal = np.abs(np.einsum("bii->bi", hessian))
-        hessian = np.where(fixed, diagonal[:, None] * np.eye(len(gradient[0])), hessian)
+def _without(held: BoolArray, gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Gradient (b, M) and Hessian (b, M, M) in which nothing moves the coordinates that are held."""
+    diagonal = np.abs(np.einsum("bii->bi", hessian))[:, None] * np.eye(held.shape[1])
+    return np.where(held, 0.0, gradient), np.where(held[:, :, None] | held[:, None], diagonal, hessian)
+
+
+def _newton_steps(gradient: FloatArray, hessian: FloatArray) -> FloatArray:
+    """Newton's steps (b, M) with the absolute curvature along each axis, so that all of them go down."""
     curvature, axes = np.linalg.eigh(hessian)
     curvature = abs(curvature)
-    floor = np.maximum(1e-7 * curvature.max(axis=1, keepdims=True), _TINY)
+    floor = np.maximum(1e-7 * curvature.max(axis=1, keepdims=True, initial=0.0), _TINY)
     along = (gradient[:, None] @ axes)[:, 0] / np.maximum(curvature, floor)
-    full = -(axes @ along[:, :, None])[..., 0]
-    size = abs(full).max(axis=1, keepdims=True)
-    # Towards a minimum at infinity a function falls as e^-x does: steps of length 1, one after the other.
-    again = abs(full - last).max(axis=1, keepdims=True) < 0.1 * size
-    return full * np.where(again, FARTHEST / size, np.minimum(1.0, LONGEST / size)), full
+    return np.asarray(-(axes @ along[:, :, None])[..., 0])
 
 
-def _behind(ways: FloatArray, point: FloatArray, value: FloatArray, of: IntArray) -> BoolArray:
-    """Which points (b, M) lie on the way (steps, b, M) of another search of the same function that is lower now."""
-    near = (abs(ways[:, None] - point[:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
+def _behind(ways: FloatArray, at: IntArray, value: FloatArray, of: IntArray) -> BoolArray:
+    """Which searches under way stand where another search of the same function went that is lower now."""
     index = np.arange(len(of))
-    ahead = (value < value[:, None]) | ((value == value[:, None]) & (index < index[:, None]))
-    return np.asarray((near & ahead & (of == of[:, None])).any(axis=1))
+    ahead = (value < value[at, None]) | ((value == value[at, None]) & (index < at[:, None]))
+    ahead &= of == of[at, None]
+    if not ahead.any():
+        return np.zeros(len(at), dtype=bool)
+    near = (abs(ways[:, None] - ways[-1][at][:, None]).max(axis=3, initial=0.0) < NEAR).any(axis=0)
+    return np.asarray((near & ahead).any(axis=1))
