@@ -1,4 +1,4 @@
-"""Minimisers of regularised logistic losses over persons, by a Newton method that never fails.
+"""Minimisers of regularised logistic losses over persons: what objective perturbation reads the private rows for.
 
 ``w = argmin F = Σ log(1 + exp(-t z'w)) + (λ/2)|w|² + b'w``, |z| <= 1, by a Newton method that
 never fails. With d = -F''⁻¹ F' at w and β = |d|, the third derivative along d is at most β times the second, since

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.private.design import WhitenedDesign
 from fdadp.private.intervals import PrivateFit
@@ -32,27 +33,8 @@ def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
     term, factor = white.term.in_units(fit.location, fit.scale, design.s)
     k, d = plan.n_outputs, plan.n_features
     whitening = white.whitening[:, : d - 1] / factor
-    # Eigenfunctions of Y after the fact: of the explained covariance and the residual one.
-    explained = fit.regression.coefficients.T @ fit.regression.second_moment @ fit.regression.coefficients
-    explained -= np.outer(fit.regression.coefficients[0], fit.regression.coefficients[0])
-    values, axes = np.linalg.eigh(explained + fit.residual_covariance)
-    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
-    functions = (design.response[:, :k] @ axes).T
-    signs = np.where(functions[np.arange(k), np.abs(functions).argmax(axis=1)] < 0, -1.0, 1.0)
-    functions, axes = functions * signs[:, None], axes * signs
-    t_length = design.t[-1] - design.t[0]
-    total = values.sum() + fit.outside_variance
-    mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ fit.regression.coefficients[0]
-    basis = Eigenbasis(
-        grid=design.t,
-        weights=design.t_weights * t_length,
-        mean=mean,
-        functions=functions / math.sqrt(t_length),
-        values=values * t_length,
-        noise_variance=fit.outside_variance,
-        explained_ratio=values / total,
-    )
-    raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(t_length)  # (p, K)
+    basis, axes, explained = _eigenbasis(fit, design, k)
+    raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(design.t[-1] - design.t[0])  # (p, K)
     unexplained = float(np.trace(fit.residual_covariance)) + fit.outside_variance
     return Fitted(
         terms=(term,),
@@ -67,7 +49,7 @@ def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
             fit.residual_variance,
             fit.outside_variance,
             design.response**2 @ fit.regression.mean_variance,
-            1 - unexplained / max(float(np.trace(explained)) + unexplained, TINY),
+            1 - unexplained / max(explained + unexplained, TINY),
             *fit.calibration,
         ),
         edf=(axes**2).T @ fit.regression.edf,
@@ -77,3 +59,37 @@ def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
         limited=True,
         plan=plan,
     )
+
+
+def _eigenbasis(fit: PrivateFit, design: WhitenedDesign, k: int) -> tuple[Eigenbasis, FloatArray, float]:
+    """Eigenfunctions of Y after the fact: of its explained and its residual covariance together.
+
+    Returns
+    -------
+    basis : Eigenbasis
+    axes : ndarray of shape (K, K)
+        Its functions on the first K response functions.
+    explained : float
+        Explained variance.
+    """
+    regression = fit.regression
+    explained = regression.coefficients.T @ regression.second_moment @ regression.coefficients
+    explained -= np.outer(regression.coefficients[0], regression.coefficients[0])
+    values, axes = np.linalg.eigh(explained + fit.residual_covariance)
+    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+    functions = (design.response[:, :k] @ axes).T
+    signs = np.where(functions[np.arange(k), np.abs(functions).argmax(axis=1)] < 0, -1.0, 1.0)
+    functions, axes = functions * signs[:, None], axes * signs
+    t_length = design.t[-1] - design.t[0]
+    total = values.sum() + fit.outside_variance
+    mean = fit.y_location + design.response @ fit.mean + design.response[:, :k] @ regression.coefficients[0]
+    basis = Eigenbasis(
+        grid=design.t,
+        weights=design.t_weights * t_length,
+        mean=mean,
+        functions=functions / math.sqrt(t_length),
+        values=values * t_length,
+        noise_variance=fit.outside_variance,
+        explained_ratio=values / total,
+    )
+    return basis, axes, float(np.trace(explained))

@@ -56,7 +56,7 @@ class ResidualRows:
         return observed_mean(outside * outside, self.rows.design.t_weights)[:, None]
 
     def set_spread(self, residual: FloatArray, mean_variance: FloatArray, covariance: FloatArray) -> None:
-        """Fix what :meth:`spread` needs, from released values.
+        """Fix what :meth:`by_block` and :meth:`histogram` need, from released values.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class ResidualRows:
         squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
         self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
 
-    def spread(self, features: FloatArray) -> FloatArray:
+    def _spread_of(self, features: FloatArray) -> FloatArray:
         """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
         assert self._spread is not None
         base, squares, roots = self._spread
@@ -84,7 +84,7 @@ class ResidualRows:
 
         A block in which a curve was not observed gets the mean of those in which it was.
         """
-        ratio = self.rows.away(block) / self.spread(Derived(*block).features)
+        ratio = self.rows.away(block) / self._spread_of(Derived(*block).features)
         weights, of = self.rows.design.t_weights, time_blocks(self.rows.design.unit_t)
         low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
@@ -99,7 +99,7 @@ class ResidualRows:
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self.rows.away(block)) / self.spread(Derived(*block).features)
+        ratio = np.abs(self.rows.away(block)) / self._spread_of(Derived(*block).features)
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights, gaps = self.rows.design.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]

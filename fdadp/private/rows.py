@@ -188,15 +188,15 @@ class Rows:
             return row_sums(rowwise_matmul(np.abs(f), w) * np.abs(r))
         return np.sqrt(row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
 
-    def prediction(self, features: FloatArray) -> FloatArray:
-        """Predicted responses about the released location, shape (m, T)."""
+    def _prediction(self, features: FloatArray) -> FloatArray:
+        """Predicted responses about the released location, each row by itself (unlike Fitted's); shape (m, T)."""
         functions = np.ascontiguousarray(self.design.response[:, : self.coefficients.shape[1]].T)
         return self.design.response @ self.mean + rowwise_matmul(rowwise_matmul(features, self.coefficients), functions)
 
     def away(self, block: Block) -> FloatArray:
         """Y less its prediction, shape (m, T); NaN where Y was not observed."""
         row = Derived(*block)
-        return np.asarray(row.y - self.prediction(row.features))
+        return np.asarray(row.y - self._prediction(row.features))
 
 
 def row_sums(values: FloatArray) -> FloatArray:

@@ -21,17 +21,17 @@ class Aux:
         Sd of the noise that is aimed at, in units of what is released.
     cap : float
         Largest share of the budget.
-    hopeless : float
+    max_error : float
         The release is left out where the cap leaves it less accurate than this.
     """
 
     target: float
     cap: float
-    hopeless: float = math.inf
+    max_error: float = math.inf
 
     def share(self, noise: float, *, pure: bool) -> float:
         """Share of the budget; `noise` is its sd where the release takes all of the budget."""
-        if noise / (self.cap if pure else math.sqrt(self.cap)) > self.hopeless:
+        if noise / (self.cap if pure else math.sqrt(self.cap)) > self.max_error:
             return 0.0
         return min(self.cap, noise / self.target if pure else (noise / self.target) ** 2)
 
@@ -126,19 +126,19 @@ class Tuning:
         Clip of residuals over their released size, as `clip_noisy` and `clip_more`.
     """
 
-    x_rms: Size = Size(target=0.1, cap=0.045, hopeless=0.49, below=32.0, above=2.0)
-    x_location: Aux = Aux(target=0.1, cap=0.02, hopeless=0.354)
-    x_scale: Size = Size(target=0.1, cap=0.01, hopeless=0.1001, below=16.0, above=1.5)
-    x_centre: Aux = Aux(target=0.1, cap=0.01, hopeless=0.354)
-    y_rms: Size = Size(target=0.2, cap=0.015, hopeless=0.5, below=1000.0, above=1.0)
+    x_rms: Size = Size(target=0.1, cap=0.045, max_error=0.49, below=32.0, above=2.0)
+    x_location: Aux = Aux(target=0.1, cap=0.02, max_error=0.354)
+    x_scale: Size = Size(target=0.1, cap=0.01, max_error=0.1001, below=16.0, above=1.5)
+    x_centre: Aux = Aux(target=0.1, cap=0.01, max_error=0.354)
+    y_rms: Size = Size(target=0.2, cap=0.015, max_error=0.5, below=1000.0, above=1.0)
     y_range_if_dear: float = 48.0
-    y_location: Aux = Aux(target=0.05, cap=0.01, hopeless=0.3)
-    y_scale: Size = Size(target=0.1, cap=0.015, hopeless=0.354, below=16.0, above=1.5)
-    y_spread: Size = Size(target=0.15, cap=0.0075, hopeless=0.2, below=32.0, above=1.5)
+    y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
+    y_scale: Size = Size(target=0.1, cap=0.015, max_error=0.354, below=16.0, above=1.5)
+    y_spread: Size = Size(target=0.15, cap=0.0075, max_error=0.2, below=32.0, above=1.5)
     outside: Aux = Aux(target=0.02, cap=0.01)
-    gradient_scale: Size = Size(target=0.1, cap=0.01, hopeless=0.2, below=10.0, above=3.0)
+    gradient_scale: Size = Size(target=0.1, cap=0.01, max_error=0.2, below=10.0, above=3.0)
     residual_scale: Size = Size(target=0.11, cap=0.015, below=4.0, above=4.0)
-    residual_profile: Aux = Aux(target=0.1, cap=0.02, hopeless=0.45)
+    residual_profile: Aux = Aux(target=0.1, cap=0.02, max_error=0.45)
     residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
     calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
     residual_split: float = 0.75
@@ -166,12 +166,12 @@ GAUSSIAN = Tuning()
 """For (ε, δ), with Gaussian noise and L2 norms."""
 PURE = replace(
     GAUSSIAN,
-    x_rms=replace(GAUSSIAN.x_rms, target=0.12, cap=0.03, hopeless=0.6),
-    x_location=Aux(target=0.1, cap=0.01, hopeless=0.5),
-    x_centre=Aux(target=0.15, cap=0.01, hopeless=0.5),
-    y_rms=replace(GAUSSIAN.y_rms, cap=0.05, hopeless=0.25),
-    y_location=Aux(target=0.1, cap=0.01, hopeless=0.3),
-    y_scale=replace(GAUSSIAN.y_scale, cap=0.02, hopeless=0.5),
+    x_rms=replace(GAUSSIAN.x_rms, target=0.12, cap=0.03, max_error=0.6),
+    x_location=Aux(target=0.1, cap=0.01, max_error=0.5),
+    x_centre=Aux(target=0.15, cap=0.01, max_error=0.5),
+    y_rms=replace(GAUSSIAN.y_rms, cap=0.05, max_error=0.25),
+    y_location=Aux(target=0.1, cap=0.01, max_error=0.3),
+    y_scale=replace(GAUSSIAN.y_scale, cap=0.02, max_error=0.5),
     y_spread=replace(GAUSSIAN.y_spread, cap=0.01),
     residual_scale=replace(GAUSSIAN.residual_scale, target=0.08, cap=0.03),
     residual=replace(GAUSSIAN.residual, least=0.02),

@@ -49,8 +49,8 @@ def test_a_released_n_leaves_what_was_expected(n, delta):
     assert least_n_epsilon("replace") == 2 * least_n_epsilon("zero-out") == 100
 
 
-def test_a_release_costs_what_its_accuracy_needs_up_to_a_cap_and_nothing_where_that_is_hopeless():
-    aux = Aux(target=0.1, cap=0.04, hopeless=0.5)
+def test_a_release_costs_what_its_accuracy_needs_up_to_a_cap_and_nothing_where_that_is_too_inaccurate():
+    aux = Aux(target=0.1, cap=0.04, max_error=0.5)
     assert aux.share(0.01, pure=False) == pytest.approx(0.01) and aux.share(0.001, pure=True) == pytest.approx(0.01)
     assert aux.share(0.05, pure=False) == 0.04 and aux.share(0.11, pure=False) == 0.0
     assert replace(GAUSSIAN, rounds=4) != GAUSSIAN != PURE
