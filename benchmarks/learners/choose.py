@@ -32,7 +32,7 @@ from fdadp.datasets._places import data_dir
 from fdadp.learners import Numeric, histogram_bayes
 from fdadp.studies.learner_pairs import LEARNERS
 from fdadp.studies.learner_tasks import ADULT, TASKS, Task
-from fdadp.studies.learners import _captured, _split
+from fdadp.studies.scores import captured, split_rows
 
 SPLITS = 2
 Score = Callable[[float, dict[str, Any]], tuple[float, ...]]
@@ -48,7 +48,7 @@ def classifier(name: str, task: Task, splits: int = SPLITS) -> Score:
     """Mean accuracy and AUC of one learner, with settings of its own on top of the task's."""
     item = next(one for one in LEARNERS if one.name == name)
     encode = item.encode(task)
-    parts = [_split(task, repeat, 99) for repeat in range(splits)]
+    parts = [split_rows(task, repeat, 99) for repeat in range(splits)]
     ready = [(encode(X), y, encode(X_test), y_test) for X, y, X_test, y_test in parts]
 
     def score(epsilon: float, settings: dict[str, Any]) -> tuple[float, ...]:
@@ -135,7 +135,7 @@ def logistic_lines() -> Iterator[Line]:
         encode = item.encode(task) if name == "adult" else lambda X: X
         norm = item.public(task)["data_norm"] if name == "adult" else math.sqrt(task.X.shape[1])
         splits = SPLITS if name == "adult" else 20
-        parts = [_split(task, repeat, 99) for repeat in range(splits)]
+        parts = [split_rows(task, repeat, 99) for repeat in range(splits)]
         ready = [(encode(X), y, encode(X_test), y_test) for X, y, X_test, y_test in parts]
         n = None if name == "adult" else len(ready[0][1])
 
@@ -179,7 +179,7 @@ def pca_lines() -> Iterator[Line]:
                 ).fit(X)
                 for seed in range(10)
             )
-            return (float(np.mean([_captured(X, fit.components_) for fit in fits])),)
+            return (float(np.mean([captured(np.cov(X.T), fit.components_) for fit in fits])),)
 
         grid = {"const": [1 / 16, 1 / 6, 1 / 4, 1 / 2]}
         yield from moved(score, [0.1, 0.5, 1.0, 5.0], grid, f"PCA, mean at {offset:g} B")

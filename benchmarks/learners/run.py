@@ -25,7 +25,8 @@ import pandas as pd
 
 from fdadp._version import __version__
 from fdadp.learners import Numeric, PublicEncoder
-from fdadp.studies.learners import _split, load, run
+from fdadp.studies.learners import load, run
+from fdadp.studies.scores import split_rows
 
 HERE = Path(__file__).resolve().parent
 PEERS = {"diffprivlib": "peer_diffprivlib.py", "interpret": "peer_interpret.py"}
@@ -106,7 +107,7 @@ def small_sets(seeds: int, epsilons: list[float], python: Path, out: Path) -> st
     arrays = {"digits": digits.X, "labels": digits.y}
     for seed in range(seeds):
         names = [f"{name}_{seed}" for name in ("X", "y", "X_test", "y_test")]
-        arrays |= dict(zip(names, _split(diabetes, seed, 0), strict=True))
+        arrays |= dict(zip(names, split_rows(diabetes, seed, 0), strict=True))
     ours = pd.concat([run(task, epsilons=epsilons, repeats=seeds) for task in (diabetes, digits)])
     ours = ours[ours["scheme"] == "private"].rename(columns={"repeat": "seed"})
     ours["method"] = "fdadp " + ours["learner"]

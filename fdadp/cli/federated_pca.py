@@ -91,7 +91,7 @@ def _one_run(terms: Any, task: Any) -> str:
 
     from fdadp.federated import Federation
     from fdadp.studies.federated_pca import split_rows
-    from fdadp.studies.learners import captured
+    from fdadp.studies.scores import captured
 
     parts = split_rows(task.X, terms.owners, np.random.default_rng())
     start = time.perf_counter()

@@ -28,7 +28,7 @@ from fdadp.federated.contract import Contract
 from fdadp.federated.in_clear import fit_in_clear
 from fdadp.federated.local_pca import PrivateLocalPCA
 from fdadp.learners import DPPCA
-from fdadp.studies import learners as experiment
+from fdadp.studies import scores
 from fdadp.studies.federated_pca_tasks import TASKS, PCATask
 
 __all__ = [
@@ -103,7 +103,7 @@ def captured(
     rows: list[dict[str, Any]] = []
 
     def add(scheme: str, components: FloatArray, **more: Any) -> None:
-        ratio = experiment.captured(covariance, components)
+        ratio = scores.captured(covariance, components)
         rows.append({"dataset": task.name, "scheme": scheme, "components": k, **more, "captured": ratio})
 
     for repeat in tqdm(range(repeats), desc=task.name, disable=not progress):
@@ -240,6 +240,6 @@ def _svm(components: FloatArray, X: FloatArray, y: Any, X_test: FloatArray, y_te
 
 
 def _check(epsilons: Sequence[float], repeats: int, owners: Sequence[int]) -> None:
-    experiment._check(epsilons, repeats)
+    scores.check_settings(epsilons, repeats)
     if not owners or any(L < 2 for L in owners):
         raise InputError(f"owners must be at least 2, got {owners!r}")

@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.federated import Contract, models
 from fdadp.federated.flower import require_flower
 from fdadp.federated.flower.local import run_local
-from fdadp.studies.learners import captured
+from fdadp.studies.scores import captured
 
 __all__ = ["digits", "run"]
 

@@ -7,9 +7,7 @@ simulations.
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,14 +16,14 @@ import pandas as pd
 from tqdm import tqdm
 
 from fdadp import learners
-from fdadp._common.typing import FloatArray
 from fdadp.datasets._present import load_present
-from fdadp.errors import InputError, NotPrivateWarning
+from fdadp.errors import InputError
 from fdadp.published.boosting import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 from fdadp.studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
 from fdadp.studies.learner_tasks import TASKS, Task
+from fdadp.studies.scores import check_settings, fit_and_score, noise_seed, split_rows, without_a_learner
 
-__all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "captured", "load", "published", "run", "summarise"]
+__all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "load", "published", "run", "summarise"]
 
 NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
@@ -71,7 +69,7 @@ def run(
     InputError
         Settings out of range, or no learner for this task.
     """
-    _check(epsilons, repeats)
+    check_settings(epsilons, repeats)
     known = [item for item in LEARNERS if task.kind in item.kinds]
     there = [item for item in known if item.name in learners.__all__ and (only is None or item.name in only)]
     if not there:
@@ -80,24 +78,25 @@ def run(
     total = repeats * len(there) * (1 + len(epsilons))
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:
         for repeat in range(repeats):
-            split = _split(task, repeat, seed)
+            split = split_rows(task, repeat, seed)
             common = {"dataset": task.name, "repeat": repeat}
             rows += [
-                common | {"learner": "", "scheme": TRIVIAL, "epsilon": np.nan} | one for one in _trivial(task, split)
+                common | {"learner": "", "scheme": TRIVIAL, "epsilon": np.nan} | one
+                for one in without_a_learner(task, split)
             ]
             for item in there:
                 if repeat == 0 or task.X_test is None:
-                    scored = _fit_and_score(task, item.without_privacy(task), item.encode_plain(task), split)
+                    scored = fit_and_score(task, item.without_privacy(task), item.encode_plain(task), split)
                     rows.append(common | {"learner": item.name, "scheme": NO_PRIVACY, "epsilon": np.nan} | scored)
                 bar.update()
                 for epsilon in epsilons:
                     model = getattr(learners, item.name)(
                         epsilon=float(epsilon),
                         delta=task.delta,
-                        random_state=_seed(seed, repeat),
+                        random_state=noise_seed(seed, repeat),
                         **item.public(task),
                     )
-                    scored = _fit_and_score(task, model, item.encode(task), split)
+                    scored = fit_and_score(task, model, item.encode(task), split)
                     rows.append(
                         common
                         | {"learner": item.name, "scheme": "private", "epsilon": float(epsilon), "delta": task.delta}
@@ -141,7 +140,7 @@ def published(
     InputError
         Settings out of range, or no task of classification.
     """
-    _check(epsilons, repeats)
+    check_settings(epsilons, repeats)
     if task.kind != "classification":
         raise InputError(f"dataset must be one of classification for this experiment, got {task.name!r}")
     encode = one_hot_codes(task)
@@ -153,23 +152,23 @@ def published(
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:
 
         def add(split: tuple[Any, Any, Any, Any], which: Task, model: Any, **labels: Any) -> None:
-            rows.append({"dataset": task.name} | labels | _fit_and_score(which, model, lambda X: X, split))
+            rows.append({"dataset": task.name} | labels | fit_and_score(which, model, lambda X: X, split))
             bar.update()
 
         for repeat in range(repeats):
-            split = _split(task, repeat, seed)
+            split = split_rows(task, repeat, seed)
             X, y, X_test, y_test = split
             plain = encode(X), _second(task, y), encode(X_test), _second(task, y_test)
             rows += [
                 {"dataset": task.name, "repeat": repeat, "learner": "", "scheme": TRIVIAL, "epsilon": np.nan} | one
-                for one in _trivial(task, split)
+                for one in without_a_learner(task, split)
             ]
             for m in rounds:
                 labels: dict[str, Any] = {"repeat": repeat, "rounds": m}
                 if repeat == 0:
                     add(plain, numbers, adaboost(task, m), learner="AdaBoost", scheme=NO_PRIVACY, **labels)
                 for epsilon in map(float, epsilons):
-                    settings: dict[str, Any] = {"epsilon": epsilon, "random_state": _seed(seed, repeat)}
+                    settings: dict[str, Any] = {"epsilon": epsilon, "random_state": noise_seed(seed, repeat)}
                     labels |= {"epsilon": epsilon, "scheme": "published"}
                     for variant in VARIANTS:
                         model: Any = PublishedDPAda(variant=variant, n_rounds=m, **settings)
@@ -182,7 +181,7 @@ def published(
                         model = learners.DPBoostedStumps(n_rounds=m, **settings, **public)
                         add(split, task, model, learner="DPBoostedStumps", delta=task.delta, **labels)
             for epsilon in map(float, () if repeat else epsilons):
-                model = learners.DPAdditiveHistograms(epsilon=epsilon, random_state=_seed(seed, repeat), **public)
+                model = learners.DPAdditiveHistograms(epsilon=epsilon, random_state=noise_seed(seed, repeat), **public)
                 labels = {"repeat": repeat, "epsilon": epsilon, "scheme": "private", "delta": task.delta}
                 add(split, task, model, learner="DPAdditiveHistograms", **labels)
     return pd.DataFrame(rows)
@@ -226,87 +225,3 @@ def summarise(results: pd.DataFrame) -> pd.DataFrame:
     same = zip(table["dataset"], table["metric"], table["learner"], strict=True)
     table["no_privacy"] = [plain.get(key, np.nan) for key in same]
     return table
-
-
-def _check(epsilons: Sequence[float], repeats: int) -> None:
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InputError(f"repeats must be a whole number of at least 1, got {repeats!r}")
-    if not epsilons or not all(0 < e < np.inf for e in epsilons):
-        raise InputError(f"epsilon must be finite numbers above 0, got {list(epsilons)!r}")
-
-
-def _seed(seed: int, repeat: int) -> int:
-    return int(np.random.SeedSequence([seed, repeat]).generate_state(1)[0])
-
-
-def _split(task: Task, repeat: int, seed: int) -> tuple[Any, Any, Any, Any]:
-    if task.X_test is not None:
-        return task.X, task.y, task.X_test, task.y_test
-    if task.kind == "components":  # scored on the rows that they describe
-        return task.X, task.y, task.X, task.y
-    order = np.random.default_rng([seed, repeat]).permutation(len(task.y))
-    cut = len(order) // 5
-    test, train = np.sort(order[:cut]), np.sort(order[cut:])
-    rows = task.X.iloc if hasattr(task.X, "iloc") else task.X
-    return rows[train], task.y[train], rows[test], task.y[test]
-
-
-def _fit_and_score(task: Task, model: Any, encode: Any, split: tuple[Any, Any, Any, Any]) -> dict[str, Any]:
-    X, y, X_test, y_test = split
-    X, X_test = encode(X), encode(X_test)
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)  # said once, by the tables
-        model.fit(X) if task.kind == "components" else model.fit(X, y)
-    return {"seconds": time.perf_counter() - start} | _score(task, model, X_test, y_test)
-
-
-def _score(task: Task, model: Any, X: Any, y: Any) -> dict[str, Any]:
-    if task.kind == "classification":
-        from sklearn.metrics import roc_auc_score
-
-        positive = np.asarray(y) == task.classes[1]
-        predicted = np.asarray(model.predict(X)) == task.classes[1]
-        if hasattr(model, "decision_function"):
-            ranking = model.decision_function(X)
-        else:
-            ranking = model.predict_proba(X)[:, list(model.classes_).index(task.classes[1])]
-        return {
-            "metric": "accuracy",
-            "score": float((predicted == positive).mean()),
-            "auc": float(roc_auc_score(positive, ranking)),
-        }
-    if task.kind == "regression":
-        from sklearn.metrics import r2_score
-
-        return {"metric": "R2", "score": float(r2_score(y, model.predict(X)))}
-    if hasattr(model, "components_"):
-        return {"metric": "captured variance", "score": captured(np.cov(X.T), model.components_)}
-    from sklearn.metrics import adjusted_rand_score
-
-    return {"metric": "ARI", "score": float(adjusted_rand_score(y, model.predict(X)))}
-
-
-def captured(covariance: FloatArray, components: FloatArray) -> float:
-    """Variance in the span of components (k, d), as a share of that in as many exact ones; of a covariance (d, d)."""
-    Q = np.linalg.qr(components.T)[0]
-    return float(np.trace(Q.T @ covariance @ Q) / np.linalg.eigvalsh(covariance)[::-1][: len(components)].sum())
-
-
-def _trivial(task: Task, split: tuple[Any, Any, Any, Any]) -> Iterator[dict[str, Any]]:
-    X, y, _, y_test = split
-    if task.kind == "classification":
-        values, counts = np.unique(np.asarray(y, dtype=str), return_counts=True)
-        share = float((np.asarray(y_test, dtype=str) == values[counts.argmax()]).mean())
-        yield {"metric": "accuracy", "score": share, "auc": 0.5}
-    elif task.kind == "regression":
-        yield {
-            "metric": "R2",
-            "score": 1 - float(((y_test - y.mean()) ** 2).sum() / ((y_test - y_test.mean()) ** 2).sum()),
-        }
-    else:
-        rng = np.random.default_rng(0)
-        S = np.cov(X.T)
-        each = [captured(S, rng.standard_normal((10, X.shape[1]))) for _ in range(20)]
-        yield {"metric": "captured variance", "score": float(np.mean(each))}
-        yield {"metric": "ARI", "score": 0.0}

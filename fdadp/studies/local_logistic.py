@@ -27,7 +27,8 @@ from fdadp.federated.local.server import LocalServer
 from fdadp.federated.logistic import LDPLogisticRegression, default_lr, division
 from fdadp.learners.encoding import Numeric, PublicEncoder
 from fdadp.studies.learner_tasks import TASKS, Task
-from fdadp.studies.learners import NO_PRIVACY, TRIVIAL, _check, _seed, _split, summarise
+from fdadp.studies.learners import NO_PRIVACY, TRIVIAL, summarise
+from fdadp.studies.scores import check_settings, noise_seed, split_rows
 
 __all__ = ["ERROR", "load", "run", "summarise"]
 
@@ -84,7 +85,7 @@ def run(
     InputError
         Settings out of range.
     """
-    _check(epsilons, repeats)
+    check_settings(epsilons, repeats)
     unknown = [name for name in mechanisms if name not in MECHANISMS]
     if unknown or not mechanisms:
         raise InputError(f"mechanism must be among {', '.join(MECHANISMS)}, got {unknown or None}")
@@ -102,13 +103,13 @@ def run(
     total = repeats * len(mechanisms) * (len(epsilons) + len(kappas))
     with tqdm(total=total, desc=task.name, unit="fit", disable=not progress) as bar:
         for repeat in range(repeats):
-            X, y, X_test, y_test = _split(task, repeat, seed)
+            X, y, X_test, y_test = split_rows(task, repeat, seed)
             X, y, X_test = encode(X), np.asarray(y), encode(X_test)
             if owners is not None:
                 chosen = _owners(owners, len(y), repeat, seed)
                 X, y = X[chosen], y[chosen]
             right = np.asarray(y_test) == task.classes[1]
-            random_state = _seed(seed, repeat)
+            random_state = noise_seed(seed, repeat)
             m = len(y) // n_rounds
             once = {"repeat": repeat, "dataset": f"{task.name}, {n_rounds} rounds of {m} users"}
             often = {"repeat": repeat, "dataset": f"{task.name}, {n_rounds} rounds of all {len(y)} users"}

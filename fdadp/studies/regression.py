@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn.base import clone
 from tqdm import tqdm
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._present import load_present
 from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
@@ -144,9 +145,8 @@ def run(
     InputError, PrivacyError
         Settings out of range; raised before anything is fitted.
     """
-    for name, value in (("repeats", repeats), ("draws", draws)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}")
+    whole(repeats, "repeats")
+    whole(draws, "draws")
     n_test = round(test_share * len(data.X))
     if not 1 <= n_test < len(data.X):
         raise InputError(f"test_share must leave curves on both sides, got {test_share!r} of {len(data.X)} curves")

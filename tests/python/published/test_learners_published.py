@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
+import fdadp.published
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.published import PublishedDPAda, PublishedGaussianNB, PublishedNoisyAdaBoost, PublishedPCA
 from fdadp.published._adaboost import boost
@@ -22,6 +27,20 @@ ALL = [
     PublishedGaussianNB(random_state=0),
     PublishedPCA(random_state=0),
 ]
+
+
+ROOM = Path(fdadp.published.__file__).parent
+SIGN = re.compile(r"not\W+(differentially )?private|none of it is differentially private", re.IGNORECASE)
+
+
+def test_the_door_says_not_private():
+    """The package's first words, every module's docstring and every scheme's; no scheme has another kind of name."""
+    assert fdadp.published.__doc__.startswith("NOT PRIVATE")
+    for path in ROOM.glob("*.py"):
+        assert SIGN.search(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))), path.name
+    for name in fdadp.published.__all__:
+        assert name.startswith("Published")
+        assert SIGN.search(inspect.getdoc(getattr(fdadp.published, name))), name
 
 
 def data(n=500):
