@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._common.parameters import NestedParameters
@@ -24,13 +24,14 @@ __all__ = ["PrivateSummary"]
 Self = TypeVar("Self", bound="PrivateSummary")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSummary(NestedParameters, ABC):
     """Ways to hand curves to a private summary, which says in ``_release`` what it makes of them."""
 
-    privacy: Privacy | None
-    bounds: Range | None
-    prior: PublicPrior | None
-    allow_useless: bool
+    privacy: Privacy | None = None
+    bounds: Range | None = None
+    prior: PublicPrior | None = None
+    allow_useless: bool = False
 
     def fit(self: Self, Y: CurveData, y: Any = None, *, t: ArrayLike | None = None, groups: Any = None) -> Self:
         """Release the summary.

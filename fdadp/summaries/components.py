@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp.errors import ClippingWarning, InputError
 from fdadp.files.container import complete
 from fdadp.functional.curves import Curves
-from fdadp.functional.fpca import FPCA, Eigenbasis
+from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import count_components, oriented, significant
+from fdadp.functional.fpca.components import Components
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
@@ -23,11 +24,8 @@ from fdadp.summaries.release import BEYOND, OUTSIDE, WIDEN, Declared, Summary, s
 from fdadp.summaries.tuning import COVARIANCE
 
 if TYPE_CHECKING:
-    from fdadp.privacy import Privacy
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
-    from fdadp.private.prior import PublicPrior
-    from fdadp.private.ranges import Range
 
 __all__ = ["PrivateFPCA"]
 
@@ -35,7 +33,7 @@ BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateFPCA(PrivateSummary, FPCA):
+class PrivateFPCA(PrivateSummary, Components):
     """Functional principal components, private end to end.
 
     Mean and covariance are released on functions of the public prior; the covariance is shrunk entry by entry by the
@@ -98,13 +96,7 @@ class PrivateFPCA(PrivateSummary, FPCA):
     (2, 51)
     """
 
-    method, shrink = "dense", False  # projections, as FPCA computes them
-
     n_components: float = 0.95
-    privacy: Privacy | None = None
-    bounds: Range | None = None
-    prior: PublicPrior | None = None
-    allow_useless: bool = False
 
     def _release(
         self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None

@@ -22,11 +22,8 @@ from fdadp.summaries.release import OUTSIDE, WIDEN, Declared, summarise
 from fdadp.summaries.tuning import MEAN
 
 if TYPE_CHECKING:
-    from fdadp.privacy import Privacy
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
-    from fdadp.private.prior import PublicPrior
-    from fdadp.private.ranges import Range
 
 __all__ = ["PrivateMean"]
 
@@ -86,11 +83,6 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     >>> model.mean_curve_
     FDataGrid(...)
     """
-
-    privacy: Privacy | None = None
-    bounds: Range | None = None
-    prior: PublicPrior | None = None
-    allow_useless: bool = False
 
     def _release(
         self, declared: Declared, data: Any, groups: Any, curves: Curves | PrivateChunks, noise: Noise | None = None

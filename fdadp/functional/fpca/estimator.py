@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows, wrap
 from fdadp.functional.fpca.basis import Eigenbasis
+from fdadp.functional.fpca.components import Components
 from fdadp.functional.fpca.dense import dense_eigenbasis
 from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
@@ -27,7 +25,7 @@ METHODS = ("face", "dense", "sc", "ssvd")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FPCA(Components):
     """Functional principal component analysis.
 
     Parameters
@@ -134,49 +132,6 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self._kind, self._columns = curves.kind, curves.columns
         return self
 
-    def transform(self, Y: CurveData, t: ArrayLike | None = None) -> FloatArray:
-        """Scores of curves.
-
-        Parameters
-        ----------
-        Y : as in :meth:`fit`
-            May be on another grid within the domain; the eigenfunctions are then interpolated.
-        t : array_like of shape (T',), optional
-            Grid; default: that of `Y`, else the one of the fit.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-
-        Raises
-        ------
-        InputError
-            Points outside the domain; missing values unless ``method="sc"``, curves without any value.
-        """
-        check_is_fitted(self, "basis_")
-        curves = self._read(Y, t)
-        basis = self._on(curves.grid)
-        if self.method == "sc":
-            check_observed(curves.values, "Y")
-            return basis.conditional_scores(curves.values)
-        check_finite(curves, "Y")
-        if self.method == "ssvd":
-            return sequential_scores(basis, curves.values)
-        return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)
-
-    def inverse_transform(self, scores: ArrayLike) -> Any:
-        """Curves ``μ + Σ_k ξ_k φ_k`` on the grid of the fit, of the kind that was fitted.
-
-        Raises
-        ------
-        InputError
-            Not K columns.
-        """
-        check_is_fitted(self, "basis_")
-        index = scores.index if isinstance(scores, pd.DataFrame) else None
-        values = self.basis_.reconstruct(scores)
-        return wrap(values, self.grid_, kind=self._kind, columns=self._columns, index=index, own_grid=self.grid_)
-
     def band(self, Y: CurveData, level: float = 0.95, t: ArrayLike | None = None) -> tuple[Any, Any]:
         """Pointwise limits for the curves behind noisy or sparse ones, about ``inverse_transform(transform(Y))``.
 
@@ -223,8 +178,14 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         )
         return lower, upper
 
-    def _on(self, grid: FloatArray) -> Eigenbasis:
-        return self.basis_ if np.array_equal(grid, self.basis_.grid) else self.basis_.on_grid(grid)
+    def _scores(self, basis: Eigenbasis, curves: Curves) -> FloatArray:
+        if self.method == "sc":
+            check_observed(curves.values, "Y")
+            return basis.conditional_scores(curves.values)
+        check_finite(curves, "Y")
+        if self.method == "ssvd":
+            return sequential_scores(basis, curves.values)
+        return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)
 
     def _eigenbasis(self, values: FloatArray, grid: FloatArray) -> Eigenbasis:
         options: dict[str, Any] = {"max_components": self.max_components, "quadrature": self.quadrature}
@@ -242,14 +203,6 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         total = float((centred**2).sum()) / len(values)
         return smoother.eigenbasis(turned.T @ turned / len(values), total, mean, refine=self.refine, **options)
 
-    def _set(self, basis: Eigenbasis) -> None:
-        self.basis_ = basis
-        self.grid_, self.weights_, self.mean_ = basis.grid, basis.weights, basis.mean
-        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
-        self.explained_variance_ratio_ = basis.explained_ratio
-        self.noise_variance_ = basis.noise_variance
-        self.n_components_ = self._n_features_out = basis.n_components
-
     def _check_parameters(self) -> None:
         one_of(self.method, "method", METHODS)
         one_of(self.quadrature, "quadrature", (*RULES, "equal"))
@@ -259,8 +212,3 @@ class FPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             raise InputError(f"n_components must be a number with method={self.method!r}, got None")
         if self.shrink and self.method in ("dense", "ssvd"):
             raise InputError(f"shrink must be False with method={self.method!r}, which estimates no noise, got True")
-
-    def _read(self, data: CurveData, t: ArrayLike | None) -> Curves:
-        if t is None and hasattr(data, "coefficients"):  # in a basis, without points of its own
-            t = self.grid_
-        return as_curves(data, t, name="Y", default=self.grid_)

@@ -122,6 +122,12 @@ def test_a_fit_keeps_what_it_promised(kind):
     assert fitted.privacy_.epsilon == fitted.ledger_.epsilon == 8.0
 
 
+def test_summaries_have_their_own_parameters_and_no_others():
+    own = {"privacy", "bounds", "prior", "allow_useless"}
+    assert PrivateMean().get_params().keys() == own
+    assert PrivateFPCA().get_params().keys() == own | {"n_components"}
+
+
 def test_clones_and_copies_share_the_budget():
     budget = Budget(2.0)
     privacy = Privacy(1.0, budget=budget)
