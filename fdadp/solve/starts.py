@@ -14,6 +14,9 @@ __all__ = ["starts_of", "term_grids"]
 STEP = 5.0
 """Distance of neighbouring grid points, in log λ."""
 
+KEEP = 3
+"""Best points of a grid that are started from."""
+
 DIAGONAL = 6.0
 """Distance of the other starts from the centre where a model has several terms, in every log λ."""
 
@@ -48,7 +51,7 @@ def starts_of(
     diagonal = [centre + shift for shift in (0.0, -DIAGONAL, DIAGONAL)] if len(grids) != 1 else []
     starts = []
     for which in range(k):
-        steps = [best_apart(grid, of_grid[:, which], flat) for grid, of_grid in zip(grids, of_grids, strict=True)]
+        steps = [best_apart(grid, of_grid[:, which], flat, KEEP) for grid, of_grid in zip(grids, of_grids, strict=True)]
         starts.append([centre + np.sum(together, axis=0) for together in zip(*steps, strict=True)] + diagonal)
     return starts
 
@@ -84,7 +87,7 @@ def term_grids(n_penalties: Sequence[int]) -> list[FloatArray]:
     return grids
 
 
-def best_apart(points: FloatArray, values: FloatArray, flat: float, keep: int = 3) -> list[FloatArray]:
+def best_apart(points: FloatArray, values: FloatArray, flat: float, keep: int) -> list[FloatArray]:
     """Return the `keep` points of least value, no two of them neighbours on the grid.
 
     Where values differ by less than `flat` from the least they are one, and the point that stands first is taken.

@@ -123,3 +123,17 @@ def test_intervals_where_responses_have_gaps(script):
     table = script("missing_responses").main(["--points", "10", "--n", "100", "--cohorts", "1"])
     coverage = [float(value) for value in re.findall(r"\d\.\d+", table)]
     assert len(coverage) == 3 and 0.85 < min(coverage) <= max(coverage) < 1
+
+
+def test_more_starts_miss_the_optimum_less_often(script):
+    found = script("starts").main(["--problems", "24", "--terms", "2"])
+    missed = [count for count, _ in found["misses"].values()]
+    assert missed[0] > missed[2] == 0
+    assert 0 < found["seconds"][2] < 5
+
+
+@pytest.mark.long  # starts two Pythons
+def test_fit_times_beside_another_checkout(script):
+    rows = script("fit_time").main([str(BENCHMARKS.parent), "--sizes", "30", "--rounds", "1"])
+    assert [row["basis"] for row in rows] == ["default", "7 x 7"]
+    assert all(row["here"] > 0 and 0.02 < row["ratio"] < 50 for row in rows)
