@@ -100,32 +100,16 @@ def logistic(
     """
     no_window()
     with plain_messages():
-        import pandas as pd
-
         from fdadp.federated.local.randomizers import MECHANISMS
         from fdadp.studies import local_logistic as study
-        from fdadp.studies.report import print_learners, write_learners
+        from fdadp.studies.report import print_learners, run_each, write_learners
 
         tasks, absent = study.load(dataset, download=download)
         say_absent(tasks, absent, dataset)
         names = mechanism or list(MECHANISMS)
-        results = pd.concat(
-            [
-                study.run(
-                    task,
-                    epsilons=epsilon,
-                    mechanisms=names,
-                    owners=owners,
-                    n_rounds=rounds,
-                    kappas=kappa,
-                    repeats=repeats,
-                    seed=seed,
-                    progress=sys.stderr.isatty(),
-                )
-                for task in tasks
-            ],
-            ignore_index=True,
-        )
+        sizes = {"owners": owners, "n_rounds": rounds, "repeats": repeats}
+        drawn = {"seed": seed, "progress": sys.stderr.isatty()}
+        results = run_each(tasks, study.run, epsilons=epsilon, mechanisms=names, kappas=kappa, **sizes, **drawn)
         table = study.summarise(results)
         print_learners(console(), table)
         settings = {

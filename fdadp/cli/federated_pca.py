@@ -38,10 +38,8 @@ def pca(
     """
     no_window()
     with plain_messages():
-        import pandas as pd
-
         from fdadp.studies import federated_pca as study
-        from fdadp.studies.report import write_results
+        from fdadp.studies.report import run_each, write_results
 
         tasks, absent = study.load(dataset)
         say_absent(tasks, absent, dataset)
@@ -49,21 +47,9 @@ def pca(
         if encrypt:
             for task in tasks:
                 typer.echo(_one_run(study.contract(task, epsilon[-1], components, owners[0], key_bits=key_bits), task))
-        results = pd.concat(
-            [
-                study.captured(
-                    task,
-                    epsilons=epsilon,
-                    owners=owners,
-                    n_components=components,
-                    repeats=repeats,
-                    seed=seed,
-                    progress=sys.stderr.isatty(),
-                )
-                for task in tasks
-            ],
-            ignore_index=True,
-        )
+        sizes = {"owners": owners, "n_components": components, "repeats": repeats}
+        drawn = {"seed": seed, "progress": sys.stderr.isatty()}
+        results = run_each(tasks, study.captured, epsilons=epsilon, **sizes, **drawn)
         table = study.summarise(results)
         for task in tasks:
             screen.print(_table(table[table["dataset"] == task.name], task.about))

@@ -163,10 +163,8 @@ def learners(
     """
     no_window()
     with plain_messages():
-        import pandas as pd
-
         from fdadp.studies import learners as study
-        from fdadp.studies.report import NOT_PRIVATE_BOOSTING, print_learners, write_learners
+        from fdadp.studies.report import NOT_PRIVATE_BOOSTING, print_learners, run_each, write_learners
 
         if experiment not in ("private", "published"):
             raise InputError(f"--experiment must be private or published, got {experiment!r}")
@@ -177,15 +175,10 @@ def learners(
         epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])
         common: dict[str, Any] = {"epsilons": epsilons, "repeats": repeats, "seed": seed}
         common["progress"] = sys.stderr.isatty()
-        results = pd.concat(
-            [
-                study.run(task, only=learner or None, **common)
-                if is_private
-                else study.published(task, rounds=rounds, **common)
-                for task in tasks
-            ],
-            ignore_index=True,
-        )
+        if is_private:
+            results = run_each(tasks, study.run, only=learner or None, **common)
+        else:
+            results = run_each(tasks, study.published, rounds=rounds, **common)
         table = study.summarise(results)
         screen = console()
         print_learners(screen, table)

@@ -23,6 +23,7 @@ __all__ = [
     "learners_table",
     "print_learners",
     "rich_table",
+    "run_each",
     "save_figure",
     "write_experiment",
     "write_learners",
@@ -37,6 +38,11 @@ NOT_PRIVATE = (
     "The published scheme is NOT differentially private end to end: its noise scales, the mean curve, the "
     "eigenfunctions and the smoothing parameters are computed from the data and released without noise."
 )
+
+
+def run_each(tasks: Sequence[Any], run: Callable[..., pd.DataFrame], **settings: Any) -> pd.DataFrame:
+    """Run a study on each data set with the same settings; one table of all results."""
+    return pd.concat([run(task, **settings) for task in tasks], ignore_index=True)
 
 
 def rich_table(part: pd.DataFrame, unit: str = "") -> Table:
