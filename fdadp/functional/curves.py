@@ -18,7 +18,17 @@ from fdadp.functional.alignment import row_labels, same_grid, same_order, same_r
 from fdadp.functional.axis import axis_of
 from fdadp.functional.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
 
-__all__ = ["Curves", "as_curves", "as_grid", "check_finite", "same_grid", "same_order", "same_rows", "wrap"]
+__all__ = [
+    "Curves",
+    "as_curves",
+    "as_grid",
+    "check_finite",
+    "refuse_other_domain",
+    "same_grid",
+    "same_order",
+    "same_rows",
+    "wrap",
+]
 
 Kind = Literal["array", "frame", "fdatagrid", "dataarray"]
 
@@ -246,6 +256,22 @@ def _from_irregular(data: Any, grid: ArrayLike | None, name: str) -> Curves:
     values = np.full((data.n_samples, points.size), np.nan)
     values[row, position] = np.asarray(data.values[:, 0], dtype=np.float64)
     return Curves(values, points, "fdatagrid", row_labels(data), gridded=True)
+
+
+def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
+    """Refuse curves that do not lie on the domain of a grid.
+
+    Raises
+    ------
+    InputError
+        Naming the argument and both domains.
+    """
+    start, end = grid[0], grid[-1]
+    if (np.abs(curves.grid[[0, -1]] - (start, end)) > 1e-6 * (end - start)).any():
+        raise InputError(
+            f"{name} must lie on the training domain [{start:g}, {end:g}], "
+            f"got [{curves.grid[0]:g}, {curves.grid[-1]:g}]"
+        )
 
 
 def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:

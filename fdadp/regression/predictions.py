@@ -13,7 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.functional.curves import Curves, Kind, as_curves, check_finite, same_order, same_rows, wrap
+from fdadp.functional.curves import (
+    Curves,
+    Kind,
+    as_curves,
+    check_finite,
+    refuse_other_domain,
+    same_order,
+    same_rows,
+    wrap,
+)
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.chunks import Columns
@@ -69,6 +78,7 @@ class Predictions:
     def _read_one(self, name: str, data: CurveData, s: ArrayLike | None) -> Curves:
         own = self._inputs[name]
         x = as_curves(data, s, name=name, default=own.grid)
+        refuse_other_domain(x, own.grid, name)
         if own.names is not None and not x.gridded and x.columns is not None:
             same_order(list(own.names), list(x.columns), name, "the training curves")
         x = self._missing.complete_x(x)

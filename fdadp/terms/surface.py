@@ -13,7 +13,7 @@ import numpy as np
 from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.functional.curves import Curves
+from fdadp.functional.curves import Curves, refuse_other_domain
 from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.terms._rows import FeatureMap
@@ -96,13 +96,7 @@ class AdditiveTerm(Term):
         ExtrapolationWarning
             Some values lie outside the training range; says how many.
         """
-        start, end = self.grid[0], self.grid[-1]
-        length = end - start
-        if abs(x.grid[0] - start) > 1e-6 * length or abs(x.grid[-1] - end) > 1e-6 * length:
-            raise InputError(
-                f"{self.column} must lie on the training domain [{start:g}, {end:g}], "
-                f"got [{x.grid[0]:g}, {x.grid[-1]:g}]"
-            )
+        refuse_other_domain(x, self.grid, self.column)
         self._warn_outside(x)
         values = np.clip(x.values, *self.x_range) if self.continuation == "constant" else x.values
         features = self._own_features if x.grid is self.grid else self.features(x.grid)

@@ -140,3 +140,10 @@ def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
     LAYOUT.write(tmp_path / "other", content, arrays)
     with pytest.raises(FileFormatError, match="model"):
         FunctionalRegression.load(tmp_path / "other")
+
+
+def test_new_curves_must_lie_on_the_training_domain(data):
+    x, y = data
+    model = FunctionalRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y)
+    with pytest.raises(InputError, match=r"X must lie on the training domain \[0, 1\], got \[0, 2\]"):
+        model.predict({"X": x}, s=2 * GRID)
