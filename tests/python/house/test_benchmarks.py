@@ -137,3 +137,12 @@ def test_fit_times_beside_another_checkout(script):
     rows = script("fit_time").main([str(BENCHMARKS.parent), "--sizes", "30", "--rounds", "1"])
     assert [row["basis"] for row in rows] == ["default", "7 x 7"]
     assert all(row["here"] > 0 and 0.02 < row["ratio"] < 50 for row in rows)
+
+
+def test_bands_of_one_law(script):
+    bands = script("bands")
+    for draw, mean, _ in bands.LAWS.values():
+        assert mean is None or np.abs(draw(4000, np.random.default_rng(0)).mean(axis=0) - mean).max() < 0.15
+    table = bands.main(["--n", "1000", "--samples", "2", "--laws", "exponential size"])
+    held, width = (float(value) for value in re.findall(r"\d\.\d+", table))
+    assert held in (0.0, 0.5, 1.0) and 0.1 < width < 1
