@@ -1,102 +1,101 @@
-"""Private fits of terms other than the additive one: nothing but releases about neighbouring data tells them apart."""
+"""Any term can be fitted privately: its features are whitened, measured with noise, and predict in units of X."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fdadp import Privacy
-from fdadp.audit.canaries import canary
-from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp import PublicPrior
 from fdadp.functional.curves import Curves
-from fdadp.privacy import Budget, rowwise_matmul
-from fdadp.regression.model import FunctionalRegression
-from fdadp.terms.base import Standardised, Term
+from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
+from fdadp.privacy.accounting import noise_multiplier
+from fdadp.private.as_fitted import as_fitted
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.groups import FeatureGroups
+from fdadp.private.prior import CurvePrior, ResponsePrior, SurfacePrior
+from fdadp.private.rows import Rows
+from fdadp.private.sharing import make_plan
+from fdadp.private.whiten import WhitenedTerm
+from fdadp.terms.additive import Additive
+from fdadp.terms.base import Covariate, Term
 
-GRID = np.linspace(0, 1, 21)
-BOUNDS = {"X": (-4.0, 4.0), "Y": (-6.0, 6.0)}
-
-
-@dataclass(frozen=True)
-class Halves(Term):
-    """Means of the first and of the second half of a curve."""
-
-    column: str = "X"
-
-    @property
-    def n_features(self):
-        return 2
-
-    def rows(self, x):
-        first = x.grid < 0.5 * (x.grid[0] + x.grid[-1])
-        return rowwise_matmul(x.values, np.stack([first / first.sum(), ~first / (~first).sum()], axis=1))
+UNIT = np.linspace(0, 1, 21)
 
 
-@dataclass(frozen=True)
-class Leaky(Halves):
-    """Features that depend on other people's."""
+class MeanAndEnd(Term):
+    """Mean of X over the domain, and its last value."""
+
+    column = "X"
+    n_features = 2
 
     def rows(self, x):
-        rows = super().rows(x)
-        return rows - rows.mean(axis=0)
+        mean = rowwise_matmul(x.values, np.full((x.values.shape[1], 1), 1 / x.values.shape[1]))
+        return np.hstack((mean, x.values[:, -1:]))
 
 
 def curves(n, seed):
+    """Curves far from the unit scale, on [10, 12], and responses to their mean and last value."""
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * GRID
-    return x, 2 * x[:, :10].mean(axis=1)[:, None] * (1 + GRID) + 0.2 * rng.normal(size=x.shape)
+    s, t = 10 + 2 * UNIT, np.linspace(0, 3, 15)
+    x = 50 + 5 * (rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * UNIT + 0.3 * rng.normal(size=(n, UNIT.size)))
+    f = np.outer((x.mean(axis=1) - 50) / 5, np.cos(t)) + np.outer((x[:, -1] - 50) / 5, np.sin(t))
+    return s, t, x, f
 
 
-def pair(term, kind, seed, delta=1e-6):
-    n = 60
-    x, y = curves(n, seed)
-    x[7], y[7] = canary(kind, GRID)
-    keep = np.arange(n) != 7
-    model = FunctionalRegression(
-        terms=[term], privacy=Privacy(8.0, delta, n=n), bounds=BOUNDS, progress=False, mechanism="dp-aff"
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
+@pytest.mark.parametrize("whose", ["a term that nobody knows", "the additive one"])
+def test_a_term_is_fitted_privately_and_predicts(whose):
+    s, t, x, f = curves(5000, 0)
+    y = f + 0.3 * np.random.default_rng(1).normal(size=f.shape)
+    design = PublicPrior().design(s, t, MeanAndEnd() if "nobody" in whose else None)
+    assert design.feature_shares.sum() == pytest.approx(1.0)
+    cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
+    plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
+    fitted = as_fitted(fit_dp_aff(cohort, plan, design, Rows(design, (30.0, 70.0), (-8.0, 8.0))), design, plan)
+    _, _, new, wanted = curves(500, 2)
+    predicted, grid = fitted.predict({"X": Curves(new, s)})
+    np.testing.assert_array_equal(grid, t)
+    assert 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean() > 0.9
+    low, high, _ = fitted.interval({"X": Curves(new, s)}, 0.95)
+    seen = wanted + 0.3 * np.random.default_rng(3).normal(size=wanted.shape)
+    assert 0.92 < ((low <= seen) & (seen <= high)).mean() < 0.99
+    assert cohort.left == pytest.approx(0, abs=1e-6) and cohort.ledger.private
+
+
+def test_terms_are_whitened_apart_and_merged_by_their_shares():
+    prior = PublicPrior()
+    sample = np.clip(prior.x.curves(UNIT), -4, 4)
+    terms = [
+        WhitenedTerm.of(term.standard(Covariate(UNIT, (-4.0, 4.0)), prior), sample, UNIT, prior, 60)
+        for term in (Additive(), MeanAndEnd())
+    ]
+    both = FeatureGroups.merged(terms, 20)
+    assert both.shares.sum() == pytest.approx(1.0) and (np.diff(both.shares) <= 0).all()
+    assert both.shares.size == 20 and both.counts(20) == [18, 2] and both.counts(1) in ([1, 0], [0, 1])
+    features = both.features([sample, sample], 20)
+    for i, term in enumerate(terms):
+        np.testing.assert_array_equal(features[:, both.owner == i], term.features(sample, both.counts(20)[i]))
+        one = FeatureGroups.merged([term], 20)
+        np.testing.assert_array_equal(one.features([sample], 2), term.features(sample, 2))
+
+
+def test_a_plan_needs_shares_and_no_more():
+    shares = SimpleNamespace(feature_shares=np.array([0.6, 0.3, 0.1]), response_shares=np.array([1.0]), unit_t=UNIT)
+    plan = make_plan(1000.0, 4.0, shares, pure=False)
+    assert plan.n_outputs == 1 and 2 <= plan.n_features <= 4
+    total = sum(share * plan.times(key) for key, share in plan.budget_shares.items())
+    assert total == pytest.approx(1.0)
+
+
+def test_the_parts_of_a_prior_are_those_of_the_whole():
+    prior = PublicPrior(
+        x_lengths=(0.1, 0.2), x_level=0.3, surface_x=0.2, linear=1.0, y_length=0.4, n_response=5, seed=3
     )
-
-    def run(data, noise):
-        fitted = FunctionalRegression(**model.get_params(deep=False))
-        fitted._check_settings()
-        fitted._fit_private(*data, s=GRID, t=GRID, noise=noise)
-        return {"attributes": vars(fitted), "predictions": fitted.predict_interval(np.outer([-1.0, 2.0], 1 + 0 * GRID))}
-
-    return Neighbours(f"{kind} {delta}", run, (x, y), (x[keep], y[keep]), Budget(8.0, delta).total)
-
-
-@pytest.mark.parametrize("delta", [1e-6, None])
-def test_a_term_costs_at_most_the_budget_and_shows_nothing_else(delta):
-    result = replay_audit([pair(Halves(), kind, i, delta) for i, kind in enumerate(("high", "outside"))])
-    assert result.passed, str(result)
-    assert result.finished == 2 and 0 < result.changes.max() <= 1
-
-
-def test_a_term_whose_rows_know_of_each_other_is_found_out():
-    result = replay_audit([pair(Leaky(), "high", 0)])
-    assert not result.passed
-
-
-def test_a_private_fit_of_a_term_finds_its_coefficients():
-    x, y = curves(3000, 5)
-    model = FunctionalRegression(terms=[Halves()], privacy=Privacy(2.0, 1e-6, n=3000, random_state=1), bounds=BOUNDS)
-    model.fit({"X": x}, y, s=GRID, t=GRID)
-    (term,) = model._fitted.terms
-    assert isinstance(term, Standardised)
-    effect = (model.coef_[0].T / term.scale) @ model.eigenfunctions_  # (2, T), per unit of X
-    np.testing.assert_allclose(effect[0], 2 * (1 + GRID), atol=0.4)
-    np.testing.assert_allclose(effect[1], 0 * GRID, atol=0.4)
-
-
-def test_a_standardised_term_is_that_of_standardised_curves_on_any_grid():
-    rng = np.random.default_rng(0)
-    grid = np.linspace(10, 30, 41)
-    x = Curves(rng.normal(size=(5, 41)) * 9, grid)
-    term = Standardised(Halves(), 1.0, 2.0, grid)
-    np.testing.assert_array_equal(
-        term.rows(x), Halves().rows(Curves(np.clip((x.values - 1) / 2, -4, 4), (grid - 10) / 20))
-    )
-    some = np.array([3, 1])
-    np.testing.assert_array_equal(term.rows(Curves(x.values[some], grid)), term.rows(x)[some])
+    assert prior.x == CurvePrior(lengths=(0.1, 0.2), level=0.3, seed=3)
+    assert prior.surface == SurfacePrior(x_length=0.2, linear=1.0)
+    assert prior.y == ResponsePrior(0.4, 5)
+    covariance = prior.surface.covariance(6, 5)
+    np.testing.assert_allclose(covariance, covariance.T)
+    assert covariance.shape == (30, 30) and np.linalg.eigvalsh(covariance).min() > -1e-9
