@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ MISSING = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
 
 
+@dataclass(eq=False, repr=False)
 class MissingValues:
     """The treatment of missing values that a model was fitted with.
 
@@ -35,10 +36,9 @@ class MissingValues:
         fit.
     """
 
-    def __init__(self, how: str, x_basis: Eigenbasis | None = None, *, within_rows: bool = False) -> None:
-        self.how = how
-        self.within_rows = within_rows
-        self.x_basis = x_basis
+    how: str
+    x_basis: Eigenbasis | None = None
+    within_rows: bool = field(default=False, kw_only=True)
 
     def fit_x(self, x: Curves) -> Curves:
         """Return the training predictors without gaps; remember what new curves will need.
