@@ -53,7 +53,7 @@ def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
             *fit.calibration,
         ),
         edf=(axes**2).T @ fit.regression.edf,
-        smoothing_parameters=np.full((k, 2), np.nan),
+        smoothing_parameters=np.full((k, len(term.penalties)), np.nan),
         criterion=np.full(k, np.nan),
         n=round(plan.n),
         limited=True,
