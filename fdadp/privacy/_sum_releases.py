@@ -159,7 +159,8 @@ class SumReleases:
         """Release the geometric mean over persons of a positive size, on the public range [lo, hi].
 
         A person adds v = clip(log(x/c), ±H)/H in [-1, 1], c = √(lo hi), H = ½ log(hi/lo), averaged over its rows; the
-        null record adds 0. Hence sensitivity 1, or 2 where a person is replaced (``docs/theory/kernel.md#geometric-means``).
+        null record adds 0. Hence sensitivity 1, or 2 where a person is replaced
+        (``docs/theory/kernel.md#geometric-means``).
 
         Parameters
         ----------
