@@ -24,15 +24,25 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.checks import one_of
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
-from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, _gmpy2, add, keys
+from fdadp.federated.paillier import PublicKey, SecretKey, add, keys
 from fdadp.learners.decomposition import signed
 from fdadp.learners.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
-from fdadp.privacy.accounting import opendp
 from fdadp.privacy.ledger import Release
 from fdadp.published._base import Published
+from fdadp.published._encrypted_sums import (
+    ProxyView,
+    UserView,
+    centred,
+    discretised,
+    encrypted,
+    gaussian,
+    masked,
+    scatter,
+    symmetric,
+)
 
 __all__ = ["ProxyView", "PublishedDPDPCA", "UserView"]
 
@@ -49,41 +59,6 @@ SCALE = (
     "the scatter about the mean with too little noise: a row changes it by up to twice what the noise is made for",
 )
 MASKINGS = ("published", "uniform")
-
-
-@dataclass(frozen=True)
-class UserView:
-    """All that the data user decrypts.
-
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    masked_sum : tuple of int
-        v' = v + N b̃, or v + b modulo the key.
-    masked_moment : tuple of tuples of int
-        R' = R + G + G', or N R + v b' + b v' + b b' + H modulo the key.
-    """
-
-    n: int
-    masked_sum: tuple[int, ...]
-    masked_moment: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class ProxyView:
-    """What the proxy drew itself, besides the ciphertexts and N.
-
-    Attributes
-    ----------
-    mask : tuple of int
-        b̃, or b.
-    noise : ndarray of int64
-        G', or H, (d, d).
-    """
-
-    mask: tuple[int, ...]
-    noise: IntArray
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -176,20 +151,20 @@ class PublishedDPDPCA(Published):
             low, high = box(self.bounds, d)
         secret = keys(self.key_bits) if self.key is None else self.key
         key = secret.public
-        integers = [_discretised(np.clip(table, low, high), low, high, self.bits) for table in tables]
-        sent = [_encrypted(x, key) for x in integers]
+        integers = [discretised(np.clip(table, low, high), low, high, self.bits) for table in tables]
+        sent = [encrypted(x, key) for x in integers]
         totals = add(key, sent)
-        n = _centred(secret.decrypt([totals[0]]), key)[0]
+        n = centred(secret.decrypt([totals[0]]), key)[0]
         delta = 1 / n if self.delta is None else self.delta
         draw = self._uniform if self.masking == "uniform" else self._published
         mask, noise, release = draw(key, integers, n, delta)
         self.proxy_view_ = ProxyView(tuple(mask), noise)
-        values = secret.decrypt(_masked(key, totals, n, mask, noise, self.masking))
+        values = secret.decrypt(masked(key, totals, n, mask, noise, self.masking))
         if self.masking == "published":
-            values = _centred(values, key)
+            values = centred(values, key)
         moment = tuple(tuple(values[d + i * d : d + (i + 1) * d]) for i in range(d))
         self.user_view_ = UserView(n, tuple(values[:d]), moment)
-        variances, axes = np.linalg.eigh(_scatter(self.user_view_, key if self.masking == "uniform" else None))
+        variances, axes = np.linalg.eigh(scatter(self.user_view_, key if self.masking == "uniform" else None))
         self.components_ = signed(axes[:, ::-1][:, : self.n_components].T)
         self.explained_variance_ = np.maximum(variances[::-1][: self.n_components], 0) / n
         self.ciphertexts_ = len(sent[0])
@@ -212,7 +187,7 @@ class PublishedDPDPCA(Published):
         d = integers[0].shape[1]
         sensitivity = float(max((x**2).sum(axis=1).max() for x in integers))
         tau = sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / self.epsilon
-        noise = _symmetric(np.rint(rng.standard_normal((d, d)) * tau).astype(np.int64))
+        noise = symmetric(np.rint(rng.standard_normal((d, d)) * tau).astype(np.int64))
         mask = [int(b) for b in rng.integers(0, 2**self.mask_bits, d)]
         size = d * (d + 1) // 2
         return mask, noise, Release("S", size, "Gaussian, rounded", tau, sensitivity, self.epsilon, delta=delta)
@@ -227,79 +202,10 @@ class PublishedDPDPCA(Published):
         sd = sensitivity / math.sqrt(2 * settings.budget_share()[0].total)
         scales = [sd / math.sqrt(1 if i == j else 2) for i in range(d) for j in range(i, d)]
         noise = np.zeros((d, d), dtype=np.int64)
-        noise[np.triu_indices(d)] = _gaussian(scales, self.random_state)
+        noise[np.triu_indices(d)] = gaussian(scales, self.random_state)
         mask = [secrets.randbelow(int(key.n)) for _ in range(d)]  # the result does not depend on it: no seed
         return (
             mask,
-            _symmetric(noise),
+            symmetric(noise),
             Release("N S", len(scales), "Gaussian", sd, sensitivity, self.epsilon, delta=delta),
         )
-
-
-def _symmetric(noise: IntArray) -> IntArray:
-    upper: IntArray = np.triu(noise)
-    return upper + np.triu(upper, 1).T
-
-
-def _gaussian(scales: Sequence[float], seed: int | None) -> list[int]:
-    """Discrete Gaussian integers, or, seeded, rounded ones."""
-    if seed is not None:
-        drawn = np.rint(np.random.default_rng(seed).standard_normal(len(scales)) * scales)
-        return [int(value) for value in drawn]
-    dp = opendp()
-    integer, distance = dp.atom_domain(T="i64"), dp.absolute_distance(T=float)
-    return [int(dp.m.make_gaussian(integer, distance, scale=scale)(0)) for scale in scales]
-
-
-def _discretised(X: FloatArray, low: FloatArray, high: FloatArray, bits: int) -> IntArray:
-    steps = 2**bits - 1
-    return np.asarray(np.floor(steps * (X - low) / np.where(high > low, high - low, 1.0)), dtype=np.int64)
-
-
-def _encrypted(x: IntArray, key: PublicKey) -> list[int]:
-    """One owner's ciphertexts of N, v (d,) and R (d, d), row by row."""
-    return key.encrypt([len(x), *x.sum(axis=0).tolist(), *(x.T @ x).ravel().tolist()], Randomness(key))
-
-
-def _masked(
-    key: PublicKey, totals: Sequence[int], rows: int, mask: Sequence[int], noise: IntArray, masking: str
-) -> list[int]:
-    """What the proxy sends on: ciphertexts of v' (d,) and R' (d, d), made from those of N, v and R."""
-    gmpy2 = _gmpy2()
-    square, n = key.square, key.n
-    d = len(mask)
-    number, sums, moment = totals[0], totals[1 : d + 1], totals[d + 1 :]
-
-    def times(c: int, m: int) -> Any:
-        return gmpy2.powmod(c, m % n, square)
-
-    def plain(m: int) -> Any:
-        return 1 + n * gmpy2.mpz(m % int(n))
-
-    uniform = masking == "uniform"
-    out = [int(sums[i] * (plain(mask[i]) if uniform else times(number, mask[i])) % square) for i in range(d)]
-    for i, j in np.ndindex(d, d):
-        both = times(sums[i], mask[j]) * times(sums[j], mask[i])
-        square_of_mask = plain(mask[i] * mask[j]) if uniform else times(number, mask[i] * mask[j])
-        entry = times(moment[i * d + j], rows) if uniform else moment[i * d + j]
-        out.append(int(entry * both * square_of_mask * plain(int(noise[i, j])) % square))
-    return out
-
-
-def _centred(plaintexts: Sequence[int], key: PublicKey) -> list[int]:
-    """Integers about 0 of residues modulo the key."""
-    n = int(key.n)
-    return [m - n if m > n // 2 else m for m in plaintexts]
-
-
-def _scatter(view: UserView, key: PublicKey | None) -> FloatArray:
-    """R' - v'v''/N, or (R' - v'v'' modulo the key)/N: exact integers up to the division."""
-    d = len(view.masked_sum)
-    S = np.empty((d, d))
-    for i, j in np.ndindex(d, d):
-        product, entry = view.masked_sum[i] * view.masked_sum[j], view.masked_moment[i][j]
-        if key is None:
-            S[i, j] = (view.n * entry - product) / view.n
-        else:
-            S[i, j] = _centred([(entry - product) % int(key.n)], key)[0] / view.n
-    return S

@@ -223,6 +223,42 @@ def closure(start: str, graph: dict[str, set[str | None]]) -> set[str]:
     return seen
 
 
+def test_no_file_is_longer_than_four_hundred_lines() -> None:
+    sources = [*SOURCES, *(ROOT / "r_bridge").rglob("*.py")]
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines()) for path in sources
+    }
+    assert {name: length for name, length in lengths.items() if length > 400} == {}
+
+
+def only_stores(constructor: ast.FunctionDef) -> bool:
+    """Whether every statement of a constructor is ``self.x = x``, which a dataclass writes by itself."""
+    body = [
+        node for node in constructor.body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    ]
+    stored = [
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Name)
+        and [ast.unparse(target) for target in node.targets] == [f"self.{node.value.id}"]
+        for node in body
+    ]
+    return bool(stored) and all(stored)
+
+
+def test_constructors_that_only_store_are_those_of_dataclasses() -> None:
+    plain = [
+        f"{module_name(path)}.{node.name}"
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__" and only_stores(method)
+    ]
+    assert plain == []
+    (known,) = ast.parse("def __init__(self, x, y=1):\n    self.x = x\n    self.y = y").body
+    assert isinstance(known, ast.FunctionDef) and only_stores(known)
+
+
 def test_import_is_light() -> None:
     """Under a second, by never loading what takes long; time itself is not measured here."""
     code = f"import sys, fdadp; print(*sorted(set({sorted(HEAVY)!r}) & sys.modules.keys()))"
