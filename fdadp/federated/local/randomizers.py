@@ -55,6 +55,8 @@ def randomizer(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from fdadp.federated.local.coins import Coins
     >>> published = randomizer("cldp", 6, alpha=1.0)
     >>> published.kappa, published.epsilon
     (0.5, 3.0)
