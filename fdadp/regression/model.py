@@ -19,7 +19,7 @@ from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Ledger, Privacy
 from fdadp.private.mechanisms import Mechanism
 from fdadp.private.stored import params_from_json, params_to_json
-from fdadp.regression.base import FunctionalModel
+from fdadp.regression.base import FunctionalModel, codes_of
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.fitted import Fitted
@@ -147,6 +147,7 @@ class FunctionalRegression(FunctionalModel):
             if len(x) != len(y):
                 raise InputError(f"{name} and Y must hold the same number of curves, got {len(x)} and {len(y)}")
         same_rows(**columns, Y=y, groups=groups)
+        codes_of(groups, len(y))
         chunks = Chunks.of(columns, y, self.progress)
         self._adopt(self._publish(self._fit(chunks), chunks))
         self._remember(columns, y)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.utils import estimator_checks
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import FileFormatError, InputError
@@ -121,6 +122,28 @@ def test_parameters_are_those_of_scikit_learn():
     assert model.set_params(smoothing="reml").smoothing == "reml"
     with pytest.raises(TypeError):
         FunctionalRegression([AtPoints()])
+
+
+CONSTRUCTION = (
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_parameters_default_constructible,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_set_params,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_estimator_cloneable,
+)
+
+
+@pytest.mark.parametrize("check", CONSTRUCTION, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("kind", [AdditiveFunctionOnFunction, FunctionalRegression])
+def test_constructors_pass_scikit_learns_checks(kind, check):
+    check(kind.__name__, kind())
+
+
+def test_groups_are_one_a_curve(data):
+    x, y = data
+    with pytest.raises(InputError, match=r"groups must have shape \(150,\)"):
+        FunctionalRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y, groups=np.arange(9))
 
 
 def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
