@@ -75,10 +75,8 @@ def load_adult(*, download: bool = True) -> TableDataset:
 
     Raises
     ------
-    MissingDataError
-        Found nowhere; the message names the places searched.
-    FileFormatError
-        The file in ``FDADP_DATA`` is something else.
+    MissingDataError, FileFormatError
+        Found nowhere, where the message names the places searched; or the file in ``FDADP_DATA`` is something else.
 
     Notes
     -----
@@ -118,7 +116,7 @@ def load_bank_marketing(*, download: bool = True) -> TableDataset:
     Parameters
     ----------
     download : bool
-        Whether the internet may be asked.
+        As of :func:`load_adult`.
 
     Returns
     -------

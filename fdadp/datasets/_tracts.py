@@ -109,10 +109,8 @@ def load_dti2(
 
     Raises
     ------
-    MissingDataError
-        Found nowhere; the message names the places searched.
-    FileFormatError
-        The file in ``FDADP_DATA`` is something else.
+    MissingDataError, FileFormatError
+        Found nowhere, where the message names the places searched; or the file in ``FDADP_DATA`` is something else.
     InputError
         Unknown `visit` or `complete`.
 
