@@ -66,7 +66,7 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     Raises
     ------
     MissingDataError, FileFormatError
-        Found nowhere, where the message names the places searched; or the file in ``FDADP_DATA`` or ``LIP_DATA_DIR`` is something else.
+        Found nowhere, where the message names the places searched; or the file found is something else.
     InputError
         `n_points` does not thin 501 points evenly.
 
