@@ -21,8 +21,10 @@ PRIOR = 0.49
 """Variance of the logarithm of the size of curves about a guess."""
 TRACE_SD, LEAST_TRACE = 0.4, 0.1
 """Prior sd of the total variance over the released size, and its least value."""
-LIKELY = 0.9
-"""Posterior probability that the clip takes off the mean no more than the bands hold for it."""
+LIKELY, LIKELY_PURE = 0.9, 0.97
+"""Posterior probability that the clip takes off the mean no more than the bands hold for it.
+
+More in pure form, where the noise leaves so little of a skewed tail to be seen that the prior decides."""
 MOST_LEVEL_NOISE = 0.06
 """The level of curves is located where the noise in a bin is at most this share of the persons."""
 
@@ -61,7 +63,8 @@ def release_mean(
     total, sd = cohort.sum(rows.away, clip=clip * wide, size=m, share=tuning.mean, name="mean")
     mean, variance = shrunk_coefficients(rows.centre - anchor + total / n, sd / n, prior_shares)
     rows.centre = mean = anchor + mean
-    return mean, variance, tail.likely_excess(clip, LIKELY), tail
+    likely = LIKELY_PURE if cohort.pure else LIKELY
+    return mean, variance, tail.likely_excess(clip, likely), tail
 
 
 def _locate(cohort: Cohort, rows: Rows, tuning: SummaryTuning, n: float) -> tuple[FloatArray, float]:

@@ -305,7 +305,8 @@ def test_bands_cover_the_true_mean(settings):
         points.append(((low <= true) & (true <= high)).mean())
         width.append((high - low).mean())
     assert np.mean(whole) >= 0.88  # 0.95 less 2.5 standard errors
-    assert 0.91 <= np.mean(points) <= 0.99
+    # Pure bands allow for skewed tails that they cannot see, and these curves have none.
+    assert 0.91 <= np.mean(points) <= (0.997 if settings == {"delta": None} else 0.99)
     assert np.mean(wide) > np.mean(width)
     sd = population().std(axis=0).mean() / np.sqrt(N)
     assert 2 * 1.96 * sd < np.mean(width) < 6 * 1.96 * sd  # the noise is in it, and it is of use
@@ -444,6 +445,19 @@ def test_bands_hold_the_mean_of_skewed_curves(n, delta):
         low, high = (band[0] for band in PrivateMean(**settings).fit(log_normal(n, seed)).band())
         held.append(((low <= true) & (true <= high)).all())
     assert np.mean(held) >= 0.84  # at a level of .95 or .90, less than 2.5 or 1 standard errors
+
+
+@pytest.mark.statistics
+def test_pure_bands_hold_the_mean_of_a_log_normal_level():
+    """With as much of the tail allowed for as under Gaussian noise, .64 of these bands held."""
+    true, held = np.exp(0.5), []
+    for seed in range(25):
+        rng = np.random.default_rng([seed, 1000])
+        curves = np.exp(rng.normal(size=(1000, 1))) + 0.1 * rng.normal(size=(1000, 31))
+        settings = private(n=1000, delta=None, bounds=(0, 20), random_state=seed)
+        low, high = (band[0] for band in PrivateMean(**settings).fit(curves).band())
+        held.append(((low <= true) & (true <= high)).all())
+    assert np.mean(held) >= 0.88
 
 
 def test_what_the_clip_takes_off_is_said_for_skewed_curves_and_next_to_nothing_for_others():
