@@ -194,7 +194,9 @@ noisy.ledger_
 # %%
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", NotPrivateWarning)
-    without = AdditiveFunctionOnFunction(privacy=privacy).fit(X.drop("Resolute"), Y.drop("Resolute"))
+    without = AdditiveFunctionOnFunction(privacy=privacy, mechanism=mechanism).fit(
+        X.drop("Resolute"), Y.drop("Resolute")
+    )
 pd.DataFrame(
     {
         "with Resolute": [*(r.scale for r in noisy.ledger_.releases), noisy.mean_[0], noisy.x_range_[0]],

@@ -32,7 +32,8 @@ import pandas as pd
 
 import r_bridge
 from fdadp import AdditiveFunctionOnFunction, plot, simulate_affr
-from r_bridge.affr import AffrCore, smoothing_parameters
+from fdadp.functional.quadrature import quadrature_weights
+from r_bridge.affr import AffrFits, fits_of, recorded_fit
 from r_bridge.reference import find_case, read_case
 
 status = r_bridge.status()
@@ -72,11 +73,12 @@ print(report.table(8))
 # is the difference, on its own scale: rounding.
 
 # %%
-core = AffrCore.of_case(case)
+fits = AffrFits.of_case(case)
+at_theirs = fits.fit(fits_of(case)["reml"])  # AdditiveFunctionOnFunction, with mgcv's smoothing parameters
 fig, axes = plt.subplots(2, 3, figsize=(11, 5.6), layout="constrained", sharex=True, sharey=True)
 for k, row in enumerate(axes):
-    fit = out["fits"][k]["reml"]
-    ours = core.surface(core.problem(k).solve(smoothing_parameters(fit)), out["surface_x"], out["surface_s"])
+    fit = recorded_fit(out["fits"][k], "reml")
+    ours = at_theirs.surface(out["surface_x"], out["surface_s"], float(k))[:, :, 0]
     panels = {"mgcv": fit["surface_difference"], "fdadp": ours - ours[5]}
     panels["difference"] = panels["fdadp"] - panels["mgcv"]
     for ax, (name, values) in zip(row, panels.items(), strict=True):
@@ -106,15 +108,15 @@ def table(rows: list[tuple]) -> pd.DataFrame:
     return frame.map(lambda v: v if isinstance(v, str) else f"{v:.5g}")
 
 
+own = fits.fit("reml")
+fitted = own.predict(fits.x, s=fits.s)
 rows = []
 for k in range(2):
-    fit = out["fits"][k]["reml"]
-    (own,) = core.problem(k).optimize("reml")
-    at_theirs = core.problem(k).solve(smoothing_parameters(fit))
-    fitted = core.predict(own, given["X"][given["train"].astype(int) - 1], k)[0]
-    difference = np.abs(fitted - fit["fitted"]).max() / np.ptp(fit["fitted"])
-    rows.append((k + 1, "mgcv", *smoothing_parameters(fit), fit["edf_total"][0], at_theirs.reml, ""))
-    rows.append((k + 1, "fdadp", *own.smoothing_parameters, own.edf_total, own.reml, f"{difference:.0e}"))
+    fit = recorded_fit(out["fits"][k], "reml")
+    difference = np.abs(fitted[:, k] - fit["fitted"]).max() / np.ptp(fit["fitted"])
+    theirs = fits_of(case)["reml"][k]
+    rows.append((k + 1, "mgcv", *theirs, fit["edf_total"][0], at_theirs.criterion_[k], ""))
+    rows.append((k + 1, "fdadp", *own.smoothing_parameters_[k], own.edf_[k], own.criterion_[k], f"{difference:.0e}"))
 table(rows)
 
 # %% [markdown]
@@ -152,7 +154,7 @@ if LIVE:
     from r_bridge.mgcv import gam_linear_functional
 
     fitted = model.fit(data.X, data.Y)
-    project = (model.eigenfunctions_ * model._basis.weights).T
+    project = (model.eigenfunctions_ * quadrature_weights(model.t_)).T
     scores = (data.Y.data_matrix[..., 0] - model.mean_) @ project
     ours = (model.predict(data.X).data_matrix[..., 0] - model.mean_) @ project
     new = simulate_affr(scenario=1, n=50, seed=1)

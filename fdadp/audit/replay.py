@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
@@ -145,6 +145,8 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         tape = TapeNoise(SeededNoise(np.random.default_rng([seed, number])))
         seen = _observe(pair.run, order[0], tape)
         finished += seen["error"] is None
+        if seen["unlike ours"] and not tape.entries:
+            problems.append(f"{pair.name}: nothing was compared, {seen['unlike ours']} came before the first release")
         again = TapeNoise(tape=tape.entries)
         differs = difference(seen, _observe(pair.run, order[1], again))
         if differs:
@@ -215,7 +217,7 @@ class _Records(logging.Handler):
 def _observe(run: Callable[[Any, Noise], Any], data: Any, noise: Noise) -> dict[str, Any]:
     """Everything that comes out of a run."""
     out, err, records = io.StringIO(), io.StringIO(), _Records()
-    result, error = None, None
+    result, error, unlike = None, None, None
     logging.getLogger().addHandler(records)
     try:
         with (
@@ -228,10 +230,12 @@ def _observe(run: Callable[[Any, Noise], Any], data: Any, noise: Noise) -> dict[
                 result = run(data, noise)
             except Exception as exc:
                 error = fingerprint(exc, given=data)
+                unlike = None if isinstance(exc, FdadpError) else type(exc).__name__
     finally:
         logging.getLogger().removeHandler(records)
     return {
         "error": error,
+        "unlike ours": unlike,
         "result": fingerprint(result),
         "warnings": [f"{w.category.__name__}: {w.message}" for w in caught],
         "log": records.texts,

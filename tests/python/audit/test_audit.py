@@ -204,6 +204,17 @@ def test_the_unmutated_pairs_pass():
         assert result.finished == 2
 
 
+def test_runs_that_fail_before_their_first_release_have_shown_nothing():
+    """A stale mutant whose runs raised alike on both sides once counted as a pass."""
+
+    def run(data, noise):
+        raise TypeError("a signature of yesterday")
+
+    result = replay_audit([Neighbours("p", run, 0, 1, 1.0)])
+    assert not result.passed
+    assert "TypeError came before the first release" in str(result)
+
+
 @pytest.mark.parametrize(
     ("mutant", "kwargs", "finding"),
     [
