@@ -58,8 +58,9 @@ class DPLinearRegression(PrivateRegressor):
     bounds_y : (low, high)
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
     mechanism : {"moments", "adassp", "functional", "wishart"}
-        What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate.
-        ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned (wants a δ).
+        What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate
+        where a fit explains much. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned
+        (wants a δ).
         ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
         (pure ε): the functional mechanism, corrected; only for n ε far above d³. ``"wishart"``: as ``"moments"`` from
         a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget;
