@@ -113,10 +113,10 @@ class Forecast:
         return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
 
     def plot(self, **kwargs: Any) -> Any:
-        """Picture of the prediction against n and ε, see :func:`fdadp.plot.forecast`."""
-        from fdadp.plot import forecast
+        """Picture of the prediction against n and ε, see :func:`fdadp.planner.picture.picture`."""
+        from fdadp.planner.picture import picture
 
-        return forecast(self, **kwargs)
+        return picture(self, **kwargs)
 
 
 def plan(

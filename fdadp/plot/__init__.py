@@ -1,4 +1,4 @@
-"""Pictures of fits, predictions, priors and forecasts. Needs matplotlib: ``pip install matplotlib``.
+"""Pictures of fits, predictions and curves. Needs matplotlib: ``pip install matplotlib``.
 
 Every function returns the matplotlib ``Figure``, and raises ``MissingPlotsError`` where matplotlib is not installed.
 They read the model or the curves they are given: a picture of a fit without privacy, or of a person's curve, is not
@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, mean, predictions
-from fdadp.plot._planner import forecast, prior
 from fdadp.plot._surface import surface
 
 __all__ = [
     "PALETTE",
     "eigenfunctions",
-    "forecast",
     "mean",
     "predictions",
-    "prior",
     "surface",
 ]

@@ -265,10 +265,10 @@ class PublicPrior:
         return design
 
     def plot(self, **kwargs: Any) -> Any:
-        """Picture of curves, surfaces and responses that the prior holds for likely, see :func:`fdadp.plot.prior`."""
-        from fdadp.plot import prior
+        """Picture of likely curves, surfaces and responses, see :func:`fdadp.private.picture.picture`."""
+        from fdadp.private.picture import picture
 
-        return prior(self, **kwargs)
+        return picture(self, **kwargs)
 
     def describe(self) -> str:
         """One line for the ledger."""

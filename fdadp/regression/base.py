@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -239,7 +239,8 @@ class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, Bas
         self.mean_, self.t_ = basis.mean, basis.grid
         self.residual_variance_, self.noise_variance_ = residual.variance, residual.noise_variance
         self.r2_ = residual.r2
-        self.n_curves_, self.notes_, self.plan_ = fitted.n, fitted.notes, fitted.plan
+        self.n_curves_, self.notes_ = fitted.n, fitted.notes
+        self.plan_ = cast("Plan | None", fitted.plan)
         self.ledger_: Ledger | None = fitted.ledger
         self.privacy_ = fitted.privacy
         self.moments_ = None

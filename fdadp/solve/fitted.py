@@ -20,7 +20,6 @@ from fdadp.terms.base import Term
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
-    from fdadp.private.plan import Plan
 
 __all__ = ["FARTHEST", "Fitted", "Residual"]
 
@@ -116,7 +115,7 @@ class Fitted:
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
     privacy: Privacy | None = None
-    plan: Plan | None = None
+    plan: object = None
 
     @cached_property
     def of_features(self) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,12 +11,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.margins import Margin
 from fdadp.functional.quadrature import RULES
-from fdadp.terms.base import Covariate
+from fdadp.terms.base import Covariate, Prior
 from fdadp.terms.sizes import basis_sizes, check_size
 from fdadp.terms.surface import AdditiveTerm
-
-if TYPE_CHECKING:
-    from fdadp.private.prior import PublicPrior
 
 __all__ = ["Additive", "AdditiveTerm"]
 
@@ -71,7 +67,7 @@ class Additive:
         s = self._over_s(grid, over_s)
         return AdditiveTerm(x, s, grid, covariate.range, self.quadrature, self.period, column=self.column)
 
-    def standard(self, covariate: Covariate, prior: PublicPrior) -> AdditiveTerm:
+    def standard(self, covariate: Covariate, prior: Prior) -> AdditiveTerm:
         """The term on standardised curves, on as many splines as the prior says."""
         x = Margin.pspline(*covariate.range, prior.n_basis_x, margin=0.0)
         s = Margin.pspline(0.0, 1.0, prior.n_basis_s, margin=0.0)

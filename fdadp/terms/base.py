@@ -8,17 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 
-if TYPE_CHECKING:
-    from fdadp.private.prior import PublicPrior
-
-__all__ = ["HALF_WIDTH", "Covariate", "Standardised", "Term", "Unfixed"]
+__all__ = ["HALF_WIDTH", "Covariate", "Prior", "Standardised", "Term", "Unfixed"]
 
 HALF_WIDTH = 4.0
 """Standardised curves are clipped to ±4 of their standard deviations."""
@@ -42,6 +39,29 @@ class Covariate:
     n: int | None = None
 
 
+class OfSurfaces(Protocol):
+    """A Gaussian law of surfaces."""
+
+    def covariance(self, n_x: int, n_s: int) -> FloatArray:
+        """Covariance of the coefficients on `n_x` times `n_s` B-splines, shape (n_x n_s, n_x n_s)."""
+
+
+class Prior(Protocol):
+    """What a term may ask of the public prior of a private fit; :class:`fdadp.PublicPrior` is one."""
+
+    @property
+    def n_basis_x(self) -> int:
+        """Number of B-splines over the values of a covariate."""
+
+    @property
+    def n_basis_s(self) -> int:
+        """Number of B-splines over its grid."""
+
+    @property
+    def surface(self) -> OfSurfaces:
+        """What is believed of a surface F(x, s)."""
+
+
 class Unfixed(Protocol):
     """A term as a user asks for it, before the range and the grid of its covariate are known; hashable.
 
@@ -57,7 +77,7 @@ class Unfixed(Protocol):
     def fixed(self, covariate: Covariate) -> Term:
         """The term on bases that suit the range and the grid of its covariate."""
 
-    def standard(self, covariate: Covariate, prior: PublicPrior) -> Term:
+    def standard(self, covariate: Covariate, prior: Prior) -> Term:
         """The term on standardised curves, for a private fit: its bases from public values alone."""
 
 
@@ -154,11 +174,11 @@ class Term(ABC):
 
     # --- private fits: of curves standardised by released values, clipped, on [0, 1] ---
 
-    def standard(self, covariate: Covariate, prior: PublicPrior) -> Term:
+    def standard(self, covariate: Covariate, prior: Prior) -> Term:
         """The term on standardised curves: its bases from public values alone."""
         return self.fixed(covariate)
 
-    def prior_covariance(self, prior: PublicPrior) -> FloatArray:
+    def prior_covariance(self, prior: Prior) -> FloatArray:
         """Public prior covariance of the coefficients of the features, shape (q, q), for standardised curves."""
         return np.eye(self.n_features)
 

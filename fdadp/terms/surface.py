@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -17,11 +17,8 @@ from fdadp.functional.curves import Curves, refuse_other_domain
 from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.terms._rows import FeatureMap
-from fdadp.terms.base import Term
+from fdadp.terms.base import Prior, Term
 from fdadp.terms.quantiles import QuantileTransform
-
-if TYPE_CHECKING:
-    from fdadp.private.prior import PublicPrior
 
 __all__ = ["AdditiveTerm"]
 
@@ -192,7 +189,7 @@ class AdditiveTerm(Term):
         on_unit = (self.grid - self.grid[0]) / (self.grid[-1] - self.grid[0])
         return self.centred(values, quadrature_weights(on_unit))
 
-    def prior_covariance(self, prior: PublicPrior) -> FloatArray:
+    def prior_covariance(self, prior: Prior) -> FloatArray:
         """Prior covariance of the B-spline coefficients of F, a Gaussian process in x and s; shape (q, q)."""
         return prior.surface.covariance(self.x.size, self.s.size)
 
