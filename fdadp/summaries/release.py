@@ -33,7 +33,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import Ledger, Privacy
-from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
@@ -215,7 +215,7 @@ def summarise(
         },
     )
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
-    eta = noise_multiplier(cohort.amount * left, privacy.stated_adjacency, pure=cohort.pure) / n
+    eta = unit_noise(cohort, left) / n  # with what many owners add
     with cohort.refusing():
         _check_noise(declared, n, _relative_noise(eta, tuning, pure=cohort.pure))
     tuning = tuning.scaled(left)

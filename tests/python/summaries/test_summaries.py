@@ -21,6 +21,7 @@ from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy._kernel import Kernel
+from fdadp.privacy.distributed import DistributedNoise, noise_source
 from fdadp.summaries.tails import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
@@ -352,6 +353,15 @@ def test_noise_does_not_make_large_eigenvalues():
         ratio.append(model.eigenvalues_.sum() / true)
         assert 2 * np.sqrt(12) * model.covariance_noise_sd_ > true  # the largest eigenvalue of the noise alone
     assert 0.2 < np.median(ratio) < 8
+
+
+def test_what_many_owners_add_to_the_noise_makes_a_request_useless():
+    """Ten times the noise, where one of a hundred owners keeps its share to itself; it was not thought of."""
+    settings, Y = private(n=100, epsilon=0.3), sample(0, 100)
+    noise = DistributedNoise(owners=100, honest=1, n_max=100, random_state=0)
+    with noise_source(noise), pytest.raises(PrivacyError, match="must leave noise of at most"):
+        PrivateMean(**settings).fit(Y, t=GRID)
+    assert np.isfinite(PrivateMean(**settings).fit(Y, t=GRID).mean_).all()
 
 
 def test_people_with_several_rows_count_once():
