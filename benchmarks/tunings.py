@@ -58,6 +58,11 @@ TUNINGS: dict[str, Tuning] = {
     "power 0.5": replace(T, fall_off=0.5),
     "power 0.4": replace(T, fall_off=0.4),
     "weights from 2": replace(T, feature_clip=2.0),
+    "ranges taken as right": replace(
+        T,
+        **{name: replace(getattr(T, name), max_error=0.0) for name in ("x_centre", "y_location", "y_spread")},
+        residual_profile=replace(T.residual_profile, max_error=0.0),
+    ),
     "pure: 4 rounds": replace(PURE, rounds=4, rounds_if_noisy=4),
     "pure: 8 rounds": replace(PURE, rounds=8, rounds_if_noisy=8),
     "pure: clip of 0.62": replace(PURE, first_clip=0.62),

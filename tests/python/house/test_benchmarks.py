@@ -132,6 +132,15 @@ def test_more_starts_miss_the_optimum_less_often(script):
     assert found["seconds"][2] > 0
 
 
+def test_limits_on_far_predictions(script):
+    far = script("far_predictions")
+    from fdadp.solve.fitted import FARTHEST
+
+    assert f"{FARTHEST:g} sd, keeps e³/(e² + v)" in far.LIMITS
+    table = far.main(["--n", "300", "--cohorts", "1", "--scenarios", "A"])
+    assert table.count(", A |") == 2 * len(far.LIMITS)
+
+
 def test_variants_of_learners(script, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS / "learners"))
     table = script("variants").main(["--splits", "2", "--draws", "1"])
