@@ -27,12 +27,11 @@ def model(**settings):
 
 
 def told(call):
-    """Texts of the warnings of a call."""
+    """Texts of the warnings of a call that something is not accounted for; what noise may bring about is not asked."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call()
-    assert all(issubclass(w.category, NotAccountedWarning) for w in caught)
-    return [str(w.message) for w in caught]
+    return [str(w.message) for w in caught if issubclass(w.category, NotAccountedWarning)]
 
 
 def fresh():
