@@ -71,6 +71,7 @@ ROOMS = (
     "regression",
     "studies",
     "summaries",
+    "terms",
 )
 """Packages and modules that users reach as ``fdadp.plot``; each is loaded on first use."""
 

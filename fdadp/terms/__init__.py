@@ -1,1 +1,27 @@
-"""What a covariate contributes to a response: rows of features, penalties, and what of them is identified."""
+"""Terms of functional regressions: rows of features, penalties, and what of them is identified.
+
+``terms.ff("X")`` in code is ``ff(X)`` in a formula; each kind is one class in one file.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+KINDS = {
+    "concurrent": "fdadp.terms.concurrent.Concurrent",
+    "ff": "fdadp.terms.functional_linear.FunctionalLinear",
+    "linear": "fdadp.terms.linear.Linear",
+}
+"""Names in formulas and in code, and the class of terms that each makes."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in KINDS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, kind = KINDS[name].rpartition(".")
+    return getattr(importlib.import_module(module), kind)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *KINDS})

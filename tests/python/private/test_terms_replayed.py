@@ -12,7 +12,7 @@ from fdadp.audit.canaries import canary
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, rowwise_matmul
-from fdadp.regression.model import FunctionalRegression
+from fdadp.regression.eigen import EigenRegression
 from fdadp.terms.base import Standardised, Term
 
 GRID = np.linspace(0, 1, 21)
@@ -54,12 +54,12 @@ def pair(term, kind, seed, delta=1e-6):
     x, y = curves(n, seed)
     x[7], y[7] = canary(kind, GRID)
     keep = np.arange(n) != 7
-    model = FunctionalRegression(
+    model = EigenRegression(
         terms=[term], privacy=Privacy(8.0, delta, n=n), bounds=BOUNDS, progress=False, mechanism="dp-aff"
     )
 
     def run(data, noise):
-        fitted = FunctionalRegression(**model.get_params(deep=False))
+        fitted = EigenRegression(**model.get_params(deep=False))
         fitted._check_settings()
         fitted._fit_private(*data, s=GRID, t=GRID, noise=noise)
         return {"attributes": vars(fitted), "predictions": fitted.predict_interval(np.outer([-1.0, 2.0], 1 + 0 * GRID))}
@@ -81,7 +81,7 @@ def test_a_term_whose_rows_know_of_each_other_is_found_out():
 
 def test_a_private_fit_of_a_term_finds_its_coefficients():
     x, y = curves(3000, 5)
-    model = FunctionalRegression(terms=[Halves()], privacy=Privacy(2.0, 1e-6, n=3000, random_state=1), bounds=BOUNDS)
+    model = EigenRegression(terms=[Halves()], privacy=Privacy(2.0, 1e-6, n=3000, random_state=1), bounds=BOUNDS)
     model.fit({"X": x}, y, s=GRID, t=GRID)
     (term,) = model._fitted.terms
     assert isinstance(term, Standardised)

@@ -12,7 +12,7 @@ from sklearn.utils import estimator_checks
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.records import pack, unpack
-from fdadp.regression.model import FunctionalRegression
+from fdadp.regression.eigen import EigenRegression
 from fdadp.terms.additive import Additive
 from fdadp.terms.base import Term
 
@@ -49,8 +49,8 @@ def data():
 def test_the_additive_model_is_that_of_one_additive_term(data, privacy, tmp_path):
     x, y = data
     own = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, progress=False).fit(x, y)
-    other = FunctionalRegression(terms=[Additive()], privacy=privacy, bounds=BOUNDS, progress=False).fit(x, y)
-    loaded = FunctionalRegression.load(other.save(tmp_path / "model"))
+    other = EigenRegression(terms=[Additive()], privacy=privacy, bounds=BOUNDS, progress=False).fit(x, y)
+    loaded = EigenRegression.load(other.save(tmp_path / "model"))
     for model in (other, loaded):
         np.testing.assert_array_equal(model.coef_[0], own.coef_)
         np.testing.assert_array_equal(model.predict({"X": x[:9]}), own.predict(x[:9]))
@@ -63,7 +63,7 @@ def test_several_terms_are_one_penalised_least_squares(data):
     z = np.random.default_rng(1).normal(size=x.shape)
     y = y + z[:, [10]] * np.cos(GRID)
     sp = (2.0, 0.5)
-    model = FunctionalRegression(terms=[AtPoints("X"), AtPoints("Z")], smoothing=sp, progress=False)
+    model = EigenRegression(terms=[AtPoints("X"), AtPoints("Z")], smoothing=sp, progress=False)
     model.fit({"X": x, "Z": z}, y)
     features = np.hstack((x[:, ::10], z[:, ::10]))
     features = features - features.mean(axis=0)
@@ -80,7 +80,7 @@ def test_terms_of_other_kinds_stand_side_by_side(data):
     z = np.random.default_rng(1).normal(size=x.shape)
     shift = 3 * z[:, [10]] * np.cos(GRID)
     terms = [Additive("X", 7, 7), AtPoints("Z")]
-    model = FunctionalRegression(terms=terms, progress=False).fit({"X": x, "Z": z}, y + shift)
+    model = EigenRegression(terms=terms, progress=False).fit({"X": x, "Z": z}, y + shift)
     alone = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(x, y)
     assert model.r2_ > alone.r2_
     assert model.coef_[0].shape[1:] == (7, 7) and model.coef_[1].shape[1:] == (4,)
@@ -104,12 +104,12 @@ def test_terms_of_other_kinds_stand_side_by_side(data):
 def test_what_cannot_be_fitted_is_refused(data, settings, text):
     x, y = data
     with pytest.raises(InputError, match=text):
-        FunctionalRegression(**{"terms": [AtPoints()], "progress": False, **settings}).fit({"X": x}, y)
+        EigenRegression(**{"terms": [AtPoints()], "progress": False, **settings}).fit({"X": x}, y)
 
 
 def test_new_covariates_must_be_those_of_the_fit(data):
     x, y = data
-    model = FunctionalRegression(terms=[AtPoints("X"), AtPoints("Z")], progress=False).fit({"X": x, "Z": x**2}, y)
+    model = EigenRegression(terms=[AtPoints("X"), AtPoints("Z")], progress=False).fit({"X": x, "Z": x**2}, y)
     with pytest.raises(InputError, match="X must hold X, Z, got no Z"):
         model.predict({"X": x})
     with pytest.raises(InputError, match="X must be a mapping of X, Z, got ndarray"):
@@ -117,11 +117,11 @@ def test_new_covariates_must_be_those_of_the_fit(data):
 
 
 def test_parameters_are_those_of_scikit_learn():
-    model = FunctionalRegression(terms=[AtPoints()], smoothing="gcv")
+    model = EigenRegression(terms=[AtPoints()], smoothing="gcv")
     assert clone(model).get_params()["terms"] == [AtPoints()]
     assert model.set_params(smoothing="reml").smoothing == "reml"
     with pytest.raises(TypeError):
-        FunctionalRegression([AtPoints()])
+        EigenRegression([AtPoints()])
 
 
 CONSTRUCTION = (
@@ -135,7 +135,7 @@ CONSTRUCTION = (
 
 
 @pytest.mark.parametrize("check", CONSTRUCTION, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("kind", [AdditiveFunctionOnFunction, FunctionalRegression])
+@pytest.mark.parametrize("kind", [AdditiveFunctionOnFunction, EigenRegression])
 def test_constructors_pass_scikit_learns_checks(kind, check):
     check(kind.__name__, kind())
 
@@ -143,12 +143,12 @@ def test_constructors_pass_scikit_learns_checks(kind, check):
 def test_groups_are_one_a_curve(data):
     x, y = data
     with pytest.raises(InputError, match=r"groups must have shape \(150,\)"):
-        FunctionalRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y, groups=np.arange(9))
+        EigenRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y, groups=np.arange(9))
 
 
 def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
     x, y = data
-    model = FunctionalRegression(terms=[AtPoints()], progress=False).fit(x, y)
+    model = EigenRegression(terms=[AtPoints()], progress=False).fit(x, y)
     tree, numbers = pack(AtPoints(), "term")
     assert unpack(tree, numbers, lambda kind: kind is AtPoints) == AtPoints()
     for path in ("pathlib.Path", "nowhere.AtPoints", "subprocess.Popen"):
@@ -156,17 +156,17 @@ def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
             unpack(tree | {"class": path}, numbers, lambda kind: True)
     with pytest.raises(ValueError, match="must be a class"):
         unpack(tree, numbers, lambda kind: False)
-    from fdadp.regression.model import LAYOUT
+    from fdadp.regression.eigen import LAYOUT
 
     content, arrays = LAYOUT.read(model.save(tmp_path / "model"))
     content["tree"] = "nothing"
     LAYOUT.write(tmp_path / "other", content, arrays)
     with pytest.raises(FileFormatError, match="model"):
-        FunctionalRegression.load(tmp_path / "other")
+        EigenRegression.load(tmp_path / "other")
 
 
 def test_new_curves_must_lie_on_the_training_domain(data):
     x, y = data
-    model = FunctionalRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y)
+    model = EigenRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y)
     with pytest.raises(InputError, match=r"X must lie on the training domain \[0, 1\], got \[0, 2\]"):
         model.predict({"X": x}, s=2 * GRID)

@@ -10,7 +10,7 @@ import pytest
 from fdadp import Privacy
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import rowwise_matmul
-from fdadp.regression.model import FunctionalRegression
+from fdadp.regression.eigen import EigenRegression
 from fdadp.terms.base import Term
 
 GRID = np.linspace(0, 1, 21)
@@ -44,11 +44,11 @@ PRIVACY = {"privacy": Privacy(2.0, 1e-6, n=1000, random_state=1), "bounds": {"X"
 @pytest.mark.parametrize(("settings", "least"), [({}, 0.999), (PRIVACY, 0.95)], ids=["plain", "private"])
 def test_fits_predicts_and_saves(tmp_path, settings, least):
     (x, y, _), (new, _, truth) = curves(1000), curves(200, 1)
-    model = FunctionalRegression(terms=[MeanOf()], **settings).fit({"X": x}, y, s=GRID, t=GRID)
+    model = EigenRegression(terms=[MeanOf()], **settings).fit({"X": x}, y, s=GRID, t=GRID)
     predicted, se = model.predict({"X": new}), model.predict_se({"X": new})
     assert 1 - ((predicted - truth) ** 2).sum() / ((truth - truth.mean(axis=0)) ** 2).sum() > least
     assert (np.abs(predicted - truth) < 4 * se).mean() > 0.9
-    loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
+    loaded = EigenRegression.load(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict({"X": new}), predicted)
     np.testing.assert_array_equal(loaded.predict_interval({"X": new}), model.predict_interval({"X": new}))
     assert (model.ledger_ is not None and model.ledger_.private) == bool(settings) == (loaded.privacy_ is not None)

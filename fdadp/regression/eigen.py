@@ -28,14 +28,14 @@ from fdadp.terms.base import Unfixed
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
 
-__all__ = ["LAYOUT", "FunctionalRegression"]
+__all__ = ["LAYOUT", "EigenRegression"]
 
 LAYOUT = Layout("functional-regression", {"numbers": "v"})
 """Files: everything as :mod:`fdadp.files.records` puts it, and the constructor's arguments."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FunctionalRegression(FunctionalModel):
+class EigenRegression(FunctionalModel):
     """Regression of a curve on any terms.
 
     Each term makes a row of features of its covariate; coefficients of the features, for each of K eigenfunctions of
@@ -71,10 +71,10 @@ class FunctionalRegression(FunctionalModel):
     Examples
     --------
     >>> from fdadp import simulate_affr
-    >>> from fdadp.regression.model import FunctionalRegression
+    >>> from fdadp.regression.eigen import EigenRegression
     >>> from fdadp.terms.additive import Additive
     >>> data = simulate_affr(scenario=1, n=100, seed=0)
-    >>> model = FunctionalRegression(terms=[Additive("X")]).fit({"X": data.X}, data.Y)
+    >>> model = EigenRegression(terms=[Additive("X")]).fit({"X": data.X}, data.Y)
     >>> model.predict({"X": data.X[:3]})
     FDataGrid(...)
     """
@@ -106,7 +106,7 @@ class FunctionalRegression(FunctionalModel):
         s: ArrayLike | None = None,
         t: ArrayLike | None = None,
         groups: ArrayLike | None = None,
-    ) -> FunctionalRegression:
+    ) -> EigenRegression:
         """Fit the model.
 
         Parameters
@@ -187,7 +187,7 @@ class FunctionalRegression(FunctionalModel):
         return LAYOUT.write(path, content, {"numbers": numbers}, released=released)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> FunctionalRegression:
+    def load(cls, path: str | os.PathLike[str]) -> EigenRegression:
         """Read a model that :meth:`save` wrote; modules of terms of your own must be imported before.
 
         Raises

@@ -1,0 +1,221 @@
+"""Rows of a table whose columns are numbers, labels or curves; and what one pass over the training rows saw of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+
+__all__ = ["Column", "Labels", "Records", "Seen", "SeenCurves"]
+
+Labels = npt.NDArray[Any]
+"""Entries of a column that are names, not numbers, shape (n,)."""
+
+Column = Curves | FloatArray | Labels
+"""Curves; numbers (n,) of float64; or labels (n,) of dtype object."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """A block of rows of a table.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    columns : mapping of str to Column
+    """
+
+    n: int
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+    def curves(self, name: str) -> Curves:
+        """A column of curves.
+
+        Raises
+        ------
+        InputError
+            No such column, or one of numbers or labels.
+        """
+        column = self._column(name, "curves")
+        if isinstance(column, Curves):
+            return column
+        raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, S)), got {_kind(column)}")
+
+    def numbers(self, name: str) -> FloatArray:
+        """A column of numbers, shape (n,).
+
+        Raises
+        ------
+        InputError
+            No such column, or one of curves or labels.
+        """
+        column = self._column(name, "numbers")
+        if isinstance(column, Curves) or column.dtype.kind != "f":
+            raise InputError(f"{name} must hold numbers, got {_kind(column)}")
+        return column
+
+    def labels(self, name: str) -> Labels:
+        """A column as labels, shape (n,): numbers that are whole become Python's integers.
+
+        Raises
+        ------
+        InputError
+            No such column, or one of curves.
+        """
+        column = self._column(name, "labels")
+        if isinstance(column, Curves):
+            raise InputError(f"{name} must hold one label a row, got curves")
+        if column.dtype.kind != "f":
+            return column
+        whole = [int(v) if v == np.floor(v) and np.isfinite(v) else float(v) for v in column]
+        return np.array(whole, dtype=object)
+
+    def is_curves(self, name: str) -> bool:
+        """Whether a column holds curves."""
+        return isinstance(self._column(name, "curves"), Curves)
+
+    def is_numbers(self, name: str) -> bool:
+        """Whether a column holds numbers."""
+        column = self._column(name, "numbers")
+        return not isinstance(column, Curves) and column.dtype.kind == "f"
+
+    def __getitem__(self, rows: Any) -> Records:
+        """The same columns of some rows (a slice, numbers or a mask)."""
+        taken = {
+            name: replace(c, values=c.values[rows], index=None) if isinstance(c, Curves) else c[rows]
+            for name, c in self.columns.items()
+        }
+        return Records(len(np.arange(self.n)[rows]), taken)
+
+    def with_columns(self, **columns: Column) -> Records:
+        """These rows with more columns."""
+        return Records(self.n, {**self.columns, **columns})
+
+    def _column(self, name: str, wanted: str) -> Column:
+        if name not in self.columns:
+            known = ", ".join(map(str, self.columns)) or "none"
+            raise InputError(f"data must have the column {name!r} ({wanted}), got the columns {known}")
+        return self.columns[name]
+
+
+def _kind(column: Column) -> str:
+    if isinstance(column, Curves):
+        return "curves"
+    return "numbers" if column.dtype.kind == "f" else f"labels such as {column[0]!r}" if len(column) else "labels"
+
+
+@dataclass(frozen=True)
+class SeenCurves:
+    """What is known of a column of curves: its grid (S,), the range of its values, and its mean curve (S,)."""
+
+    grid: FloatArray
+    range: tuple[float, float]
+    mean: FloatArray
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one pass over the training rows saw; terms fix their bases by it.
+
+    Attributes
+    ----------
+    n : int
+    curves : mapping of str to SeenCurves
+    numbers : mapping of str to ndarray of shape (n,)
+        All values of columns of numbers.
+    levels : mapping of str to tuple
+        Of columns of labels, sorted (as text where they are of mixed kinds).
+    read : callable
+        Returns an iterator over the training rows, for what a term must know beyond this.
+    """
+
+    n: int
+    curves: Mapping[str, SeenCurves]
+    numbers: Mapping[str, FloatArray]
+    levels: Mapping[str, tuple[Any, ...]]
+    read: Callable[[], Iterator[Records]]
+
+    @classmethod
+    def of(cls, read: Callable[[], Iterator[Records]]) -> Seen:
+        """See all rows once."""
+        n = 0
+        sums: dict[str, tuple[FloatArray, float, float, FloatArray]] = {}
+        numbers: dict[str, list[FloatArray]] = {}
+        levels: dict[str, set[Any]] = {}
+        for block in read():
+            n += block.n
+            for name, column in block.columns.items():
+                if isinstance(column, Curves):
+                    v = column.values
+                    grid, low, high, total = sums.get(name, (column.grid, np.inf, -np.inf, np.zeros(column.grid.size)))
+                    sums[name] = grid, min(low, float(v.min())), max(high, float(v.max())), total + v.sum(axis=0)
+                elif column.dtype.kind == "f":
+                    numbers.setdefault(name, []).append(column)
+                else:
+                    levels.setdefault(name, set()).update(column.tolist())
+        return cls(
+            n,
+            {name: SeenCurves(grid, (low, high), total / n) for name, (grid, low, high, total) in sums.items()},
+            {name: np.concatenate(parts) for name, parts in numbers.items()},
+            {name: tuple(in_order(found)) for name, found in levels.items()},
+            read,
+        )
+
+    def levels_of(self, name: str) -> tuple[Any, ...]:
+        """Levels of a column of labels, or of whole numbers.
+
+        Raises
+        ------
+        InputError
+            No such column, or one of curves.
+        """
+        if name in self.levels:
+            return self.levels[name]
+        if name in self.numbers:
+            return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).labels(name).tolist())))
+        raise InputError(f"data must have the column {name!r} (labels), got " + self._names())
+
+    def curves_of(self, name: str) -> SeenCurves:
+        """What was seen of a column of curves.
+
+        Raises
+        ------
+        InputError
+            No such column, or one of numbers or labels.
+        """
+        if name in self.curves:
+            return self.curves[name]
+        raise InputError(f"data must have the column {name!r} (curves), got " + self._names())
+
+    def numbers_of(self, name: str) -> FloatArray:
+        """All values of a column of numbers, shape (n,).
+
+        Raises
+        ------
+        InputError
+            No such column, or one of curves or labels.
+        """
+        if name in self.numbers:
+            return self.numbers[name]
+        raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
+
+    def _names(self) -> str:
+        kinds = ((self.curves, "curves"), (self.numbers, "numbers"), (self.levels, "labels"))
+        return ", ".join(f"{name} ({kind})" for names, kind in kinds for name in names) or "no columns"
+
+
+def in_order(levels: Iterable[Any]) -> Sequence[Any]:
+    """Levels sorted, by their text where they cannot be compared."""
+    found = list(levels)
+    try:
+        return sorted(found)
+    except TypeError:
+        return sorted(found, key=str)

@@ -1,0 +1,186 @@
+"""One-dimensional smooths in coordinates where their penalty is diagonal: the margins of every term.
+
+A tensor product of such margins has penalties that are all diagonal at once, and a sum-to-zero constraint is "drop the
+constant's coordinate and subtract the mean of the others". Fits, degrees of freedom, REML (up to a constant) and the
+covariance of all that is identified are those of mgcv, without its constrained coordinates.
+
+References
+----------
+Wood (2017), Generalized Additive Models, sections 5.4.1 and 5.6, doi:10.1201/9781315370279; Wood, Scheipl & Faraway
+(2013), Straightforward intermediate rank tensor product smoothing in mixed models, doi:10.1007/s11222-012-9314-z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.functional.splines import BSplines
+
+__all__ = ["Basis", "Constant", "SmoothMargin", "diagonalised"]
+
+
+class Basis(Protocol):
+    """Functions of one variable."""
+
+    def design(self, x: ArrayLike) -> FloatArray:
+        """All functions at points (n,), shape (n, K)."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The function 1."""
+
+    def design(self, x: ArrayLike) -> FloatArray:
+        """Ones, shape (n, 1)."""
+        return np.ones((np.size(x), 1))
+
+
+@dataclass(frozen=True)
+class SmoothMargin:
+    """A basis with a penalty, turned into the eigenvectors of the penalty.
+
+    Attributes
+    ----------
+    basis : Basis
+        K functions.
+    to_basis : ndarray of shape (K, k)
+        From mgcv's coordinates to coefficients of the basis (its XP where ``np=TRUE``).
+    penalty : ndarray of shape (k, k)
+        In mgcv's coordinates.
+    rotation : ndarray of shape (k, p)
+        Orthonormal eigenvectors of the penalty: p = k, or fewer where constraints took some away.
+    eigenvalues : ndarray of shape (p,)
+        Exactly zero where nothing is penalised; a constant among the functions comes first.
+    shift : ndarray of shape (p,) or None
+        What is subtracted from the rotated functions: their means over the points of a sum-to-zero constraint.
+    """
+
+    basis: Basis
+    to_basis: FloatArray
+    penalty: FloatArray
+    rotation: FloatArray
+    eigenvalues: FloatArray
+    shift: FloatArray | None = None
+
+    @classmethod
+    def constant(cls) -> SmoothMargin:
+        """The margin of what does not vary."""
+        one = np.ones((1, 1))
+        return cls(Constant(), one, np.zeros((1, 1)), one, np.zeros(1))
+
+    @classmethod
+    def pspline(
+        cls,
+        x: ArrayLike,
+        k: int,
+        m: tuple[int, int] = (2, 1),
+        *,
+        values: bool = False,
+        name: str = "k",
+        sums_to_zero_over: ArrayLike | None = None,
+    ) -> SmoothMargin:
+        """P-spline of degree ``m[0] + 1`` with a difference penalty of order ``m[1]`` on the range of `x` (mgcv: "ps").
+
+        Parameters
+        ----------
+        x : array_like
+            Points whose range it covers.
+        k : int
+            Number of functions, before any constraint.
+        m : (int, int)
+        values : bool
+            Coefficients are values at even points and the penalty has largest eigenvalue 1 (mgcv's ``te``, ``ti``).
+        name : str
+            Of the argument in error messages.
+        sums_to_zero_over : array_like, optional
+            The margin of a ``ti`` that is centred over these points *before* that: one function fewer. For a smooth
+            that is centred after it (``s``), see :meth:`centred`.
+
+        Raises
+        ------
+        InputError
+            An empty range, or a basis too small for its degree.
+        """
+        points = np.asarray(x, dtype=np.float64)
+        low, high = float(points.min()), float(points.max())
+        basis = BSplines.uniform(low, high, k, degree=m[0] + 1, name=name)
+        to_basis, null = np.eye(basis.n_basis), m[1]
+        if sums_to_zero_over is not None:
+            total = basis.design(sums_to_zero_over).sum(axis=0)
+            to_basis = np.linalg.qr(total[:, None], mode="complete")[0][:, 1:]
+            null -= 1
+        penalty = basis.difference_penalty(m[1])
+        at = np.linspace(low, high, to_basis.shape[1])
+        if values:
+            to_basis = to_basis @ np.linalg.inv(basis.design(at) @ to_basis)
+        penalty = to_basis.T @ penalty @ to_basis
+        if values:
+            penalty /= np.linalg.eigvalsh(penalty)[-1]
+        if sums_to_zero_over is not None:
+            return diagonalised(basis, to_basis, penalty, null)
+        even = basis.design(np.linspace(low, high, basis.n_basis)) @ to_basis
+        unpenalised = np.vander(np.linspace(-1, 1, basis.n_basis), null, increasing=True)
+        return diagonalised(basis, to_basis, penalty, null, np.asarray(np.linalg.solve(even, unpenalised)))
+
+    def centred(self, points: ArrayLike) -> SmoothMargin:
+        """Sum to zero over `points`: without the constant, the first function."""
+        rest = replace(self, rotation=self.rotation[:, 1:], eigenvalues=self.eigenvalues[1:], shift=None)
+        return replace(rest, shift=rest.design(points).mean(axis=0))
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates p."""
+        return int(self.eigenvalues.size)
+
+    @property
+    def penalised(self) -> bool:
+        """Whether it has a smoothing parameter."""
+        return bool((self.eigenvalues > 0).any())
+
+    @property
+    def penalty_norm(self) -> float:
+        """Largest column sum of the penalty in mgcv's coordinates, the numerator of its ``S.scale``."""
+        return float(np.abs(self.penalty).sum(axis=0).max())
+
+    @cached_property
+    def to_raw(self) -> FloatArray:
+        """From coordinates to coefficients of the basis, shape (K, p)."""
+        return np.ascontiguousarray(self.to_basis @ self.rotation)
+
+    def design(self, x: ArrayLike) -> FloatArray:
+        """The functions at points, shape (n, p)."""
+        rows = self.basis.design(x) @ self.to_raw
+        return rows if self.shift is None else rows - self.shift
+
+    def row_norm(self, x: ArrayLike) -> float:
+        """Largest sum of absolute values of a row of mgcv's design, before its constraints."""
+        return float(np.abs(self.basis.design(x) @ self.to_basis).sum(axis=1).max())
+
+
+def diagonalised(
+    basis: Basis, to_basis: FloatArray, penalty: FloatArray, n_null: int, null: FloatArray | None = None
+) -> SmoothMargin:
+    """The margin in the eigenbasis of its penalty.
+
+    Parameters
+    ----------
+    basis : Basis
+    to_basis : ndarray of shape (K, k)
+    penalty : ndarray of shape (k, k)
+    n_null : int
+        Dimension of its null space.
+    null : ndarray of shape (k, n_null), optional
+        A basis of it, the constant first; default: as the eigenvectors come.
+    """
+    penalty = (penalty + penalty.T) / 2
+    eigenvalues, vectors = np.linalg.eigh(penalty)
+    eigenvalues = np.concatenate((np.zeros(n_null), np.maximum(eigenvalues[n_null:], 0.0)))
+    if null is not None and n_null:
+        vectors = np.linalg.qr(np.hstack((null, vectors[:, n_null:])))[0]
+        vectors[:, 0] *= np.sign(vectors[:, 0].sum())
+    return SmoothMargin(basis, to_basis, penalty, np.ascontiguousarray(vectors), eigenvalues)

@@ -1,0 +1,88 @@
+"""A curve that acts at the same point: ``X_i(t) β(t)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records, Seen
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+
+__all__ = ["Concurrent", "values_at"]
+
+
+@dataclass(frozen=True)
+class Concurrent(TermSpec):
+    """Effect ``X(t) β(t)`` of a curve on the domain of the response.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves; between points of their grid they are interpolated linearly.
+    k : int
+        Number of B-splines along the response.
+    m : (int, int)
+        Their degree less one, and the order of the difference penalty.
+
+    References
+    ----------
+    Hastie & Tibshirani (1993), Varying-coefficient models, doi:10.1111/j.2517-6161.1993.tb01939.x; Ramsay & Silverman
+    (2005), Functional Data Analysis, chapter 14; in refund's ``pffr`` a matrix covariate by its name.
+    """
+
+    column: str
+    k: int = 5
+    m: tuple[int, int] = (2, 1)
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"concurrent({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """One feature, the value of the curve at t."""
+        grid = seen.curves_of(self.column).grid
+        if t is None:
+            raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
+        _refuse_beyond(grid, t, self.column)
+        along = along_response(t, self.k, self.m, name=f"k of {self.name}")
+        return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Value(TermDesign):
+    separable: ClassVar[bool] = False
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        assert t is not None
+        x = records.curves(self.columns[0])
+        _refuse_beyond(x.grid, t, self.columns[0])
+        return values_at(x, t)[:, :, None]
+
+
+def values_at(x: Curves, t: FloatArray) -> FloatArray:
+    """Curves at points, linearly between those of their grid, shape (n, T)."""
+    if np.array_equal(x.grid, t):
+        return x.values
+    right = np.clip(np.searchsorted(x.grid, t), 1, x.grid.size - 1)
+    share = (t - x.grid[right - 1]) / (x.grid[right] - x.grid[right - 1])
+    return np.asarray(x.values[:, right - 1] * (1 - share) + x.values[:, right] * share)
+
+
+def _refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:
+    slack = 1e-6 * float(grid[-1] - grid[0])
+    if t.min() < grid[0] - slack or t.max() > grid[-1] + slack:
+        raise InputError(
+            f"{name} must cover the domain of the response, [{t.min():g}, {t.max():g}], to act at the same t, "
+            f"got [{grid[0]:g}, {grid[-1]:g}]; use ff() for curves on another domain"
+        )

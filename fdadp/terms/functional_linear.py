@@ -1,0 +1,134 @@
+"""A curve that acts through an integral, at all t or up to t: ``∫ X_i(s) β(s, t) ds``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import refuse_other_domain
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.records import Records, Seen
+from fdadp.functional.smooths import SmoothMargin
+from fdadp.terms.spec import TermDesign, TermSpec, along_response
+
+__all__ = ["FunctionalLinear"]
+
+Limits = Callable[[FloatArray, FloatArray], BoolArray]
+
+LIMITS: dict[str, Limits] = {"s<t": np.less, "s<=t": np.less_equal}
+
+
+@dataclass(frozen=True)
+class FunctionalLinear(TermSpec):
+    """Effect ``∫ X(s) β(s, t) ds`` of a curve on a curve, refund's ``ff``.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves.
+    k : (int, int)
+        Numbers of B-splines over s and over t.
+    m : pair of (int, int)
+        Of each, degree less one and order of the difference penalty.
+    rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
+        See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default.
+    limits : {"s<t", "s<=t"} or callable, optional
+        Where the integral goes for each t (a historical model); a function of arrays s and t that returns where.
+        Refund then takes Riemann sums, and so does ``rule="simpson_legacy"``.
+
+    References
+    ----------
+    Ivanescu, Staicu, Scheipl & Greven (2015), Penalized function-on-function regression,
+    doi:10.1007/s00180-014-0548-4; Malfait & Ramsay (2003), The historical functional linear model,
+    doi:10.2307/3316063.
+    """
+
+    column: str
+    k: tuple[int, int] = (5, 5)
+    m: tuple[tuple[int, int], tuple[int, int]] = ((2, 1), (2, 1))
+    rule: str = "trapezoid"
+    limits: str | Limits | None = None
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"ff({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """P-splines over s and t, with coefficients as values at even points."""
+        if t is None:
+            raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
+        grid = seen.curves_of(self.column).grid
+        along = along_response(t, self.k[1], self.m[1], values=True, name=f"k of {self.name}")
+        used: FloatArray = grid
+        fields: dict[str, Any] = {"name": self.name, "columns": self.columns, "rule": self.rule, "grid": grid}
+        if self.limits is not None:
+            within = _limits(self.limits)
+            used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
+            if used.size < 2:
+                raise InputError(
+                    f"limits of {self.name} must leave points of {self.column} for some t, got {used.size}"
+                )
+        over_s = SmoothMargin.pspline(used, self.k[0], self.m[0], values=True, name=f"k of {self.name}")
+        norm = over_s.row_norm(used)
+        fields |= {"over_s": over_s, "own_norm": norm, **along}
+        fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
+        if self.limits is None:
+            return _Integral(**fields)
+        return _Historical(limits=self.limits, **fields)
+
+
+def _limits(limits: str | Limits) -> Limits:
+    if callable(limits):
+        return limits
+    if limits not in LIMITS:
+        raise InputError(f"limits must be 's<t', 's<=t' or a function of (s, t), got {limits!r}")
+    return LIMITS[limits]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Integral(TermDesign):
+    over_s: SmoothMargin
+    grid: FloatArray
+    rule: str
+
+    def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        x = records.curves(self.columns[0])
+        refuse_other_domain(x, self.grid, self.columns[0])
+        return x.values, x.grid, self.over_s.design(x.grid) * quadrature_weights(x.grid, rule)[:, None]
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        values, _, weighted = self._weighted(records, self.rule)
+        return values @ weighted
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {"s": np.linspace(self.grid[0], self.grid[-1], 40)}
+
+    def effect(self, *points: Any) -> FloatArray:
+        return self.over_s.design(points[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Historical(_Integral):
+    limits: str | Limits
+
+    separable: ClassVar[bool] = False
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        assert t is not None
+        rule = "riemann" if self.rule == "simpson_legacy" else self.rule
+        values, s, weighted = self._weighted(records, rule)
+        inside = _limits(self.limits)(s[None, :], t[:, None]).astype(np.float64)
+        by_t = inside[:, :, None] * weighted  # (T, S, q)
+        return np.asarray(np.tensordot(values, by_t, axes=(1, 1)))

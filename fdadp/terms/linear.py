@@ -1,0 +1,60 @@
+"""A number times a curve: ``x_i β(t)``; or times a constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fdadp._common.typing import FloatArray
+from fdadp.functional.records import Records, Seen
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+
+__all__ = ["Linear"]
+
+
+@dataclass(frozen=True)
+class Linear(TermSpec):
+    """Effect ``x β(t)`` of a number; of a scalar response ``x β``.
+
+    Parameters
+    ----------
+    column : str
+        Column of numbers.
+    k : int
+        Number of B-splines along the response.
+    m : (int, int)
+        Their degree less one, and the order of the difference penalty.
+    constant : bool
+        The same at all t, refund's ``c(x)``.
+
+    References
+    ----------
+    refund's ``pffr``: ``s(t, by = x, bs = "ps", k = 5, m = c(2, 1))``; Scheipl, Staicu & Greven (2015), Functional
+    additive mixed models, doi:10.1080/10618600.2014.901914.
+    """
+
+    column: str
+    k: int = 5
+    m: tuple[int, int] = (2, 1)
+    constant: bool = False
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"c({self.column})" if self.constant else self.column
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """One feature, the number."""
+        seen.numbers_of(self.column)
+        along = along_response(t, self.k, self.m, constant=self.constant, name=f"k of {self.name}")
+        return _Number(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Number(TermDesign):
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        return records.numbers(self.columns[0])[:, None]

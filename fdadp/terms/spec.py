@@ -1,0 +1,183 @@
+"""A term of a functional regression: as a user writes it, and on its bases.
+
+The mean of a response is a sum of terms. Each is linear in coefficients: the row of record i at the point t is
+``features_i ⊗ along(t)``, what the covariates say times how it varies along the response.
+
+* :class:`TermSpec` says which columns and which bases are wanted, such as ``terms.ff("X", k=(5, 5))``.
+* :class:`TermDesign` is what becomes of it when the training rows have been seen.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.functional.records import Records, Seen
+from fdadp.functional.smooths import SmoothMargin
+
+__all__ = ["TermDesign", "TermSpec", "along_response", "no_penalties"]
+
+
+class TermSpec(ABC):
+    """A term as a user writes it; subclasses are frozen dataclasses, one a file."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As in a formula: ``"ff(X)"``."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the data that it reads."""
+
+    @abstractmethod
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """The term on bases that suit the training rows.
+
+        Parameters
+        ----------
+        seen : Seen
+        t : ndarray of shape (T,) or None
+            Points at which responses were observed: their common grid, or all points of all curves where each has its
+            own. None: the response is a number.
+
+        Raises
+        ------
+        InputError
+            A column that is not there or of another kind, or bases that do not suit it.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermDesign(ABC):
+    """A term on its bases.
+
+    Attributes
+    ----------
+    name : str
+    columns : tuple of str
+    along : SmoothMargin
+        How coefficients vary along the response; constant where it is a number.
+    along_norm : float
+        Largest row sum of `along` over the training points (mgcv scales penalties by it).
+    own_penalties : ndarray of shape (M', q)
+        Diagonals of the penalties of the features, on mgcv's scale but for `along_norm`.
+    own_norm : float
+        Largest row sum of the features' basis.
+    each_its_own : bool
+        A smoothing parameter along the response for each feature, not one for all (levels of a factor).
+    along_first : bool
+        Order of smoothing parameters: the one along the response before those of the features, as in refund's sff.
+    without_constant : bool
+        The product of the first feature and of the first function of `along` is the intercept's, and left out.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    along: SmoothMargin = field(default_factory=SmoothMargin.constant)
+    along_norm: float = 1.0
+    own_penalties: FloatArray
+    own_norm: float = 1.0
+    each_its_own: bool = False
+    along_first: bool = False
+    without_constant: bool = False
+
+    separable: ClassVar[bool] = True
+    """Whether features are the same for all t."""
+
+    @abstractmethod
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """What the covariates of each row say, shape (n, q); of terms that are not separable (n, T, q).
+
+        Parameters
+        ----------
+        records : Records
+        t : ndarray of shape (T,), optional
+            Points of the response; terms that are separable do not ask.
+
+        Raises
+        ------
+        InputError
+            A column that is not there, of another kind, or that the training rows do not cover.
+        """
+
+    @property
+    def n_features(self) -> int:
+        """Number q of features."""
+        return int(self.own_penalties.shape[1])
+
+    @cached_property
+    def kept(self) -> BoolArray:
+        """Which products of features (slow) and functions along the response (fast) are coefficients, shape (q p,)."""
+        keep = np.ones(self.n_features * self.along.size, dtype=bool)
+        keep[0] = not self.without_constant
+        return keep
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return int(self.kept.sum())
+
+    @cached_property
+    def penalties(self) -> FloatArray:
+        """Diagonals of the penalties, one smoothing parameter each, shape (M, size)."""
+        q = self.n_features
+        own = [np.asarray(np.kron(d, np.ones(self.along.size)) * self.along_norm**2) for d in self.own_penalties]
+        along: list[FloatArray] = []
+        if self.along.penalised:
+            scaled = self.along.eigenvalues * (self.own_norm * self.along_norm) ** 2 / self.along.penalty_norm
+            which = np.eye(q) if self.each_its_own else np.ones((1, q))
+            along = [np.asarray(np.kron(features, scaled)) for features in which]
+        every = along + own if self.along_first else own + along
+        return np.array(every, dtype=np.float64).reshape(len(every), -1)[:, self.kept]
+
+    @property
+    def penalty_names(self) -> tuple[str, ...]:
+        """What each smoothing parameter smooths, for summaries: along ``"t"`` or a number of the term's own."""
+        own = [f"{self.name}.{i + 1}" for i in range(len(self.own_penalties))]
+        along = []
+        if self.along.penalised:
+            along = (
+                [f"{self.name}.{i + 1}.t" for i in range(self.n_features)] if self.each_its_own else [f"{self.name}.t"]
+            )
+        return tuple(along + own if self.along_first else own + along)
+
+    # --- coefficients as functions, for coef() and pictures ---
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Axes of the coefficient function besides t with default points: ``{"s": points}`` of ``b(s, t)``; none."""
+        return {}
+
+    def effect(self, *points: Any) -> FloatArray:
+        """Features of the coefficient function at the product of points of each axis, first axis slowest: (m, q)."""
+        return np.ones((1, self.n_features))
+
+
+def no_penalties(q: int) -> FloatArray:
+    """Of features that are not penalised, shape (0, q)."""
+    return np.zeros((0, q))
+
+
+def along_response(
+    t: FloatArray | None,
+    k: int,
+    m: tuple[int, int],
+    *,
+    values: bool = False,
+    constant: bool = False,
+    centred: bool = False,
+    name: str = "k",
+) -> dict[str, Any]:
+    """Fields `along` and `along_norm` of a design: a P-spline over the response's points, or the constant."""
+    if t is None or constant:
+        return {"along": SmoothMargin.constant(), "along_norm": 1.0}
+    margin = SmoothMargin.pspline(t, k, m, values=values, name=name)
+    norm = margin.row_norm(t)
+    return {"along": margin.centred(t) if centred else margin, "along_norm": norm}
