@@ -43,10 +43,24 @@ class Criteria:
         Number of observations.
     dof : int
         n less the number of unpenalised coefficients.
+    intercept : bool
+        Whether features are centred for one, which is a degree of freedom more.
+    scale : ndarray of shape (K,), optional
+        Known variances of the errors of the divided responses; profiled out where they are not.
     """
 
-    def __init__(self, normal: NormalEquations, total: FloatArray, penalties: FloatArray, n: int, dof: int) -> None:
+    def __init__(
+        self,
+        normal: NormalEquations,
+        total: FloatArray,
+        penalties: FloatArray,
+        n: int,
+        dof: int,
+        intercept: bool = True,
+        scale: FloatArray | None = None,
+    ) -> None:
         self.normal, self.total, self.penalties, self.n, self.dof = normal, total, penalties, n, dof
+        self.intercept, self.scale = intercept, scale
         # With a 1 where no penalty is, the diagonal of S has no zeros, and its logarithms there are 0.
         self._free = (penalties == 0).all(axis=0).astype(np.float64)
 
@@ -55,23 +69,31 @@ class Criteria:
         largest = self.penalties.max(axis=1, keepdims=True)
         rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
         keep = np.sort(np.argsort(rough, kind="stable")[:count])
-        normal = NormalEquations(self.normal.gram[np.ix_(keep, keep)], self.normal.cross[keep])
-        return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof)
+        of = self.normal
+        normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor)
+        return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
         """REML of all responses at points (b, M), shape (b, K)."""
         diagonal = np.exp(log_sp) @ self.penalties
         explained, log_det = self.normal.explained(diagonal)
-        return self.restricted(self.total - explained, log_det[:, None], diagonal[:, None])
+        every = np.arange(len(self.total))
+        return self.restricted(self.total - explained, log_det[:, None], diagonal[:, None], every)
 
-    def restricted(self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray) -> FloatArray:
-        """REML from penalised deviances, log|A| and the diagonal of ``S = Σ λ_j D_j`` (last axis)."""
+    def restricted(
+        self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray, responses: IntArray | int
+    ) -> FloatArray:
+        """REML from penalised deviances of responses, log|A| and the diagonal of ``S = Σ λ_j D_j`` (last axis)."""
         log_s = np.log(diagonal + self._free).sum(axis=-1)  # log|S|₊
-        likelihood = np.log(np.maximum(deviance, LEAST) * (2 * np.pi / self.dof))
-        return np.asarray((self.dof * (1 + likelihood) + log_det - log_s) / 2)
+        if self.scale is None:
+            likelihood = self.dof * (1 + np.log(np.maximum(deviance, LEAST) * (2 * np.pi / self.dof)))
+        else:
+            scale = self.scale[responses]
+            likelihood = deviance / scale + self.dof * np.log(2 * np.pi * scale)
+        return np.asarray((likelihood + log_det - log_s) / 2)
 
     def reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
-        """Negative restricted log-likelihood with the scale profiled out (Wood 2011, equation 4).
+        """Negative restricted log-likelihood (Wood 2011, equation 4), an unknown scale profiled out.
 
         Parameters
         ----------
@@ -93,7 +115,7 @@ class Criteria:
         for root, own in zip(roots, inverse, strict=True):
             np.matmul(root.T, root, out=own)
         deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
-        per = (self.dof / deviance)[:, None]
+        per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
         share = weighted / (diagonal + self._free)[:, None]
         pushed = weighted * beta[:, None]  # L_j β
         d1 = (pushed @ beta[:, :, None])[..., 0]
@@ -102,9 +124,12 @@ class Criteria:
         # Second derivatives: of the deviance, of log|A|, of -log|S|.
         bent = pushed @ roots.swapaxes(1, 2)
         hessian = share @ share.swapaxes(1, 2) - weighted @ (inverse * inverse) @ weighted.swapaxes(1, 2)
-        hessian -= per[:, None] * (2 * bent @ bent.swapaxes(1, 2) + d1[:, None] * (d1 / deviance[:, None])[..., None])
+        of_deviance = 2 * bent @ bent.swapaxes(1, 2)
+        if self.scale is None:
+            of_deviance += d1[:, None] * (d1 / deviance[:, None])[..., None]
+        hessian -= per[:, None] * of_deviance
         np.einsum("bii->bi", hessian)[...] += per * d1 + trace
-        value = self.restricted(deviance, log_det, diagonal)
+        value = self.restricted(deviance, log_det, diagonal, responses)
         return value, (per * d1 + trace) / 2, hessian / 2
 
     def gcv(self, log_sp: FloatArray, responses: IntArray) -> Values:
@@ -120,7 +145,7 @@ class Criteria:
         inverse, beta = root.T @ root, half @ root
         cross, gram = self.normal.cross[:, response], self.normal.gram
         rss = max(float(self.total[response] - 2 * (beta @ cross) + beta @ gram @ beta), LEAST)
-        left = max(self.n - 1 - float((1 - diagonal * inverse.diagonal()).sum()), 1e-9 * self.n)
+        left = max(self.n - self.intercept - float((1 - diagonal * inverse.diagonal()).sum()), 1e-9 * self.n)
         middle = inverse - (inverse * diagonal) @ inverse  # A⁻¹ G A⁻¹
         pull = diagonal * beta  # S β = Z'(y - Zβ)
         slopes = -(weighted * beta) @ inverse  # dβ/dlog λ_j in rows

@@ -12,8 +12,9 @@ from fdadp.errors import IdentificationWarning, InputError
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.fitted import Fitted
 from fdadp.solve.moments import Moments
-from fdadp.solve.penalized import PenalizedLeastSquares, Solution
+from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.residuals import residual_of
+from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
 __all__ = ["fit_sums", "problem_of", "refuse_same_curves"]

@@ -9,7 +9,7 @@ from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["NormalEquations", "identified"]
+__all__ = ["OWN_SCALE", "NormalEquations", "identified"]
 
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
@@ -18,11 +18,18 @@ FIRM = 1e-4
 """Least pivot of a Cholesky factor with unit diagonal: its square is what a coordinate adds to those before it."""
 
 
-class NormalEquations:
-    """Of features with scatter `gram` (p, p) and their products `cross` (p, K) with K responses."""
+OWN_SCALE = 1e-20
+"""Of features added up without centring: a variance above this share of the largest may be one in other units."""
 
-    def __init__(self, gram: FloatArray, cross: FloatArray) -> None:
-        self.gram, self.cross = gram, cross
+
+class NormalEquations:
+    """Of features with scatter `gram` (p, p) and their products `cross` (p, K) with K responses.
+
+    Variances above the share `floor` of the largest are known to as many digits as the largest.
+    """
+
+    def __init__(self, gram: FloatArray, cross: FloatArray, floor: float = 1.0) -> None:
+        self.gram, self.cross, self.floor = gram, cross, floor
         self.diagonal = np.maximum(gram.diagonal(), 0.0)
 
     def explained(self, penalties: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,18 +100,21 @@ class NormalEquations:
     @cached_property
     def _root(self) -> tuple[FloatArray, FloatArray]:
         """R (r, p) and q (r, K) with ``R'R = G`` and ``R'q = c``: what of them is above the rounding of G."""
-        values, vectors = np.linalg.eigh(self.gram)
+        own = np.sqrt(np.maximum(self.diagonal / (float(self.diagonal.max()) or 1.0), self.floor))
+        values, vectors = np.linalg.eigh(self.gram / own / own[:, None])
         firm = values > ROUNDING * values[-1]
         size, axes = np.sqrt(values[firm])[:, None], vectors.T[firm]
-        return size * axes, (axes @ self.cross) / size
+        return size * axes * own, (axes @ (self.cross / own[:, None])) / size
 
 
-def identified(gram: FloatArray, penalties: FloatArray, tolerance: float = 1e-10) -> BoolArray:
+def identified(
+    gram: FloatArray, penalties: FloatArray, tolerance: float = 1e-10, floor: float | None = None
+) -> BoolArray:
     """Which coordinates the data, or a penalty, identify.
 
     Only coordinates that no penalty touches can be unidentified. A pivoted Cholesky factor of their block of the
     scatter stops where what is left of a coordinate, given those before it, is below `tolerance` of its own variance
-    or below `ROUNDING` of the largest variance of all. Among equals the first stay.
+    or, where it is below the share `floor` of the largest variance of all, of that. Among equals the first stay.
 
     Parameters
     ----------
@@ -113,6 +123,8 @@ def identified(gram: FloatArray, penalties: FloatArray, tolerance: float = 1e-10
     penalties : ndarray of shape (M, p)
         Non-negative diagonals.
     tolerance : float
+    floor : float, optional
+        Default: `ROUNDING` of the largest variance is rounding, whichever the coordinate.
 
     Returns
     -------
@@ -126,7 +138,7 @@ def identified(gram: FloatArray, penalties: FloatArray, tolerance: float = 1e-10
     free = np.flatnonzero((penalties == 0).all(axis=0))
     if free.size:
         own = gram.diagonal()
-        least = ROUNDING / tolerance * float(own.max()) or 1.0
+        least = (ROUNDING / tolerance if floor is None else floor) * float(own.max()) or 1.0
         scale = np.sqrt(np.maximum(own[free], least))
         _, order, rank, _ = lapack.dpstrf(gram[np.ix_(free, free)] / scale / scale[:, None], tol=tolerance)
         keep[free[order[rank:] - 1]] = False

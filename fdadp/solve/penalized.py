@@ -13,18 +13,18 @@ JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x; Craven & Wahba (1979), doi:1
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria
-from fdadp.solve.normal_equations import NormalEquations, identified
+from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
 from fdadp.solve.search import minima
+from fdadp.solve.solution import Solution
 from fdadp.solve.starts import starts_of
 
-__all__ = ["PenalizedLeastSquares", "Solution"]
+__all__ = ["PenalizedLeastSquares"]
 
 # Penalties beyond e^25 times the data's own scale, or below e^-25, change nothing any more but the rounding.
 LOG_RANGE = 25.0
@@ -38,60 +38,17 @@ START_RANGE = 10.0
 LOG_ROUNDING = float(np.log(np.finfo(float).eps))
 
 
-@dataclass(frozen=True)
-class Solution:
-    """A penalised fit of one response.
-
-    Attributes
-    ----------
-    smoothing_parameters : ndarray of shape (M,)
-    coefficients : ndarray of shape (p,)
-    edf : ndarray of shape (p,)
-        Effective degrees of freedom of each coefficient, ``diag(A⁻¹ G)``; the intercept's 1 is not among them.
-    rss : float
-        Residual sum of squares.
-    noise_variance : float
-        ``rss / (n - 1 - Σ edf)``, mgcv's ``sig2``.
-    scale : float
-        REML's own estimate ``(rss + β'Sβ) / (n - n_unpenalized)``, mgcv's ``reml.scale``.
-    reml, gcv : float
-        The two criteria at these smoothing parameters.
-    inverse : ndarray of shape (p, p)
-        ``A⁻¹``; the Bayesian covariance of the coefficients (mgcv's ``Vp``) is ``noise_variance * inverse``.
-    """
-
-    smoothing_parameters: FloatArray
-    coefficients: FloatArray
-    edf: FloatArray
-    rss: float
-    noise_variance: float
-    scale: float
-    reml: float
-    gcv: float
-    inverse: FloatArray
-
-    @property
-    def edf_total(self) -> float:
-        """Effective degrees of freedom, the intercept among them."""
-        return float(self.edf.sum() + 1)
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Bayesian covariance of the coefficients, shape (p, p)."""
-        return self.noise_variance * self.inverse
-
-
 class PenalizedLeastSquares:
-    """Least squares of K responses on the same centred features, each with smoothing parameters of its own.
+    """Least squares of K responses on the same features, each with smoothing parameters of its own.
 
     Parameters
     ----------
     gram : ndarray of shape (p, p)
-        ``Z'Z`` of the centred features of all terms (centring stands for the intercept).
+        ``Z'Z`` of the features of all terms.
     cross : ndarray of shape (p,) or (p, K)
         ``Z'y`` of each response.
     total : float or ndarray of shape (K,)
-        ``y'y`` of each centred response.
+        ``y'y`` of each response.
     n : int
         Number of observations.
     penalties : ndarray of shape (M, p), or list of ndarray of shape (M_j, p_j)
@@ -101,6 +58,11 @@ class PenalizedLeastSquares:
     n_unpenalized : int, optional
         Dimension counted as unpenalised by REML (mgcv's Mp). Default: the intercept and the coordinates without
         a penalty. Set it to repeat mgcv where that also counts directions that are not identified.
+    intercept : bool
+        Features and responses are centred, which stands for an intercept. If not, a constant is one of the
+        coordinates, or there is none.
+    scale : float, optional
+        Known variance of the errors (1 for Poisson and binomial working responses). Default: estimated.
 
     Attributes
     ----------
@@ -112,7 +74,7 @@ class PenalizedLeastSquares:
     Raises
     ------
     InputError
-        Shapes that do not fit, or fewer than n_unpenalized + 1 observations.
+        Shapes that do not fit, fewer than n_unpenalized + 1 observations, or a scale that is not positive.
     """
 
     def __init__(
@@ -124,24 +86,28 @@ class PenalizedLeastSquares:
         penalties: ArrayLike | Sequence[ArrayLike],
         *,
         n_unpenalized: int | None = None,
+        intercept: bool = True,
+        scale: float | None = None,
     ) -> None:
         self.gram = np.atleast_2d(np.asarray(gram, dtype=np.float64))
         self.cross = np.asarray(cross, dtype=np.float64)
         if self.cross.ndim == 1:
             self.cross = self.cross[:, None]
         self.total = np.atleast_1d(np.asarray(total, dtype=np.float64))
-        self.n = int(n)
-        self.penalties, self._n_penalties = _one_after_another(penalties)
+        self.n, self.scale = int(n), scale
         p = len(self.cross)
+        self.penalties, self._n_penalties = _one_after_another(penalties, p)
         if self.gram.shape != (p, p) or self.penalties.shape[1] != p or self.cross.shape[1] != self.total.size:
             raise InputError(
                 "gram (p, p), cross (p, K), total (K,) and penalties (M, p) must fit together, got "
                 f"{self.gram.shape}, {self.cross.shape}, {self.total.shape} and {self.penalties.shape}"
             )
-        self.identified = identified(self.gram, self.penalties)
+        if scale is not None and not (np.isfinite(scale) and scale > 0):
+            raise InputError(f"scale must be positive and finite, got {scale!r}")
+        self.identified = identified(self.gram, self.penalties, floor=None if intercept else OWN_SCALE)
         own_penalties = self.penalties[:, self.identified]
         free = int((own_penalties == 0).all(axis=0).sum())
-        self.n_unpenalized = free + 1 if n_unpenalized is None else int(n_unpenalized)
+        self.n_unpenalized = free + intercept if n_unpenalized is None else int(n_unpenalized)
         if self.n <= self.n_unpenalized:
             raise InputError(
                 f"n must be above the {self.n_unpenalized} unpenalised coefficients, got {self.n} observations"
@@ -149,10 +115,13 @@ class PenalizedLeastSquares:
         # The criteria see identified coordinates and responses with y'y = 1: no result depends on units.
         self._size = np.where(self.total > 0, self.total, 1.0)
         normal = NormalEquations(
-            self.gram[np.ix_(self.identified, self.identified)], self.cross[self.identified] / np.sqrt(self._size)
+            self.gram[np.ix_(self.identified, self.identified)],
+            self.cross[self.identified] / np.sqrt(self._size),
+            1.0 if intercept else OWN_SCALE,
         )
         dof = self.n - self.n_unpenalized
-        self._criteria = Criteria(normal, self.total / self._size, own_penalties, self.n, dof)
+        known = None if scale is None else scale / self._size
+        self._criteria = Criteria(normal, self.total / self._size, own_penalties, self.n, dof, bool(intercept), known)
         # Where the penalty weighs as much as the data: the middle of the search.
         own = normal.diagonal
         least = 1e-16 * float(own.max(initial=0.0)) or 1.0
@@ -184,9 +153,11 @@ class PenalizedLeastSquares:
         total, size = float(of.total[response]), float(self._size[response])
         beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
-        scale = max(total - fitted, 0.0) / of.dof
+        scale = max(total - fitted, 0.0) / of.dof if of.scale is None else float(of.scale[response])
         edf = 1 - diagonal * own_inverse.diagonal()  # diag(A⁻¹G) = diag(I - A⁻¹S), with no more rounding than A⁻¹
-        left = self.n - 1 - float(edf.sum())
+        left = self.n - of.intercept - float(edf.sum())
+        # An interpolation leaves no residuals to estimate from.
+        noise_variance = rss / left if of.scale is None and left > 1e-6 * self.n else scale
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
@@ -197,16 +168,17 @@ class PenalizedLeastSquares:
             coefficients,
             all_edf,
             rss * size,
-            # An interpolation leaves no residuals to estimate from.
-            size * (rss / left if left > 1e-6 * self.n else scale),
+            size * noise_variance,
             scale * size,
-            float(of.restricted(np.array(total - fitted), log_det[0], diagonal)) + self._reml_of_unit(response),
+            float(of.restricted(np.array(total - fitted), log_det[0], diagonal, response))
+            + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
             inverse,
+            of.intercept,
         )
 
     def reml(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
-        """Negative restricted log-likelihood with the scale profiled out, its gradient and Hessian in log λ.
+        """Negative restricted log-likelihood, its gradient and Hessian in log λ; an unknown scale is profiled out.
 
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
         (:meth:`fdadp.functional.margins.TensorProduct.mgcv_score_offset`).
@@ -262,8 +234,10 @@ class PenalizedLeastSquares:
         return minima(few.reml, starts, bounds, 1e-4 * of.dof)
 
 
-def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike]) -> tuple[FloatArray, list[int]]:
+def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int]]:
     """Penalties (M, p) of all terms, and how many each term has."""
+    if isinstance(penalties, (list, tuple)) and not penalties:
+        return np.zeros((0, p)), []
     if not (isinstance(penalties, (list, tuple)) and all(np.ndim(term) == 2 for term in penalties)):
         only = np.atleast_2d(np.asarray(penalties, dtype=np.float64))
         return only, [len(only)]

@@ -9,7 +9,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis, face_smooth
 from fdadp.solve.fitted import Fitted, Residual
-from fdadp.solve.penalized import Solution
+from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
 __all__ = ["residual_of", "widened"]

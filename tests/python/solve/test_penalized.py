@@ -253,3 +253,94 @@ def test_optimum_is_not_beaten_nearby_or_on_a_grid(seed):
 def test_bad_problems_are_refused(call, text):
     with pytest.raises(InputError, match=text):
         call(random_problem(0)[-1])
+
+
+# --- without an intercept, and with a known scale ---
+
+
+def long_form(seed, units=1.0, n=60, p=6):
+    """Features with a constant and a covariate in other units among them, not centred, and one penalty."""
+    rng = np.random.default_rng(seed)
+    z = np.hstack((np.ones((n, 1)), units * rng.normal(3, 1, size=(n, 1)), rng.normal(size=(n, p - 2))))
+    penalties = np.concatenate(([0, 0], np.exp(rng.normal(size=p - 2))))[None]
+    return z, 5 + z @ (rng.normal(size=p) / [1, units, 1, 1, 1, 1]) + rng.normal(size=n), penalties
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_constant_among_the_coordinates_is_the_intercept(seed):
+    z, y, penalties = long_form(seed)
+    whole = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), penalties, intercept=False)
+    x, centred = z[:, 1:] - z[:, 1:].mean(axis=0), y - y.mean()
+    other = PenalizedLeastSquares(x.T @ x, x.T @ centred, centred @ centred, len(y), penalties[:, 1:])
+    assert whole.n_unpenalized == other.n_unpenalized == 2
+    for criterion in ("reml", "gcv"):
+        (ours,), (theirs,) = whole.optimize(criterion), other.optimize(criterion)
+        for name in ("smoothing_parameters", "edf_total", "rss", "noise_variance", "scale", "gcv"):
+            np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-6)
+        np.testing.assert_allclose(ours.coefficients[1:], theirs.coefficients, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(ours.coefficients[0], y.mean() - z[:, 1:].mean(axis=0) @ theirs.coefficients)
+        np.testing.assert_allclose(ours.reml - np.log(len(y)) / 2, theirs.reml, rtol=1e-9)
+        np.testing.assert_allclose(ours.covariance[1:, 1:], theirs.covariance, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("units", [1e-8, 1e8])
+def test_units_of_a_covariate_beside_the_constant_do_not_matter(units):
+    fits = []
+    for unit in (1.0, units):
+        z, y, penalties = long_form(0, unit)
+        problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), penalties, intercept=False)
+        assert problem.identified.all()
+        (best,) = problem.optimize()
+        light = problem.solve(best.smoothing_parameters * 1e-14)
+        fits.append([z @ f.coefficients for f in (best, light)])
+    np.testing.assert_allclose(*fits, rtol=1e-7)
+
+
+def test_columns_of_rounding_and_columns_twice_are_not_identified():
+    z, y, penalties = long_form(1)
+    rounding = np.random.default_rng(0).normal(size=(len(y), 1)) * 1e-16
+    z, penalties = np.hstack((z, rounding, z[:, 1:2])), np.hstack((penalties, np.zeros((1, 2))))
+    problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), penalties, intercept=False)
+    np.testing.assert_array_equal(np.flatnonzero(~problem.identified), [6, 7])
+    assert (problem.optimize()[0].coefficients[6:] == 0).all()
+
+
+def test_without_an_intercept_or_penalties_it_is_least_squares():
+    z, y, _ = long_form(2)
+    for none in ([], np.zeros((0, 6)), [np.zeros((0, 2)), np.zeros((0, 4))]):
+        problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), none, intercept=False)
+        (best,) = problem.optimize()
+        expected, (rss,), *_ = np.linalg.lstsq(z, y, rcond=None)
+        np.testing.assert_allclose(best.coefficients, expected, rtol=1e-9)
+        np.testing.assert_allclose([best.edf_total, best.rss, best.noise_variance], [6, rss, rss / 54], rtol=1e-9)
+        np.testing.assert_allclose(best.scale, best.noise_variance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3])
+@pytest.mark.parametrize("seed", range(3))
+def test_reml_of_a_known_scale(seed, unit):
+    """The density of what is left of y when the unpenalised coefficients are taken out, at its own maximum."""
+    z, y, penalties = long_form(seed)
+    y, scale = y * unit, 0.7 * unit**2
+    problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), penalties, intercept=False, scale=scale)
+    (best,) = problem.optimize()
+    assert best.scale == pytest.approx(scale)
+    assert best.noise_variance == pytest.approx(scale)
+
+    def minus_log_density(log_sp):
+        covariance = scale * (np.eye(len(y)) + (z[:, 2:] / (np.exp(log_sp) * penalties[0, 2:])) @ z[:, 2:].T)
+        x, inverse = z[:, :2], np.linalg.inv(covariance)
+        middle = x.T @ inverse @ x
+        rest = y - x @ np.linalg.solve(middle, x.T @ inverse @ y)
+        dets = np.linalg.slogdet(covariance)[1] + np.linalg.slogdet(middle)[1]
+        return (rest @ inverse @ rest + dets + (len(y) - 2) * np.log(2 * np.pi)) / 2
+
+    at = np.log(best.smoothing_parameters)
+    for shift in (0, -1, 3):
+        value, gradient, hessian = problem.reml(at + shift)
+        np.testing.assert_allclose(value, minus_log_density(at + shift), rtol=1e-9)
+        sides = [problem.reml(at + shift + h) for h in (1e-4, -1e-4)]
+        np.testing.assert_allclose(gradient, (sides[0][0] - sides[1][0]) / 2e-4, atol=1e-5)
+        np.testing.assert_allclose(hessian[0], (sides[0][1] - sides[1][1]) / 2e-4, atol=1e-5)
+    np.testing.assert_allclose(problem.reml(at)[1], 0, atol=1e-6)
+    assert best.reml == pytest.approx(problem.reml(at)[0], rel=1e-12)
