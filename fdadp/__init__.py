@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fdadp.private.mechanisms import OutputPerturbation as OutputPerturbation
     from fdadp.private.prior import PublicPrior as PublicPrior
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
+    from fdadp.regression.functional import FunctionalRegression as FunctionalRegression
     from fdadp.solve.moments import Moments as Moments
     from fdadp.summaries import PrivateFPCA as PrivateFPCA
     from fdadp.summaries import PrivateMean as PrivateMean
@@ -42,6 +43,7 @@ _EXPORTS = {
     "Privacy": "fdadp.privacy",
     "PrivateFPCA": "fdadp.summaries",
     "PrivateMean": "fdadp.summaries",
+    "FunctionalRegression": "fdadp.regression.functional",
     "PublicPrior": "fdadp.private.prior",
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",

@@ -9,11 +9,11 @@ import importlib
 from typing import Any
 
 KINDS = {
-    "concurrent": "fdadp.terms.concurrent.Concurrent",
+    "concurrent": "fdadp.terms.functional_concurrent.Concurrent",
     "ff": "fdadp.terms.functional_linear.FunctionalLinear",
-    "linear": "fdadp.terms.linear.Linear",
+    "linear": "fdadp.terms.scalar_linear.Linear",
 }
-"""Names in formulas and in code, and the class of terms that each makes."""
+"""Names in formulas and in code, and the class of terms that each makes; no module may have one of these names."""
 
 
 def __getattr__(name: str) -> Any:

@@ -135,7 +135,7 @@ class TermDesign(ABC):
             which = np.eye(q) if self.each_its_own else np.ones((1, q))
             along = [np.asarray(np.kron(features, scaled)) for features in which]
         every = along + own if self.along_first else own + along
-        return np.array(every, dtype=np.float64).reshape(len(every), -1)[:, self.kept]
+        return np.array(every, dtype=np.float64).reshape(len(every), self.kept.size)[:, self.kept]
 
     @property
     def penalty_names(self) -> tuple[str, ...]:

@@ -1,0 +1,253 @@
+"""Regression of curves on any terms: ``E[Y_i(t)] = μ(t) + Σ_j f_j(X_ij, t)``, with penalised splines along t."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import fraction
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, check_finite, wrap
+from fdadp.functional.records import Records
+from fdadp.regression.additive_model import AdditiveModel, columns_of, refuse_absent
+from fdadp.terms.spec import TermSpec
+
+__all__ = ["FunctionalRegression"]
+
+
+@dataclass(kw_only=False, eq=False, repr=False)
+class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
+    """Regression of a curve on curves, numbers and labels, by terms.
+
+    Parameters
+    ----------
+    model : str or sequence of TermSpec
+        A formula, ``"Y ~ ff(X) + s(age) + region"``, or terms, ``[terms.ff("X"), terms.linear("x")]``. A constant and
+        the mean curve ``μ(t)`` (``terms.intercept.MeanCurve``) are added.
+    response : str, optional
+        Column of the response where `model` is not a formula; default ``"Y"``.
+    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+        How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
+        term in order, as in refund.
+    intercept : bool
+        Add the constant and the mean curve; a formula says so itself.
+    progress : bool or "auto"
+        Progress bars: always, never, or on work of more than two seconds.
+
+    Attributes
+    ----------
+    fitted_values_, residuals_ : as the response came, shape (n, T)
+    smoothing_parameters_ : ndarray of shape (M,)
+    smoothing_names_ : tuple of str
+    edf_ : float
+        Effective degrees of freedom of the whole model; :attr:`term_edf_` has those of each term.
+    criterion_ : float
+        REML (the negative restricted log-likelihood) or GCV.
+    sigma2_ : float
+        Residual variance.
+    t_ : ndarray of shape (T,)
+        Grid of the response.
+
+    Examples
+    --------
+    >>> from fdadp import FunctionalRegression, load_canadian_weather, terms
+    >>> weather = load_canadian_weather()
+    >>> data = {"X": weather.temperature, "Y": weather.log10_precipitation}
+    >>> model = FunctionalRegression([terms.ff("X")]).fit(data)  # doctest: +SKIP
+    """
+
+    model: str | Sequence[TermSpec]
+    response: str | None = None
+    smoothing: str | ArrayLike = "reml"
+    intercept: bool = True
+    progress: bool | str = "auto"
+
+    def fit(
+        self, data: Mapping[str, Any] | pd.DataFrame, y: Any = None, *, grids: Mapping[str, ArrayLike] | None = None
+    ) -> FunctionalRegression:
+        """Fit the model.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping of str
+            Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels.
+        y : curves, optional
+            The response, where it is no column of `data`.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays, by column.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            A column that is not there or of another kind, of another number of rows, or not finite; settings that are
+            unknown.
+
+        Warns
+        -----
+        IdentificationWarning
+            Naming terms that the data do not identify.
+        """
+        self._check_settings()
+        assert not isinstance(self.model, str)
+        specs = tuple(self.model)
+        name = self.response or "Y"
+        source = dict(data) if y is None else {**dict(data), name: y}
+        refuse_absent(source, (name, *columns_of(specs)))
+        records = self._read(source, columns_of(specs), grids)
+        response = as_curves(source[name], (grids or {}).get(name), name=name)
+        check_finite(response, name)
+        if len(response) != records.n and columns_of(specs):
+            raise InputError(f"{name} must have one curve a row of the data, got {len(response)} for {records.n} rows")
+        records = Records(len(response), records.columns)
+        form = self._designs(specs, records, response.grid)
+        self._adopt(self._fit_gaussian(form, records, response.values))
+        self._records, self._y = records, response
+        self.t_ = response.grid
+        self._kind: Kind = response.kind
+        fitted = form.predictor(records, self._fit.coefficients)
+        self.fitted_values_ = response.wrap(fitted, response.grid, response.index)
+        self.residuals_ = response.wrap(response.values - fitted, response.grid, response.index)
+        return self
+
+    def _read(self, data: Mapping[str, Any], names: Sequence[str], grids: Mapping[str, ArrayLike] | None) -> Records:
+        columns: dict[str, Any] = {}
+        for name in names:
+            value = data[name]
+            if np.ndim(value) == 2 or hasattr(value, "data_matrix"):
+                curves = as_curves(value, (grids or {}).get(name), name=name)
+                check_finite(curves, name)
+                columns[name] = curves
+            else:
+                array = np.asarray(value)
+                columns[name] = array.astype(np.float64) if array.dtype.kind in "biuf" else array.astype(object)
+        sizes = {name: len(column) for name, column in columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"columns must be of the same length, got {sizes}")
+        return Records(next(iter(sizes.values()), 0), columns)
+
+    def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
+        """New rows, read as the training rows were."""
+        check_is_fitted(self, "_fit")
+        names = columns_of(self._fit.form.designs)  # type: ignore[arg-type]
+        refuse_absent(dict(data), names)
+        known = {name: c.grid for name, c in self._records.columns.items() if isinstance(c, Curves)}
+        return self._read(dict(data), names, {**known, **(grids or {})})
+
+    def _at(self, t: ArrayLike | None) -> FloatArray:
+        """Points of the response, within its domain."""
+        if t is None:
+            return self.t_
+        points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
+        if points[0] < self.t_[0] or points[-1] > self.t_[-1]:
+            raise InputError(
+                f"t must lie within [{self.t_[0]:g}, {self.t_[-1]:g}], got [{points[0]:g}, {points[-1]:g}]"
+            )
+        return points
+
+    def _wrapped(self, values: FloatArray, points: FloatArray) -> Any:
+        return wrap(values, points, kind=self._kind, columns=self._y.columns, own_grid=self.t_)
+
+    def predict(self, data: Any, t: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None) -> Any:
+        """Predict mean curves of new rows.
+
+        Parameters
+        ----------
+        data : DataFrame or mapping
+            As in :meth:`fit`, without the response.
+        t : array_like of shape (T',), optional
+            Where to predict, within the domain of the response; default its grid.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays; default those of the training curves.
+
+        Returns
+        -------
+        FDataGrid, DataFrame or ndarray of shape (n, T')
+            The kind that the response was.
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; or points outside the domain.
+        """
+        records, points = self._new(data, grids), self._at(t)
+        return self._wrapped(self._fit.form.predictor(records, self._fit.coefficients, points), points)
+
+    def predict_terms(
+        self, data: Any, t: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None
+    ) -> dict[str, Any]:
+        """What each term adds to the mean curves of new rows, by its name; arguments as of :meth:`predict`."""
+        records, points = self._new(data, grids), self._at(t)
+        parts = self._fit.form.contributions(records, self._fit.coefficients, points)
+        return {
+            name: self._wrapped(part + np.zeros((records.n, points.size)), points)
+            for name, part in zip(self.term_names_, parts, strict=True)
+        }
+
+    def predict_se(
+        self,
+        data: Any,
+        t: ArrayLike | None = None,
+        *,
+        kind: str | None = None,
+        grids: Mapping[str, ArrayLike] | None = None,
+    ) -> Any:
+        """Pointwise standard errors of the predicted mean curves.
+
+        Parameters
+        ----------
+        data, t, grids
+            As in :meth:`predict`.
+        kind : {"iid"}, optional
+            What is believed of the errors along a curve.
+
+        Returns
+        -------
+        FDataGrid, DataFrame or ndarray of shape (n, T')
+        """
+        records, points = self._new(data, grids), self._at(t)
+        return self._wrapped(self._fit.form.standard_errors(records, self._covariance_of(kind), points), points)
+
+    def predict_interval(
+        self, data: Any, level: float = 0.95, t: ArrayLike | None = None, *, grids: Any = None
+    ) -> tuple[Any, Any]:
+        """Pointwise prediction intervals of new response curves: lower and upper ends.
+
+        Parameters
+        ----------
+        data, t, grids
+            As in :meth:`predict`.
+        level : float
+            Nominal coverage at each point, in (0, 1).
+
+        Returns
+        -------
+        lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
+        """
+        from scipy.stats import norm
+
+        fraction(level, "level")
+        records, points = self._new(data, grids), self._at(t)
+        mean = self._fit.form.predictor(records, self._fit.coefficients, points)
+        se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
+        half = norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self.sigma2_)
+        return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
+
+    def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
+        """Share of the variance of the response (about its mean curve, integrated over t) that is explained."""
+        from fdadp.functional.metrics import functional_r2
+
+        observed = as_curves(dict(data)[self.response or "Y"] if y is None else y, None, name="y", default=self.t_)
+        records = self._new(data, None)
+        predicted = self._fit.form.predictor(records, self._fit.coefficients, self._at(observed.grid))
+        return functional_r2(observed.values, predicted, observed.grid)

@@ -1,0 +1,136 @@
+"""A fitted model of many terms: coefficients of the long form, and how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
+from fdadp.errors import InputError
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.long_sums import System
+from fdadp.solve.penalized import PenalizedLeastSquares
+
+__all__ = ["AdditiveFit", "fit_gaussian"]
+
+
+@dataclass(frozen=True)
+class AdditiveFit:
+    """Penalised estimates of all terms.
+
+    Attributes
+    ----------
+    form : LongForm
+    coefficients : ndarray of shape (p,)
+    inverse : ndarray of shape (p, p)
+        Inverse of the penalised information, without the scale.
+    gram : ndarray of shape (p, p)
+        The information without penalties: products of the columns of the (weighted) long form.
+    edf : ndarray of shape (p,)
+        Effective degrees of freedom of each coefficient.
+    identified : ndarray of shape (p,), bool
+        Coefficients that the data or a penalty identify; the others are 0.
+    smoothing_parameters : ndarray of shape (M,)
+    sigma2 : float
+        Residual variance (mgcv's ``sig2``); the scale of families that have one, or 1.
+    scale : float
+        REML's own estimate of it.
+    criterion : float
+        REML or GCV at these smoothing parameters.
+    rss : float
+        Residual sum of squares; of other families the deviance.
+    n, n_rows : int
+        Numbers of records and of observations.
+    column_means : ndarray of shape (p,)
+        Means of the columns of the long form.
+    """
+
+    form: LongForm
+    coefficients: FloatArray
+    inverse: FloatArray
+    gram: FloatArray
+    edf: FloatArray
+    identified: BoolArray
+    smoothing_parameters: FloatArray
+    sigma2: float
+    scale: float
+    criterion: float
+    rss: float
+    n: int
+    n_rows: int
+    column_means: FloatArray
+
+    @property
+    def bayesian_covariance(self) -> FloatArray:
+        """mgcv's ``Vp``, with errors taken as independent, shape (p, p)."""
+        return self.sigma2 * self.inverse
+
+    @property
+    def edf_total(self) -> float:
+        """Effective degrees of freedom of all coefficients, the intercept's among them."""
+        return float(self.edf.sum())
+
+    def unidentified(self) -> list[str]:
+        """Names of terms that have coefficients which neither data nor penalties identify."""
+        lost = ~self.identified
+        parts = zip(self.form.designs, self.form.slices, strict=True)
+        return [design.name for design, place in parts if lost[place].any()]
+
+
+def fit_gaussian(
+    form: LongForm, system: System, smoothing: str | ArrayLike, n: int, n_unpenalized: int | None = None
+) -> AdditiveFit:
+    """Penalised least squares of the long form.
+
+    Parameters
+    ----------
+    form : LongForm
+    system : System
+    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+        A criterion, or smoothing parameters on mgcv's scale in the order of the terms.
+    n : int
+        Number of records.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+
+    Raises
+    ------
+    InputError
+        Wrong number of smoothing parameters, or too few observations.
+    """
+    problem = PenalizedLeastSquares(
+        system.gram,
+        system.cross,
+        system.total,
+        system.n_rows,
+        form.penalties,
+        intercept=False,
+        n_unpenalized=n_unpenalized,
+    )
+    if isinstance(smoothing, str):
+        (solution,) = problem.optimize(smoothing)
+    else:
+        given = np.asarray(smoothing, dtype=np.float64)
+        if given.shape != (form.n_penalties,):
+            raise InputError(
+                f"smoothing must hold {form.n_penalties} smoothing parameters ({', '.join(form.penalty_names)}), "
+                f"got shape {given.shape}"
+            )
+        solution = problem.solve(given)
+    return AdditiveFit(
+        form,
+        solution.coefficients,
+        solution.inverse,
+        system.gram,
+        solution.edf,
+        problem.identified,
+        solution.smoothing_parameters,
+        solution.noise_variance,
+        solution.scale,
+        solution.gcv if isinstance(smoothing, str) and smoothing == "gcv" else solution.reml,
+        solution.rss,
+        n,
+        system.n_rows,
+        system.gram[0] / system.n_rows,
+    )

@@ -1,0 +1,142 @@
+"""The long form of a model of many terms: a row for each record and point, ``features_i ⊗ along(t)`` of every term.
+
+It is never built for training rows: sums of Kronecker products stand for it (:mod:`fdadp.solve.long_sums`). Here is
+what its rows are, where each term's coefficients stand, and what they predict.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.functional.records import Records
+from fdadp.terms.spec import TermDesign
+
+__all__ = ["ROWS_AT_A_TIME", "LongForm"]
+
+ROWS_AT_A_TIME = 2**22
+"""Numbers of long-form rows that are held at once."""
+
+
+@dataclass(frozen=True)
+class LongForm:
+    """Terms side by side.
+
+    Attributes
+    ----------
+    designs : tuple of TermDesign
+    t : ndarray of shape (T,)
+        Points of the response; one point where it is a number.
+    """
+
+    designs: tuple[TermDesign, ...]
+    t: FloatArray
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the coefficients of each term stand."""
+        ends = np.cumsum([0, *(design.size for design in self.designs)]).tolist()
+        return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+
+    @property
+    def size(self) -> int:
+        """Number p of coefficients."""
+        return sum(design.size for design in self.designs)
+
+    @cached_property
+    def penalties(self) -> list[FloatArray]:
+        """Of each term, shapes (M_j, p_j)."""
+        return [design.penalties for design in self.designs]
+
+    @property
+    def n_penalties(self) -> int:
+        """Number M of smoothing parameters."""
+        return sum(len(penalty) for penalty in self.penalties)
+
+    @property
+    def penalty_names(self) -> tuple[str, ...]:
+        """Of the smoothing parameters, in order."""
+        return tuple(name for design in self.designs for name in design.penalty_names)
+
+    @cached_property
+    def along(self) -> tuple[FloatArray, ...]:
+        """Functions along the response of each term on the training points, shapes (T, p_j)."""
+        return tuple(np.ascontiguousarray(design.along.design(self.t)) for design in self.designs)
+
+    def along_at(self, t: FloatArray | None) -> tuple[FloatArray, ...]:
+        """The same at other points."""
+        if t is None or np.array_equal(t, self.t):
+            return self.along
+        return tuple(np.ascontiguousarray(design.along.design(t)) for design in self.designs)
+
+    def place(self, name: str) -> int:
+        """Number of a term by its name; raises KeyError."""
+        return [design.name for design in self.designs].index(name)
+
+    def features(self, records: Records, t: FloatArray | None = None) -> list[FloatArray]:
+        """Of each term, shapes (n, q_j), or (n, T, q_j)."""
+        points = self.t if t is None else t
+        return [np.ascontiguousarray(design.features(records, points)) for design in self.designs]
+
+    def contributions(
+        self, records: Records, coefficients: FloatArray, t: FloatArray | None = None
+    ) -> list[FloatArray]:
+        """What each term adds to the mean, shapes (n, T)."""
+        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
+        out = []
+        for design, place, features, along in parts:
+            values = self.functions(design, coefficients[place]) @ along.T  # (q, T)
+            out.append(features @ values if features.ndim == 2 else np.einsum("ntq,qt->nt", features, values))
+        return out
+
+    def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """The linear predictor, shape (n, T)."""
+        size = (records.n, len(self.t if t is None else t))
+        return np.asarray(sum(self.contributions(records, coefficients, t), np.zeros(size)))
+
+    @staticmethod
+    def functions(design: TermDesign, coefficients: FloatArray) -> FloatArray:
+        """Coefficients of a term as (q, p_j), with zeros for those that are not kept."""
+        full = np.zeros(design.kept.size)
+        full[design.kept] = coefficients
+        return full.reshape(design.n_features, design.along.size)
+
+    def rows(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Long-form rows, shape (n, T, p): for a few records at a time (:meth:`blocks`)."""
+        n, points = records.n, len(self.t if t is None else t)
+        out = np.empty((n, points, self.size))
+        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
+        for design, place, features, along in parts:
+            wide = features[:, None, :, None] if features.ndim == 2 else features[..., None]
+            whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
+            out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
+        return out
+
+    def blocks(self, records: Records, t: FloatArray | None = None) -> list[Records]:
+        """Records in blocks whose long-form rows fit in memory."""
+        step = max(ROWS_AT_A_TIME // (max(self.size, 1) * len(self.t if t is None else t)), 1)
+        return [records[start : start + step] for start in range(0, records.n, step)]
+
+    def scores(self, records: Records, residuals: FloatArray) -> FloatArray:
+        """``D_i' r_i`` of each record, D_i its long-form rows and r (n, T): shape (n, p)."""
+        out = np.empty((records.n, self.size))
+        parts = zip(self.designs, self.slices, self.features(records), self.along, strict=True)
+        for design, place, features, along in parts:
+            if features.ndim == 2:
+                whole = features[:, :, None] * (residuals @ along)[:, None, :]
+            else:
+                whole = np.einsum("ntq,nt,tp->nqp", features, residuals, along, optimize=True)
+            out[:, place] = whole.reshape(records.n, -1)[:, design.kept]
+        return out
+
+    def standard_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """Of the linear predictor, from the covariance of all coefficients (p, p); shape (n, T)."""
+        found = []
+        for block in self.blocks(records, t):
+            rows = self.rows(block, t)
+            found.append(np.einsum("ntp,ntp->nt", rows @ covariance, rows))
+        return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
