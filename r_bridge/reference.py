@@ -57,6 +57,9 @@ def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise
     except Exception as exc:  # rdata raises many kinds on files that are not R's
         raise FileFormatError(f"{path} must be an .rds file written by R, got {type(exc).__name__}: {exc}") from exc
+    if isinstance(record, dict) and "input" in record and "meta" not in record:  # fits of one session, by name
+        outputs = {name: part for name, part in record.items() if name != "input"}
+        record = {"meta": {"case": [Path(path).stem]}, "input": record["input"], "output": outputs}
     if not isinstance(record, dict) or not {"meta", "input", "output"} <= record.keys():
         raise FileFormatError(f"{path} must hold a recorded case (meta, input, output), got {type(record).__name__}")
     return dict(record)

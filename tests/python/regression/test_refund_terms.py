@@ -55,7 +55,6 @@ LIVE = {
     "hist": [terms.ff("X", limits="s<=t", **LEGACY)],
     "hist_lt": [terms.ff("X", limits="s<t", **LEGACY)],
     "const": [terms.linear("x", constant=True), terms.ff("X", **LEGACY)],
-    "conc_ff": [terms.concurrent("Xt"), terms.ff("X", **LEGACY), terms.linear("x")],
 }
 
 
@@ -66,7 +65,7 @@ def test_several_terms(live, case):
     every = {"X": i["X"], "Xt": i["Xt"], "x": np.ravel(i["x"]), "Y": i["Y"]}
     data, new = ({name: v[which] for name, v in every.items()} for which in (train, test))
     model = partial(FunctionalRegression, LIVE[case])
-    close(differences(model, data, {"X": s, "Xt": t, "Y": t}, live[case], new))
+    close(differences(model, data, {"X": s, "Xt": t, "Y": t}, live["output"][case], new))
 
 
 @pytest.fixture
