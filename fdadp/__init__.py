@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior as PublicPrior
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression as FunctionalRegression
+    from fdadp.regression.scalar import ScalarRegression as ScalarRegression
     from fdadp.solve.moments import Moments as Moments
     from fdadp.summaries import PrivateFPCA as PrivateFPCA
     from fdadp.summaries import PrivateMean as PrivateMean
@@ -44,6 +45,7 @@ _EXPORTS = {
     "PrivateFPCA": "fdadp.summaries",
     "PrivateMean": "fdadp.summaries",
     "FunctionalRegression": "fdadp.regression.functional",
+    "ScalarRegression": "fdadp.regression.scalar",
     "PublicPrior": "fdadp.private.prior",
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",

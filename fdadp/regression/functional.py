@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import fraction
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, Kind, as_curves, as_grid, check_finite, wrap
-from fdadp.functional.records import Records
-from fdadp.regression.additive_model import AdditiveModel, columns_of, refuse_absent
+from fdadp.functional.curves import as_curves, as_grid
+from fdadp.regression.additive_model import AdditiveModel
 from fdadp.terms.spec import TermSpec
 
 __all__ = ["FunctionalRegression"]
@@ -69,6 +67,8 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     intercept: bool = True
     progress: bool | str = "auto"
 
+    _default_response = "Y"
+
     def fit(
         self, data: Mapping[str, Any] | pd.DataFrame, y: Any = None, *, grids: Mapping[str, ArrayLike] | None = None
     ) -> FunctionalRegression:
@@ -98,51 +98,16 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        self._check_settings()
-        assert not isinstance(self.model, str)
-        specs = tuple(self.model)
-        name = self.response or "Y"
-        source = dict(data) if y is None else {**dict(data), name: y}
-        refuse_absent(source, (name, *columns_of(specs)))
-        records = self._read(source, columns_of(specs), grids)
-        response = as_curves(source[name], (grids or {}).get(name), name=name)
-        check_finite(response, name)
-        if len(response) != records.n and columns_of(specs):
-            raise InputError(f"{name} must have one curve a row of the data, got {len(response)} for {records.n} rows")
-        records = Records(len(response), records.columns)
-        form = self._designs(specs, records, response.grid)
+        records, name = self._training_records(data, y, grids, response_is_curve=True)
+        response = records.curves(name)
+        form = self._designs(self._specs(), records, response.grid)
         self._adopt(self._fit_gaussian(form, records, response.values))
-        self._records, self._y = records, response
+        self._y = replace(response, values=response.values[:0], index=None)
         self.t_ = response.grid
-        self._kind: Kind = response.kind
         fitted = form.predictor(records, self._fit.coefficients)
         self.fitted_values_ = response.wrap(fitted, response.grid, response.index)
         self.residuals_ = response.wrap(response.values - fitted, response.grid, response.index)
         return self
-
-    def _read(self, data: Mapping[str, Any], names: Sequence[str], grids: Mapping[str, ArrayLike] | None) -> Records:
-        columns: dict[str, Any] = {}
-        for name in names:
-            value = data[name]
-            if np.ndim(value) == 2 or hasattr(value, "data_matrix"):
-                curves = as_curves(value, (grids or {}).get(name), name=name)
-                check_finite(curves, name)
-                columns[name] = curves
-            else:
-                array = np.asarray(value)
-                columns[name] = array.astype(np.float64) if array.dtype.kind in "biuf" else array.astype(object)
-        sizes = {name: len(column) for name, column in columns.items()}
-        if len(set(sizes.values())) > 1:
-            raise InputError(f"columns must be of the same length, got {sizes}")
-        return Records(next(iter(sizes.values()), 0), columns)
-
-    def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
-        """New rows, read as the training rows were."""
-        check_is_fitted(self, "_fit")
-        names = columns_of(self._fit.form.designs)  # type: ignore[arg-type]
-        refuse_absent(dict(data), names)
-        known = {name: c.grid for name, c in self._records.columns.items() if isinstance(c, Curves)}
-        return self._read(dict(data), names, {**known, **(grids or {})})
 
     def _at(self, t: ArrayLike | None) -> FloatArray:
         """Points of the response, within its domain."""
@@ -156,7 +121,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         return points
 
     def _wrapped(self, values: FloatArray, points: FloatArray) -> Any:
-        return wrap(values, points, kind=self._kind, columns=self._y.columns, own_grid=self.t_)
+        return self._y.wrap(values, points)
 
     def predict(self, data: Any, t: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None) -> Any:
         """Predict mean curves of new rows.
@@ -247,7 +212,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained."""
         from fdadp.functional.metrics import functional_r2
 
-        observed = as_curves(dict(data)[self.response or "Y"] if y is None else y, None, name="y", default=self.t_)
+        observed = as_curves(
+            dict(data)[self.response or self._default_response] if y is None else y, None, name="y", default=self.t_
+        )
         records = self._new(data, None)
         predicted = self._fit.form.predictor(records, self._fit.coefficients, self._at(observed.grid))
         return functional_r2(observed.values, predicted, observed.grid)

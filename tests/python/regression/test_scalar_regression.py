@@ -1,0 +1,38 @@
+"""Regression of numbers on terms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+
+from fdadp import ScalarRegression, terms
+from fdadp.errors import InputError
+
+RNG = np.random.default_rng(0)
+DATA = {"a": RNG.normal(size=60), "b": RNG.normal(size=60)}
+DATA["y"] = 1 + 2 * DATA["a"] + RNG.normal(size=60)
+
+
+def test_without_smooth_terms_it_is_least_squares():
+    model = ScalarRegression([terms.linear("a"), terms.linear("b")]).fit(DATA)
+    ols = sm.OLS(DATA["y"], sm.add_constant(np.column_stack((DATA["a"], DATA["b"])))).fit()
+    np.testing.assert_allclose(model.fitted_values_, ols.fittedvalues, rtol=1e-12)
+    np.testing.assert_allclose(model.sigma2_, ols.mse_resid, rtol=1e-12)
+    expected = ols.get_prediction().summary_frame(alpha=0.05)
+    np.testing.assert_allclose(model.predict_se(DATA, kind="iid"), expected["mean_se"], rtol=1e-10)
+    lower, upper = model.predict_interval(DATA)
+    assert model.edf_ == pytest.approx(3)
+    assert (lower < model.fitted_values_).all() and (upper > model.fitted_values_).all()
+
+
+def test_terms_add_up():
+    model = ScalarRegression([terms.linear("a"), terms.linear("b")]).fit(DATA)
+    parts = model.predict_terms(DATA)
+    assert list(parts) == ["(Intercept)", "a", "b"]
+    np.testing.assert_allclose(sum(parts.values()), model.predict(DATA), rtol=1e-12)
+
+
+def test_unknown_column_is_named():
+    with pytest.raises(InputError, match="'age'"):
+        ScalarRegression([terms.linear("age")]).fit(DATA)
