@@ -158,6 +158,7 @@ class PenalizedLeastSquares:
         left = self.n - of.intercept - float(edf.sum())
         # An interpolation leaves no residuals to estimate from.
         noise_variance = rss / left if of.scale is None and left > 1e-6 * self.n else scale
+        _, gradient, hessian = of.reml(log_sp[None], np.array([response]))
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
@@ -173,6 +174,8 @@ class PenalizedLeastSquares:
             float(of.restricted(np.array(total - fitted), log_det[0], diagonal, response))
             + self._reml_of_unit(response),
             self.n * max(rss, 1e-14) * size / max(left, 1e-9 * self.n) ** 2,
+            gradient[0],
+            hessian[0],
             inverse,
             of.intercept,
         )

@@ -28,6 +28,9 @@ class Solution:
         The scale that was given, or REML's own estimate ``(rss + β'Sβ) / (n - n_unpenalized)``, mgcv's ``reml.scale``.
     reml, gcv : float
         The two criteria at these smoothing parameters.
+    gradient : ndarray of shape (M,)
+    hessian : ndarray of shape (M, M)
+        First and second derivatives of REML in the logarithms of the smoothing parameters.
     inverse : ndarray of shape (p, p)
         ``A⁻¹``; the Bayesian covariance of the coefficients (mgcv's ``Vp``) is ``noise_variance * inverse``.
     intercept : bool
@@ -42,6 +45,8 @@ class Solution:
     scale: float
     reml: float
     gcv: float
+    gradient: FloatArray
+    hessian: FloatArray
     inverse: FloatArray
     intercept: bool
 

@@ -344,3 +344,31 @@ def test_reml_of_a_known_scale(seed, unit):
         np.testing.assert_allclose(hessian[0], (sides[0][1] - sides[1][1]) / 2e-4, atol=1e-5)
     np.testing.assert_allclose(problem.reml(at)[1], 0, atol=1e-6)
     assert best.reml == pytest.approx(problem.reml(at)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [None, 2.0])
+def test_a_solution_has_the_derivatives_of_reml(scale):
+    z, y, penalties, _ = random_problem(4)
+    problem = PenalizedLeastSquares(z.T @ z, z.T @ y, y @ y, len(y), penalties, scale=scale)
+    at = problem.solve([0.3, 5.0])
+    _, gradient, hessian = problem.reml(np.log([0.3, 5.0]))
+    np.testing.assert_array_equal(at.gradient, gradient)
+    np.testing.assert_array_equal(at.hessian, hessian)
+    (best,) = problem.optimize()
+    inside = np.abs(np.log(best.smoothing_parameters) - problem._centre) < 20
+    np.testing.assert_allclose(best.gradient[inside], 0, atol=1e-6)
+    assert np.linalg.eigvalsh(best.hessian[np.ix_(inside, inside)]).min() > 0
+
+
+@pytest.mark.parametrize("case", ["affr_canadian", "affr_dti2", "affr_lip"])
+def test_derivatives_at_mgcvs_optimum_are_mgcvs(reference, case):
+    ours = _fits(reference, case)
+    for k, fits in enumerate(reference(case)["output"]["fits"]):
+        fit = recorded_fit(fits, "reml")
+        at = ours.problem.solve(sp_of(fit), k)
+        of_scale = -at.smoothing_parameters * (ours.problem.penalties @ at.coefficients**2) / (2 * at.scale)
+        dof = ours.problem.n - ours.problem.n_unpenalized
+        # mgcv's last row is of the logarithm of the scale, which is profiled out here.
+        np.testing.assert_allclose(fit["score_hess"][:2, 2], of_scale, rtol=1e-3, atol=1e-4)
+        profiled = fit["score_hess"][:2, :2] - np.outer(of_scale, of_scale) * 2 / dof
+        np.testing.assert_allclose(at.hessian, profiled, rtol=1e-3, atol=1e-4)
