@@ -1,0 +1,308 @@
+"""Families of responses: what links the linear predictor η to the mean, and the likelihood about it.
+
+Every family here has a likelihood that is log-concave in η, so that a penalised fit has one maximum. Links are the
+canonical ones, but for the gamma family, whose link is the logarithm.
+
+References
+----------
+McCullagh & Nelder (1989), Generalized Linear Models, doi:10.1201/9780203753736; Wood (2011),
+doi:10.1111/j.1467-9868.2010.00749.x, section 2.2 on the scale of saturated likelihoods.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln, polygamma, psi, xlogy
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.errors import InputError
+
+__all__ = ["FAMILIES", "Binomial", "Family", "Gamma", "Gaussian", "Poisson", "Working", "family_of"]
+
+
+class Working(NamedTuple):
+    """Derivatives in η of half the deviance of each observation, all of the shape of η.
+
+    `residual` is minus the first one, `weight` the second and `slope` the third; `fisher` is the expected second one.
+    """
+
+    residual: FloatArray
+    weight: FloatArray
+    slope: FloatArray
+    fisher: FloatArray
+
+
+class Family(ABC):
+    """A family with its link."""
+
+    name: ClassVar[str]
+    link: ClassVar[str]
+    known_scale: ClassVar[bool]
+    """Whether the scale φ of the variance ``φ V(μ)`` is 1 rather than estimated."""
+
+    valid: ClassVar[str]
+    """What responses must be."""
+
+    extremes: ClassVar[tuple[float, ...]] = ()
+    """Means at the end of the parameter space: responses with such a mean have no finite estimate of it."""
+
+    beyond_extremes: ClassVar[str] = ""
+    """What responses must have for another mean."""
+
+    placeholder: ClassVar[float] = 1.0
+    """A valid response, to stand where none was observed."""
+
+    @abstractmethod
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """Inverse link."""
+
+    @abstractmethod
+    def predictor(self, mean: FloatArray) -> FloatArray:
+        """The link."""
+
+    @abstractmethod
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """``V(μ)``."""
+
+    @abstractmethod
+    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """Half the deviance of each observation with weight 1: by how much its log-likelihood is below saturation."""
+
+    @abstractmethod
+    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+        """Derivatives of :meth:`half_deviance`."""
+
+    @abstractmethod
+    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
+        """Which responses can come from this family."""
+
+    @abstractmethod
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """Log-likelihood where each mean is the response, and its two derivatives in log φ; weights are positive."""
+
+    def log_likelihood(self, y: FloatArray, eta: FloatArray, weights: FloatArray, scale: float) -> float:
+        """Of observations with positive weights."""
+        below = float((weights * self.half_deviance(y, eta)).sum()) / scale
+        return self.saturated(y, weights, scale)[0] - below
+
+    def check(self, y: FloatArray, weights: FloatArray | None = None, name: str = "Y", first: int = 0) -> None:
+        """Refuse responses that cannot come from this family; NaN is what was not observed.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,) or (n, T)
+        weights : ndarray of the same shape, optional
+        name : str
+            Of the response in messages.
+        first : int
+            Number of the first row.
+
+        Raises
+        ------
+        InputError
+            Naming the row.
+        """
+        bad = np.argwhere(~(self._possible(y, weights) | np.isnan(y)))
+        if len(bad):
+            at = tuple(bad[0].tolist())
+            where = f"row {first + at[0]}" + (f", position {at[1]}" if len(at) > 1 and y.shape[1] > 1 else "")
+            raise InputError(f"{name} must have {self.valid} for family={self.name!r}, got {y[at]:g} in {where}")
+
+    def check_mean(self, mean: float, name: str = "Y") -> None:
+        """Refuse responses that leave the intercept without a finite estimate.
+
+        Raises
+        ------
+        InputError
+            Counts that are all 0, or 0/1 responses that are all the same.
+        """
+        if mean in self.extremes:
+            raise InputError(f"{name} must have {self.beyond_extremes} for family={self.name!r}, got only {mean:g}")
+
+
+@dataclass(frozen=True)
+class Gaussian(Family):
+    """Numbers with errors of one variance."""
+
+    name = "gaussian"
+    link = "identity"
+    known_scale = False
+    valid = "finite numbers"
+
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """The predictor itself."""
+        return eta
+
+    def predictor(self, mean: FloatArray) -> FloatArray:
+        """The mean itself."""
+        return mean
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """Ones."""
+        return np.ones_like(mean)
+
+    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """``(y - η)² / 2``."""
+        return (y - eta) ** 2 / 2
+
+    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+        """Weights are 1."""
+        ones = np.ones_like(eta)
+        return Working(y - eta, ones, np.zeros_like(eta), ones)
+
+    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
+        return np.isfinite(y)
+
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """As :meth:`Family.saturated`."""
+        value = float(np.log(weights).sum() - y.size * np.log(2 * np.pi * scale)) / 2
+        return value, -y.size / 2, 0.0
+
+
+@dataclass(frozen=True)
+class Binomial(Family):
+    """0 or 1, or shares of successes whose weights are numbers of trials; link logit."""
+
+    name = "binomial"
+    link = "logit"
+    known_scale = True
+    valid = "0 or 1 (or shares between them with weights=, the numbers of trials)"
+    extremes = (0.0, 1.0)
+    beyond_extremes = "both 0 and 1"
+
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """``1 / (1 + e^-η)``."""
+        return np.asarray(expit(eta))
+
+    def predictor(self, mean: FloatArray) -> FloatArray:
+        """The log-odds."""
+        return np.log(mean) - np.log1p(-mean)
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """``μ (1 - μ)``."""
+        return mean * (1 - mean)
+
+    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """As :meth:`Family.half_deviance`; without cancellation where the mean is near 0 or 1."""
+        entropy = xlogy(y, y) + xlogy(1 - y, 1 - y)
+        return np.asarray(entropy + y * np.logaddexp(0.0, -eta) + (1 - y) * np.logaddexp(0.0, eta))
+
+    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+        """As :meth:`Family.working`."""
+        mean, other = expit(eta), expit(-eta)
+        weight = mean * other
+        return Working(y * other - (1 - y) * mean, weight, weight * (other - mean), weight)
+
+    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
+        return (y == 0) | (y == 1) if weights is None else (y >= 0) & (y <= 1)
+
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """As :meth:`Family.saturated`."""
+        hits, misses = weights * y, weights * (1 - y)
+        ways = gammaln(weights + 1) - gammaln(hits + 1) - gammaln(misses + 1)
+        return float((ways + weights * (xlogy(y, y) + xlogy(1 - y, 1 - y))).sum()), 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Poisson(Family):
+    """Counts; link log, so that an offset of log exposure makes them rates."""
+
+    name = "poisson"
+    link = "log"
+    known_scale = True
+    valid = "counts of 0 or more"
+    extremes = (0.0,)
+    beyond_extremes = "a count above 0"
+
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """``e^η``."""
+        return np.exp(eta)
+
+    def predictor(self, mean: FloatArray) -> FloatArray:
+        """The logarithm."""
+        return np.log(mean)
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """The mean."""
+        return mean
+
+    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """``y log(y / μ) - (y - μ)``."""
+        return np.asarray(xlogy(y, y) - y * eta - y + np.exp(eta))
+
+    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+        """Weights are the means."""
+        mean = np.exp(eta)
+        return Working(y - mean, mean, mean, mean)
+
+    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
+        return (y >= 0) & (y == np.floor(y)) & np.isfinite(y)
+
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """As :meth:`Family.saturated`."""
+        return float((weights * (xlogy(y, y) - y - gammaln(y + 1))).sum()), 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Gamma(Family):
+    """Positive numbers whose standard deviation is in proportion to their mean; link log."""
+
+    name = "gamma"
+    link = "log"
+    known_scale = False
+    valid = "numbers above 0"
+
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """``e^η``."""
+        return np.exp(eta)
+
+    def predictor(self, mean: FloatArray) -> FloatArray:
+        """The logarithm."""
+        return np.log(mean)
+
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """The square of the mean."""
+        return mean**2
+
+    def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """``-log(y / μ) + (y - μ) / μ``."""
+        return np.asarray(eta - np.log(y) + y * np.exp(-eta) - 1)
+
+    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+        """Observed weights are ``y / μ``, expected ones 1."""
+        ratio = y * np.exp(-eta)
+        return Working(ratio - 1, ratio, -ratio, np.ones_like(ratio))
+
+    def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
+        return np.asarray(np.isfinite(y) & (y > 0))
+
+    def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
+        """As :meth:`Family.saturated`: the shape of an observation is its weight divided by φ."""
+        different, counts = np.unique(weights, return_counts=True)
+        shape = different / scale
+        value = float((counts * (shape * np.log(shape) - shape - gammaln(shape))).sum() - np.log(y).sum())
+        first = np.log(shape) - psi(shape)
+        slope = float((counts * shape * first).sum())
+        return value, -slope, slope + float((counts * shape * (1 - shape * polygamma(1, shape))).sum())
+
+
+FAMILIES: dict[str, Family] = {family.name: family for family in (Gaussian(), Binomial(), Poisson(), Gamma())}
+
+
+def family_of(family: str | Family) -> Family:
+    """A family by its name.
+
+    Raises
+    ------
+    InputError
+        No such family.
+    """
+    if isinstance(family, Family):
+        return family
+    if not isinstance(family, str) or family.lower() not in FAMILIES:
+        raise InputError(f"family must be one of {', '.join(map(repr, FAMILIES))}, got {family!r}")
+    return FAMILIES[family.lower()]

@@ -1,0 +1,231 @@
+"""Fits of families: smoothing parameters by REML in Laplace's approximation, or given."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import IdentificationWarning, InputError
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.criteria import Values
+from fdadp.solve.families import Family
+from fdadp.solve.laplace import Inside, Laplace
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.normal_equations import NormalEquations, identified
+from fdadp.solve.penalized import LOG_RANGE
+from fdadp.solve.search import newton
+from fdadp.solve.weighted import Observed
+
+__all__ = ["fit_family"]
+
+SEPARATED = float(np.exp(-25.0))
+"""Expected weights below this say that responses are told apart without error."""
+
+HELD = 1e-6
+"""Share of the null model's information by which unpenalised coefficients are held where responses are separated."""
+
+ROUNDS = 2
+"""Of working responses whose optimum the search starts from."""
+
+APART = 1.0
+"""A working response at the minimum that has its own optimum further away, in a log λ, is a reason to start there."""
+
+
+def fit_family(
+    form: LongForm,
+    blocks: Iterable[Observed],
+    family: Family,
+    smoothing: str | ArrayLike,
+    n: int,
+    n_unpenalized: int | None = None,
+) -> AdditiveFit:
+    """Fit a family to the long form.
+
+    Parameters
+    ----------
+    form : LongForm
+    blocks : iterable of Observed
+        Gone through several times.
+    family : Family
+    smoothing : "reml" or array_like of shape (M,)
+    n : int
+        Number of records.
+    n_unpenalized : int, optional
+        As in :func:`fdadp.solve.additive_fit.fit_gaussian`.
+
+    Raises
+    ------
+    InputError
+        Another criterion, a wrong number of smoothing parameters, or responses without a finite estimate of their mean.
+
+    Warns
+    -----
+    IdentificationWarning
+        Unpenalised terms tell responses apart without error, so that their coefficients have no finite estimate. They
+        are held by a millionth of the information that the data would have without covariates.
+    """
+    with one_blas_thread():
+        problem, beta, information = _problem(form, blocks, family, n_unpenalized)
+        log_sp = _given(smoothing, form)
+        found = _found(problem, beta, information, log_sp)
+        if found[1].look.least < SEPARATED:
+            free = (problem.penalties == 0).all(axis=0)
+            problem = replace(problem, held=np.where(free, HELD * information.diagonal(), 0.0))
+            found = _found(problem, beta, information, log_sp)
+            _warn_separated(form, problem, found[1], information)
+        return _fit(form, problem, *found, n)
+
+
+def _problem(
+    form: LongForm, blocks: Iterable[Observed], family: Family, n_unpenalized: int | None
+) -> tuple[Laplace, FloatArray, FloatArray]:
+    """The problem, coefficients to start from, and the information of a model without covariates."""
+    penalties = _one_after_another(form)
+    total = weight = 0.0
+    for block in blocks:
+        exposure = np.exp(block.offset) if family.link == "log" else 1.0
+        total += float(np.where(block.weights > 0, block.weights * block.y, 0.0).sum())
+        weight += float((block.weights * exposure).sum())
+    family.check_mean(total / weight)
+    eta = family.predictor(np.array(total / weight))
+    gram, ones = np.zeros((form.size, form.size)), np.zeros(form.size)
+    for block in blocks:
+        at = family.working(np.full_like(block.y, family.placeholder), eta + block.offset)
+        gram += block.rows.gram(block.weights * at.fisher)
+        ones += block.rows.cross(block.weights * at.fisher)
+    keep = identified(gram, penalties)
+    own = gram[np.ix_(keep, keep)]
+    free = int((penalties[:, keep] == 0).all(axis=0).sum())
+    problem = Laplace(
+        blocks,
+        family,
+        penalties[:, keep],
+        keep,
+        free if n_unpenalized is None else n_unpenalized,
+        np.zeros(len(own)),
+    )
+    # The constant, written in the coordinates as well as they can.
+    ridge = 1e-8 * own.diagonal() + 1e-300
+    (root,), (half,), _ = NormalEquations(own, ones[keep][:, None]).roots(ridge[None], np.zeros(1, dtype=np.int64))
+    return problem, float(eta) * (half @ root), own
+
+
+def _one_after_another(form: LongForm) -> FloatArray:
+    out = np.zeros((form.n_penalties, form.size))
+    row = 0
+    for place, own in zip(form.slices, form.penalties, strict=True):
+        out[row : row + len(own), place] = own
+        row += len(own)
+    return out
+
+
+def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
+    if isinstance(smoothing, str):
+        if smoothing != "reml":
+            raise InputError(f"smoothing of a family must be 'reml' or smoothing parameters, got {smoothing!r}")
+        return None
+    given = np.asarray(smoothing, dtype=np.float64)
+    if given.shape != (form.n_penalties,) or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(
+            f"smoothing must hold {form.n_penalties} positive smoothing parameters "
+            f"({', '.join(form.penalty_names)}), got {given.tolist()}"
+        )
+    return np.log(given)
+
+
+def _found(
+    problem: Laplace, beta: FloatArray, information: FloatArray, log_sp: FloatArray | None
+) -> tuple[FloatArray, Inside]:
+    """Log smoothing parameters, and the maximum there."""
+    if log_sp is None and len(problem.penalties):
+        return _search(problem, beta, information)
+    point = np.zeros(0) if log_sp is None else log_sp
+    return point, problem.inside(point, beta)
+
+
+def _search(problem: Laplace, beta: FloatArray, information: FloatArray) -> tuple[FloatArray, Inside]:
+    """Minimise V from the optimum of working responses, and again from theirs at the minimum where it is another one.
+
+    The search of the working response looks for the lowest of several minima, and costs nothing beside a pass.
+    """
+    own = information.diagonal()
+    centre = np.log(np.array([max(own[d > 0].sum(), 1e-300) / d.sum() for d in problem.penalties]))
+    bounds = centre - LOG_RANGE, centre + LOG_RANGE
+    known: list[tuple[FloatArray, Inside]] = []
+
+    def inside(point: FloatArray) -> Inside:
+        near = min(known, key=lambda other: float(np.abs(other[0] - point).max()), default=None)
+        if near is not None and np.array_equal(near[0], point):
+            return near[1]
+        at = problem.inside(point, beta if near is None else near[1].beta)
+        known.append((point.copy(), at))
+        return at
+
+    def score(points: FloatArray, of: IntArray) -> Values:
+        found = [inside(point) for point in points]
+        derivatives = [problem.derivatives(point, at) for point, at in zip(points, found, strict=True)]
+        values = [problem.criterion(point, at) for point, at in zip(points, found, strict=True)]
+        return np.array(values), np.array([d[0] for d in derivatives]), np.array([d[1] for d in derivatives])
+
+    start = problem.working_optimum(beta)
+    for _ in range(ROUNDS):
+        start = problem.working_optimum(inside(start).beta)
+    best, value = start, np.inf
+    for _ in range(3):
+        tolerance = 1e-9 * problem.observations[0].size
+        (reached,), (end,) = newton(score, start[None], np.zeros(1, dtype=np.int64), bounds, tolerance)
+        if reached >= value - 1e-6 * (1 + abs(value)):
+            break
+        best, value = end, float(reached)
+        start = problem.working_optimum(inside(best).beta)
+        if np.abs(start - best).max() < APART:
+            break
+    return best, inside(best)
+
+
+def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: int) -> AdditiveFit:
+    found = problem.look(at.beta, expected=True)
+    own = np.exp(log_sp) @ problem.penalties + problem.held
+    normal = NormalEquations(found.gram, (found.gram @ at.beta)[:, None])
+    (root,), _, _ = normal.roots(own[None], np.zeros(1, dtype=np.int64))
+    small = root.T @ root
+    y, _ = problem.observations
+    edf = 1 - own * small.diagonal()
+    which = np.ix_(problem.keep, problem.keep)
+    inverse, gram = np.zeros((form.size, form.size)), np.zeros((form.size, form.size))
+    inverse[which], gram[which] = small, found.gram
+    means = sum(block.rows.cross((block.weights > 0).astype(np.float64)) for block in problem.blocks)
+    return AdditiveFit(
+        form=form,
+        coefficients=problem.whole(at.beta),
+        inverse=inverse,
+        gram=gram,
+        edf=problem.whole(edf),
+        identified=problem.keep,
+        smoothing_parameters=np.exp(log_sp),
+        sigma2=1.0 if problem.family.known_scale else found.pearson / (y.size - float(edf.sum())),
+        scale=problem.scale(at.penalized)[0],
+        criterion=problem.criterion(log_sp, at),
+        rss=found.deviance,
+        n=n,
+        n_rows=y.size,
+        column_means=np.asarray(means) / y.size,
+    )
+
+
+def _warn_separated(form: LongForm, problem: Laplace, at: Inside, information: FloatArray) -> None:
+    rows = problem.observations[0].size
+    large = problem.whole(np.abs(at.beta) * np.sqrt(information.diagonal() / rows) * (problem.held > 0))
+    names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if large[place].max(initial=0) > 1]
+    warnings.warn(
+        f"{', '.join(names) or 'unpenalised terms'} tell(s) responses apart without error: there is no finite "
+        "estimate of the coefficients, which are held by a millionth of the data's information. Predictions are of use, their "
+        "standard errors are not",
+        IdentificationWarning,
+        stacklevel=4,
+    )

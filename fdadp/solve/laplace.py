@@ -1,0 +1,228 @@
+"""Penalised fits of families by REML in Laplace's approximation: Newton's method inside, and outside in all log λ.
+
+For given λ the penalised likelihood is maximised by penalised iteratively reweighted least squares; with
+``A = X'WX + S`` at its maximum, W the second derivatives of half the deviance D,
+
+    ``V(λ, φ) = (D + β'Sβ) / 2φ - l_s(φ) + (log|A| - log|S|₊ - M log 2πφ) / 2``
+
+is minimised over log λ, with l_s the saturated log-likelihood and M the number of unpenalised coefficients. An unknown
+scale φ is profiled out.
+
+References
+----------
+Wood (2011), Fast stable REML and marginal likelihood estimation of semiparametric generalized linear models,
+JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x, sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.solve.families import Family
+from fdadp.solve.normal_equations import NormalEquations
+from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.weighted import Observed
+
+__all__ = ["Inside", "Laplace", "Look"]
+
+CONVERGED = 1e-14
+"""Of the penalised deviance: where a step would lower it by less, the step after it would change nothing."""
+
+STEPS = 100
+"""Of Newton's method for the coefficients."""
+
+_FIRST = np.zeros(1, dtype=np.int64)
+
+
+class Look(NamedTuple):
+    """What one pass over the data finds at some coefficients.
+
+    `gram` is ``X'WX``, `cross` minus half the gradient of the deviance, `pearson` the sum of squares of Pearson's
+    residuals, `least` the smallest expected weight of an observation.
+    """
+
+    deviance: float
+    gram: FloatArray
+    cross: FloatArray
+    pearson: float
+    least: float
+
+
+class Inside(NamedTuple):
+    """The maximum of the penalised likelihood for given λ.
+
+    `penalized` is ``D + β'Sβ``; `root` is such that ``root'root = A⁻¹``.
+    """
+
+    beta: FloatArray
+    penalized: float
+    root: FloatArray
+    log_det: float
+    look: Look
+
+
+@dataclass
+class Laplace:
+    """The problem in those coordinates that data or penalties identify.
+
+    Attributes
+    ----------
+    blocks : iterable of Observed
+        It is gone through once for each step.
+    family : Family
+    penalties : ndarray of shape (M, p)
+        Of the identified coordinates.
+    keep : ndarray, bool
+        Which coordinates of the rows these are.
+    n_unpenalized : int
+        Number M of unpenalised coefficients.
+    held : ndarray of shape (p,)
+        Further weights of squares of coefficients, beside those of the penalties.
+    passes : int
+        How often the data were gone through.
+    """
+
+    blocks: Iterable[Observed]
+    family: Family
+    penalties: FloatArray
+    keep: BoolArray
+    n_unpenalized: int
+    held: FloatArray
+    passes: int = field(default=0, init=False)
+
+    @cached_property
+    def observations(self) -> tuple[FloatArray, FloatArray]:
+        """All responses that were observed, and their weights."""
+        parts = [(block.y[block.weights > 0], block.weights[block.weights > 0]) for block in self.blocks]
+        y, weights = zip(*parts, strict=True)
+        return np.concatenate(y), np.concatenate(weights)
+
+    def look(self, beta: FloatArray, expected: bool = False) -> Look:
+        """Go through the data once; with expected instead of observed weights W if wanted."""
+        self.passes += 1
+        p = len(beta)
+        deviance, pearson, least, gram, cross = 0.0, 0.0, np.inf, np.zeros((p, p)), np.zeros(p)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for block in self.blocks:
+                eta = self._predictor(block, beta)
+                deviance += 2 * float((block.weights * self.family.half_deviance(block.y, eta)).sum())
+                if not np.isfinite(deviance):
+                    break
+                at = self.family.working(block.y, eta)
+                gram += self._own(block.rows.gram(block.weights * (at.fisher if expected else at.weight)))
+                cross += block.rows.cross(block.weights * at.residual)[self.keep]
+                squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
+                pearson += float((block.weights * squares).sum())
+                least = min(least, float(np.where(block.weights > 0, at.fisher, np.inf).min(initial=np.inf)))
+        return Look(deviance if np.isfinite(deviance) else np.inf, gram, cross, pearson, least)
+
+    def inside(self, log_sp: FloatArray, beta: FloatArray) -> Inside:
+        """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it."""
+        own = np.exp(log_sp) @ self.penalties + self.held
+        found = self.look(beta)
+        penalized = found.deviance + float(beta @ (own * beta))
+        for _ in range(STEPS):
+            normal = NormalEquations(found.gram, (found.gram @ beta + found.cross)[:, None])
+            (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
+            step = half @ root - beta
+            slack = CONVERGED * (1 + abs(penalized))
+            if float(step @ (found.cross - own * beta)) <= slack:
+                break
+            trial, value, then = beta, np.inf, found
+            for halvings in range(40):
+                trial = beta + step / 2**halvings
+                then = self.look(trial)
+                value = then.deviance + float(trial @ (own * trial))
+                if value <= penalized + 10 * slack:
+                    break
+            else:
+                break
+            beta, penalized, found = trial, value, then
+        return Inside(beta, penalized, root, float(log_det), found)
+
+    def scale(self, penalized: float) -> tuple[float, float, float]:
+        """The scale φ that minimises V, what of V depends on it, and the curvature in log φ (0: φ is known)."""
+        y, weights = self.observations
+        m = self.n_unpenalized
+        if self.family.known_scale:
+            value = self.family.saturated(y, weights, 1.0)[0]
+            return 1.0, penalized / 2 - value - m / 2 * float(np.log(2 * np.pi)), 0.0
+        log_scale = float(np.log(max(penalized, 1e-300) / max(y.size - m, 1)))
+        step = 1.0
+        for _ in range(100):
+            scale = float(np.exp(log_scale))
+            value, first, second = self.family.saturated(y, weights, scale)
+            half = penalized / (2 * scale)
+            if abs(step) < 1e-10:
+                break
+            step = float(np.clip((half + first + m / 2) / (half - second), -1.0, 1.0))
+            log_scale += step
+        return scale, half - value - m / 2 * float(np.log(2 * np.pi * scale)), half - second
+
+    def criterion(self, log_sp: FloatArray, at: Inside) -> float:
+        """V, the scale profiled out."""
+        diagonal = np.exp(log_sp) @ self.penalties
+        log_s = float(np.log(diagonal[diagonal > 0]).sum())
+        return self.scale(at.penalized)[1] + (at.log_det - log_s) / 2
+
+    def derivatives(self, log_sp: FloatArray, at: Inside) -> tuple[FloatArray, FloatArray]:
+        """Gradient of V in log λ, exact, and its Hessian but for how the weights W depend on λ."""
+        weighted = np.exp(log_sp)[:, None] * self.penalties
+        diagonal = weighted.sum(axis=0)
+        inverse = at.root.T @ at.root
+        scale, _, curvature = self.scale(at.penalized)
+        share = weighted / np.where(diagonal > 0, diagonal, 1.0)
+        pushed = weighted * at.beta
+        d1 = pushed @ at.beta / scale
+        trace = weighted @ inverse.diagonal() - share.sum(axis=1)
+        gradient = (d1 + trace - pushed @ inverse @ self._pull_of_weights(at.beta, inverse)) / 2
+        hessian = share @ share.T - weighted @ (inverse * inverse) @ weighted.T
+        hessian += np.diag(d1 + trace) - 2 / scale * (pushed @ inverse @ pushed.T)
+        if curvature:
+            hessian -= np.outer(d1, d1) / (2 * curvature)
+        return gradient, hessian / 2
+
+    def working_optimum(self, beta: FloatArray) -> FloatArray:
+        """Log smoothing parameters of the working response with its weights fixed, which is a Gaussian problem."""
+        found = self.look(beta, expected=True)
+        fitted = found.gram @ beta
+        problem = PenalizedLeastSquares(
+            found.gram,
+            fitted + found.cross,
+            float(beta @ (fitted + 2 * found.cross)) + found.pearson,
+            self.observations[0].size,
+            self.penalties,
+            n_unpenalized=self.n_unpenalized,
+            intercept=False,
+            scale=1.0 if self.family.known_scale else None,
+        )
+        return np.log(problem.optimize("reml")[0].smoothing_parameters)
+
+    def _pull_of_weights(self, beta: FloatArray, inverse: FloatArray) -> FloatArray:
+        """Gradient of log|A| in the coefficients, through the weights: ``Σ h w' x`` with leverages h."""
+        self.passes += 1
+        full = np.zeros((self.keep.size, self.keep.size))
+        full[np.ix_(self.keep, self.keep)] = inverse
+        out = np.zeros(len(beta))
+        for block in self.blocks:
+            slope = block.weights * self.family.working(block.y, self._predictor(block, beta)).slope
+            out += block.rows.cross(block.rows.leverages(full) * slope)[self.keep]
+        return out
+
+    def _predictor(self, block: Observed, beta: FloatArray) -> FloatArray:
+        return block.rows.predictor(self.whole(beta)) + block.offset
+
+    def _own(self, matrix: FloatArray) -> FloatArray:
+        return matrix if self.keep.all() else matrix[np.ix_(self.keep, self.keep)]
+
+    def whole(self, beta: FloatArray) -> FloatArray:
+        """Coefficients of all coordinates: 0 for those that are not identified."""
+        out = np.zeros(self.keep.size)
+        out[self.keep] = beta
+        return out
