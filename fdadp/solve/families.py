@@ -198,7 +198,7 @@ class Binomial(Family):
         return Working(y * other - (1 - y) * mean, weight, weight * (other - mean), weight)
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
-        return (y == 0) | (y == 1) if weights is None else (y >= 0) & (y <= 1)
+        return np.asarray((y == 0) | (y == 1) if weights is None else (y >= 0) & (y <= 1))
 
     def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
         """As :meth:`Family.saturated`."""
@@ -240,7 +240,7 @@ class Poisson(Family):
         return Working(y - mean, mean, mean, mean)
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
-        return (y >= 0) & (y == np.floor(y)) & np.isfinite(y)
+        return np.asarray((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
 
     def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
         """As :meth:`Family.saturated`."""

@@ -224,8 +224,8 @@ def _warn_separated(form: LongForm, problem: Laplace, at: Inside, information: F
     names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if large[place].max(initial=0) > 1]
     warnings.warn(
         f"{', '.join(names) or 'unpenalised terms'} tell(s) responses apart without error: there is no finite "
-        "estimate of the coefficients, which are held by a millionth of the data's information. Predictions are of use, their "
-        "standard errors are not",
+        "estimate of the coefficients, which are held by a millionth of the data's information. Predictions are of "
+        "use, their standard errors are not",
         IdentificationWarning,
         stacklevel=4,
     )
