@@ -31,10 +31,16 @@ class Records:
     n : int
         Number of rows.
     columns : mapping of str to Column
+    order : mapping of str to tuple
+        Of columns of labels whose levels have an order of their own (a categorical): all of them in it.
+    first : int
+        Number of the first row, for messages: blocks count on.
     """
 
     n: int
     columns: Mapping[str, Column] = field(default_factory=dict)
+    order: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    first: int = 0
 
     def curves(self, name: str) -> Curves:
         """A column of curves.
@@ -55,11 +61,15 @@ class Records:
         Raises
         ------
         InputError
-            No such column, or one of curves or labels.
+            No such column, or one of curves or labels: then the text names the first entry that is no number.
         """
         column = self._column(name, "numbers")
-        if isinstance(column, Curves) or column.dtype.kind != "f":
-            raise InputError(f"{name} must hold numbers, got {_kind(column)}")
+        if isinstance(column, Curves):
+            raise InputError(f"{name} must hold numbers, got curves")
+        if column.dtype.kind != "f":
+            row = _first_word(column) or 0
+            got = f"{column[row]!r} in row {self.first + row}" if len(column) else "labels"
+            raise InputError(f"{name} must hold numbers, got {got}")
         return column
 
     def labels(self, name: str) -> Labels:
@@ -93,17 +103,30 @@ class Records:
             name: replace(c, values=c.values[rows], index=None) if isinstance(c, Curves) else c[rows]
             for name, c in self.columns.items()
         }
-        return Records(len(np.arange(self.n)[rows]), taken)
+        kept = np.arange(self.n)[rows]
+        first = int(kept[0]) if isinstance(rows, slice) and rows.step in (None, 1) and len(kept) else 0
+        return replace(self, n=len(kept), columns=taken, first=self.first + first)
 
     def with_columns(self, **columns: Column) -> Records:
         """These rows with more columns."""
-        return Records(self.n, {**self.columns, **columns})
+        return replace(self, columns={**self.columns, **columns})
 
     def _column(self, name: str, wanted: str) -> Column:
         if name not in self.columns:
             known = ", ".join(map(str, self.columns)) or "none"
             raise InputError(f"data must have the column {name!r} ({wanted}), got the columns {known}")
         return self.columns[name]
+
+
+def _first_word(labels: Column) -> int | None:
+    """Row of the first label that does not read as a number."""
+    assert not isinstance(labels, Curves)
+    for row, entry in enumerate(labels):
+        try:
+            float(entry)
+        except (TypeError, ValueError):
+            return row
+    return None
 
 
 def _kind(column: Column) -> str:
@@ -132,7 +155,7 @@ class Seen:
     numbers : mapping of str to ndarray of shape (n,)
         All values of columns of numbers.
     levels : mapping of str to tuple
-        Of columns of labels, sorted (as text where they are of mixed kinds).
+        Of columns of labels: as a categorical orders them, else sorted (as text where they are of mixed kinds).
     read : callable
         Returns an iterator over the training rows, for what a term must know beyond this.
     """
@@ -150,8 +173,10 @@ class Seen:
         sums: dict[str, tuple[FloatArray, float, float, FloatArray]] = {}
         numbers: dict[str, list[FloatArray]] = {}
         levels: dict[str, set[Any]] = {}
+        order: dict[str, tuple[Any, ...]] = {}
         for block in read():
             n += block.n
+            order.update(block.order)
             for name, column in block.columns.items():
                 if isinstance(column, Curves):
                     v = column.values
@@ -165,7 +190,7 @@ class Seen:
             n,
             {name: SeenCurves(grid, (low, high), total / n) for name, (grid, low, high, total) in sums.items()},
             {name: np.concatenate(parts) for name, parts in numbers.items()},
-            {name: tuple(in_order(found)) for name, found in levels.items()},
+            {name: tuple(in_order(found, order.get(name, ()))) for name, found in levels.items()},
             read,
         )
 
@@ -205,6 +230,10 @@ class Seen:
         """
         if name in self.numbers:
             return self.numbers[name]
+        if name in self.levels:
+            for block in self.read():
+                if not isinstance(block.columns[name], Curves) and _first_word(block.columns[name]) is not None:
+                    block.numbers(name)  # raises, and names the entry
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
 
     def _names(self) -> str:
@@ -212,10 +241,12 @@ class Seen:
         return ", ".join(f"{name} ({kind})" for names, kind in kinds for name in names) or "no columns"
 
 
-def in_order(levels: Iterable[Any]) -> Sequence[Any]:
-    """Levels sorted, by their text where they cannot be compared."""
-    found = list(levels)
+def in_order(levels: Iterable[Any], order: Sequence[Any] = ()) -> Sequence[Any]:
+    """Levels as `order` has them, the others sorted after them (by their text where they cannot be compared)."""
+    found = set(levels)
+    rest = found.difference(order)
     try:
-        return sorted(found)
+        others = sorted(rest)
     except TypeError:
-        return sorted(found, key=str)
+        others = sorted(rest, key=str)
+    return [*(level for level in order if level in found), *others]

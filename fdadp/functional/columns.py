@@ -1,0 +1,168 @@
+"""One column of a table, of whatever kind users have it: curves, numbers or labels.
+
+Curves are scikit-fda's objects (an FDataGrid is a pandas extension array, so a data frame holds it as it is), data
+frames and arrays of shape (n, S), R's matrix columns among them. Numbers are any numbers, also nullable ones and
+booleans (1 and 0). All else with one entry a row is labels; a categorical says the order of its levels, and levels
+that no row has are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves
+from fdadp.functional.records import Column, Labels
+
+__all__ = ["TableColumn", "read_column"]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column that was read.
+
+    Attributes
+    ----------
+    values : Column
+        Curves, numbers (n,) with NaN, or labels (n,) with None, where an entry is missing.
+    order : tuple or None
+        All levels of a categorical, in its order.
+    """
+
+    values: Column
+    order: tuple[Any, ...] | None = None
+
+    @property
+    def kind(self) -> str:
+        """``"curves"``, ``"numbers"`` or ``"labels"``."""
+        if isinstance(self.values, Curves):
+            return "curves"
+        return "numbers" if self.values.dtype.kind == "f" else "labels"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: FloatArray | None = None) -> TableColumn:
+    """Read one column of a table; entries may be missing.
+
+    Parameters
+    ----------
+    data : Series, FDataGrid, FDataBasis, FDataIrregular, DataFrame, xarray.DataArray or array_like
+        Of shape (n,), or (n, S) for curves; an array of shape (n, 1) is a column of numbers.
+    name : str
+        For messages.
+    grid : array_like of shape (S,), optional
+        Of curves, as :func:`fdadp.functional.curves.as_curves` reads them.
+    default : ndarray of shape (S,), optional
+        Grid of curves that come without one.
+
+    Raises
+    ------
+    InputError
+        Neither numbers nor labels nor curves: dates, complex numbers, rows of several dimensions, objects.
+    """
+    if isinstance(data, Curves):
+        return TableColumn(data)
+    module = type(data).__module__.split(".")[0]
+    if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray) and module != "skfda":
+        data = pd.Series(data)
+    if isinstance(data, pd.Series):
+        held = data.array
+        if type(held).__module__.split(".")[0] != "skfda":
+            return _one_entry_a_row(data, name, grid, default)
+        return TableColumn(replace(as_curves(held, grid, name=name), index=data.index))
+    if module == "skfda":
+        return TableColumn(as_curves(data, grid, name=name))
+    if module == "xarray" and getattr(data, "ndim", 0) == 1:
+        return _one_entry_a_row(pd.Series(data.to_numpy()), name, grid, default)
+    if isinstance(data, pd.DataFrame) or module == "xarray":
+        return TableColumn(as_curves(data, grid, name=name, default=default))
+    if not isinstance(data, list | tuple | range) and not hasattr(data, "__array__"):
+        raise InputError(f"{name} must hold curves, or one entry a row, got {_shown(data)}")
+    if not isinstance(data, np.ndarray):
+        whole = hasattr(data, "__array__") or (len(data) > 0 and isinstance(data[0], list | tuple | np.ndarray))
+        data = np.asarray(data) if whole else pd.Series(list(data)).array
+    if data.ndim == 2 and (data.shape[1] > 1 or grid is not None):
+        return TableColumn(as_curves(data, grid, name=name, default=default))
+    if data.ndim not in (1, 2):
+        raise InputError(f"{name} must have shape (n,), or (n, S) for curves, got {data.shape}")
+    return _one_entry_a_row(pd.Series(data if data.ndim == 1 else data[:, 0]), name, grid, default)
+
+
+def _one_entry_a_row(
+    data: pd.Series[Any], name: str, grid: ArrayLike | None, default: FloatArray | None
+) -> TableColumn:
+    dtype = data.dtype
+    if data.array.shape != (len(data),):  # what pandas makes of the values of a function
+        raise InputError(f"{name} must hold one entry a row, got an array of {dtype} in each. {_assign_hint(name)}")
+    if isinstance(dtype, pd.CategoricalDtype):
+        order = tuple(map(_label, dtype.categories.tolist()))
+        levels = np.array([*order, None], dtype=object)
+        return TableColumn(levels[np.asarray(data.cat.codes)], order)
+    if pd.api.types.is_complex_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype) or dtype.kind == "m":
+        hint = "" if dtype.kind == "c" else "; make them numbers, as days since a date"
+        raise InputError(f"{name} must hold numbers, labels or curves, got {dtype}{hint}")
+    if pd.api.types.is_numeric_dtype(dtype):  # booleans are, too
+        return TableColumn(data.to_numpy(dtype=np.float64, na_value=np.nan))
+    entries = data.tolist()
+    odd = next((i for i, entry in enumerate(entries) if isinstance(entry, np.ndarray) or not _is_plain(entry)), None)
+    if odd is not None:
+        return TableColumn(_curves_of_cells(entries, odd, name, grid, default))
+    gone = np.asarray(data.isna(), dtype=bool)
+    present = [entry for entry, lost in zip(entries, gone, strict=True) if not lost]
+    if present and all(isinstance(entry, Real | np.bool_) for entry in present):
+        values = np.full(len(entries), np.nan)
+        values[~gone] = [float(entry) for entry in present]
+        return TableColumn(values)
+    labels: Labels = np.empty(len(entries), dtype=object)
+    labels[~gone] = [_label(entry) for entry in present]
+    return TableColumn(labels)
+
+
+def _is_plain(entry: Any) -> bool:
+    """Whether an entry may be a number or a label."""
+    if isinstance(entry, np.generic):
+        return True
+    return not (isinstance(entry, list | tuple | dict | set) or callable(entry) or hasattr(entry, "__array__"))
+
+
+def _curves_of_cells(
+    entries: Sequence[Any], odd: int, name: str, grid: ArrayLike | None, default: FloatArray | None
+) -> Curves:
+    """Curves of a column with an array in each cell, as Parquet files hold them."""
+    shapes = {np.shape(entry) if isinstance(entry, np.ndarray) else None for entry in entries}
+    shape = shapes.pop()
+    if not shapes and shape is not None and len(shape) == 1 and shape[0] > 1:
+        return as_curves(np.stack(entries), grid, name=name, default=default)
+    entry = entries[odd]
+    raise InputError(
+        f"{name} must hold one number, one label or one curve a row, got {_shown(entry)} in row {odd}. "
+        + _assign_hint(name)
+    )
+
+
+def _assign_hint(name: str) -> str:
+    return (
+        f"A data frame takes an FDataGrid by data[{name!r}] = curves; data.assign({name}=curves) calls the curves as "
+        "a function"
+    )
+
+
+def _label(entry: Any) -> Any:
+    """Plain text, number or truth value; of all else, such as the intervals of ``pandas.cut``, the text."""
+    entry = entry.item() if isinstance(entry, np.generic) else entry
+    return entry if isinstance(entry, str | int | float) else str(entry)
+
+
+def _shown(data: Any) -> str:
+    text = repr(data)
+    short = text if len(text) <= 40 and "\n" not in text else ""
+    return f"{type(data).__name__} {short}".rstrip()

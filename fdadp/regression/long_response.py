@@ -1,0 +1,60 @@
+"""A response given as a long table, one observation a row: record, point, value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp.errors import InputError
+from fdadp.functional.columns import read_column
+from fdadp.responses.pointwise import PointwiseResponse
+
+__all__ = ["read_long_response"]
+
+
+def read_long_response(frame: Any, n: int, index: pd.Index[Any] | None = None, name: str = "Y") -> PointwiseResponse:
+    """Read a long table of observations, as of ``fit(data, response=frame)``.
+
+    Parameters
+    ----------
+    frame : DataFrame of three columns
+        In this order, whatever their names: the record (a row label of the covariates; the number of the row, from 0,
+        where these have no labels), the point t, the value. Rows in any order; a missing value was not observed.
+    n : int
+        Number of rows of the covariates.
+    index : Index, optional
+        Labels of the rows of the covariates.
+    name : str
+        Of the response, for messages.
+
+    Raises
+    ------
+    InputError
+        Another number of columns, text in numbers, a record that the covariates do not have, labels of covariates
+        that repeat.
+    """
+    if not isinstance(frame, pd.DataFrame) or frame.shape[1] != 3:
+        got = f"{frame.shape[1]} columns" if isinstance(frame, pd.DataFrame) else type(frame).__name__
+        raise InputError(f"{name} as a long table must be a data frame of three columns (record, t, value), got {got}")
+    labels = pd.RangeIndex(n) if index is None else index
+    if not labels.is_unique:
+        again = labels[labels.duplicated()][0]
+        raise InputError(f"row labels of data must differ where {name} is a long table, got {again!r} more than once")
+    record = labels.get_indexer(pd.Index(frame.iloc[:, 0]))
+    unknown = np.flatnonzero(record < 0)
+    if unknown.size:
+        i = int(unknown[0])
+        raise InputError(
+            f"{name} must be of records that data have, by their row labels such as {labels[0]!r}, "
+            f"got {frame.iloc[i, 0]!r} in row {i} of column {frame.columns[0]!r}"
+        )
+    columns = []
+    for j in (1, 2):
+        column = read_column(frame.iloc[:, j], str(frame.columns[j]))
+        if column.kind != "numbers":
+            raise InputError(f"column {frame.columns[j]!r} of {name} must hold numbers, got {column.kind}")
+        columns.append(np.asarray(column.values))
+    t, y = columns
+    return PointwiseResponse.of(record, t, y, n, name)

@@ -1,0 +1,204 @@
+"""Columns computed row by row from others: ``log(age)``, ``mean(X)``, ``I(x**2 + z)``.
+
+Such a column is its own name: whatever reads ``"mean(X)"`` from a table that has no such column gets the mean of each
+curve of X, at the fit and of new rows alike. Python's parser reads the text and nothing is evaluated but what stands
+in :data:`OF_NUMBERS` and :data:`OF_CURVES`, and arithmetic.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+from fdadp.functional.quadrature import quadrature_weights
+
+__all__ = ["OF_CURVES", "OF_NUMBERS", "RowFunction", "column_named", "row_function", "tree_of"]
+
+Value = Curves | FloatArray | float
+
+OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "abs": np.abs,
+    "exp": np.exp,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+}
+"""Functions of numbers, and of curves point by point."""
+
+
+def _mean(x: Curves) -> FloatArray:
+    weights = quadrature_weights(x.grid, "trapezoid") if x.grid.size > 1 else np.ones(1)
+    return np.asarray(x.values @ weights / weights.sum())
+
+
+def _sd(x: Curves) -> FloatArray:
+    weights = quadrature_weights(x.grid, "trapezoid") if x.grid.size > 1 else np.ones(1)
+    away = (x.values - _mean(x)[:, None]) ** 2
+    return np.asarray(np.sqrt(away @ weights / weights.sum()))
+
+
+OF_CURVES: dict[str, Callable[[Curves], FloatArray]] = {
+    "first": lambda x: x.values[:, 0],
+    "last": lambda x: x.values[:, -1],
+    "max": lambda x: x.values.max(axis=1),
+    "mean": _mean,
+    "min": lambda x: x.values.min(axis=1),
+    "sd": _sd,
+}
+"""Functions that make a number of each curve: values at its ends, extremes; mean and standard deviation over its
+domain, by the trapezoidal rule."""
+
+_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+}
+
+_QUOTED = re.compile(r"`([^`]*)`")
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """An expression of columns.
+
+    Attributes
+    ----------
+    text : str
+    sources : tuple of str
+        The columns that it reads.
+    tree : ast.expr
+    names : dict
+        What names in the tree stand for, where they are quoted by backticks.
+    """
+
+    text: str
+    sources: tuple[str, ...]
+    tree: ast.expr
+    names: dict[str, str]
+
+    def of(self, columns: dict[str, Value]) -> Curves | FloatArray:
+        """The column, of its sources by name.
+
+        Raises
+        ------
+        InputError
+            A function of curves where there are numbers, or the other way round; a logarithm or root of values for
+            which there is none, naming the row.
+        """
+        with np.errstate(all="ignore"):
+            value = self._value(self.tree, columns)
+        if isinstance(value, float) or np.ndim(_numbers(value)) == 0:
+            raise InputError(f"{self.text} must read a column, got a constant")
+        result = _numbers(value)
+        known = np.ones(result.shape, dtype=bool)
+        for source in map(_numbers, columns.values()):
+            finite = np.isfinite(source)
+            if finite.ndim < result.ndim:
+                known &= finite[:, None]
+            else:
+                known &= finite if finite.ndim == result.ndim else finite.all(axis=1)
+        bad = np.argwhere(known & ~np.isfinite(result))
+        if len(bad):
+            row = int(bad[0, 0])
+            inputs = [f"{n} = {_numbers(c)[row]:g}" for n, c in columns.items() if _numbers(c).ndim == 1]
+            raise InputError(
+                f"{self.text} must be finite in every row, got {result[tuple(bad[0])]:g} in row {row}"
+                + (f", where {', '.join(inputs)}" if inputs else "")
+            )
+        return value if isinstance(value, Curves) else np.asarray(value, dtype=np.float64)
+
+    def _value(self, node: ast.expr, columns: dict[str, Value]) -> Value:
+        match node:
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return float(number)
+            case ast.Name(id=name):
+                return columns[self.names.get(name, name)]
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return _pointwise(np.negative, self._value(inner, columns))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                return _pointwise(_ARITHMETIC[type(op)], self._value(left, columns), self._value(right, columns))
+            case ast.Call(func=ast.Name(id="I"), args=[inner], keywords=[]):
+                return self._value(inner, columns)
+            case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in OF_NUMBERS:
+                return _pointwise(OF_NUMBERS[name], self._value(inner, columns))
+            case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in OF_CURVES:
+                value = self._value(inner, columns)
+                if not isinstance(value, Curves):
+                    raise InputError(f"{self.text} must be {name}() of curves, got numbers")
+                return OF_CURVES[name](value)
+        raise InputError(
+            f"{self.text} must consist of columns, numbers, + - * / **, I() and the functions "
+            f"{', '.join(sorted({*OF_NUMBERS, *OF_CURVES}))}, got {ast.unparse(node)}"
+        )
+
+
+def row_function(text: str) -> RowFunction | None:
+    """An expression that is a call, such as ``"log(x)"``; None for all else, names of columns among it.
+
+    Raises
+    ------
+    InputError
+        A call with something in it that is not understood.
+    """
+    tree, names = tree_of(text) or (None, {})
+    if not isinstance(tree, ast.Call):
+        return None
+    if not isinstance(tree.func, ast.Name) or tree.func.id not in {"I", *OF_NUMBERS, *OF_CURVES}:
+        return None
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    found = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
+    sources = tuple(dict.fromkeys(names.get(name, name) for name in found))
+    return RowFunction(text, sources, tree, names)
+
+
+def tree_of(text: str) -> tuple[ast.expr, dict[str, str]] | None:
+    """Syntax tree of an expression, and the names quoted by backticks that its names stand for; None if it is none."""
+    names: dict[str, str] = {}
+
+    def plain(quoted: re.Match[str]) -> str:
+        name = f"quoted_{len(names)}_"
+        names[name] = quoted[1]
+        return name
+
+    try:
+        return ast.parse(_QUOTED.sub(plain, text), mode="eval").body, names
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def column_named(name: str, columns: Collection[Any]) -> Any:
+    """The column that a formula means: Python's parser composes letters and accents, tables may hold them apart."""
+    if name in columns:
+        return name
+    wanted = unicodedata.normalize("NFKC", name)
+    return next((c for c in columns if isinstance(c, str) and unicodedata.normalize("NFKC", c) == wanted), None)
+
+
+def _numbers(value: Value) -> Any:
+    return value.values if isinstance(value, Curves) else np.asarray(value)
+
+
+def _pointwise(function: Callable[..., Any], *values: Value) -> Value:
+    """A function of numbers, of which some may be one a row and others curves on one grid."""
+    curves = [v for v in values if isinstance(v, Curves)]
+    if not curves:
+        return np.asarray(function(*values)) if any(np.ndim(_numbers(v)) for v in values) else float(function(*values))
+    if any(c.grid.size != curves[0].grid.size or (c.grid != curves[0].grid).any() for c in curves):
+        raise InputError("curves that are computed with each other must be on one grid")
+    arrays = [
+        _numbers(v) if isinstance(v, Curves) or np.ndim(_numbers(v)) == 0 else _numbers(v)[:, None] for v in values
+    ]
+    return replace(curves[0], values=np.asarray(function(*arrays)))

@@ -1,0 +1,172 @@
+"""Columns of a table by name, read one by one, whose rows must agree."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.alignment import row_labels, same_rows
+from fdadp.functional.columns import TableColumn, read_column
+from fdadp.functional.curves import Curves, check_finite
+from fdadp.functional.records import Records
+from fdadp.regression.row_functions import column_named, row_function
+
+__all__ = ["Grids", "Table", "unknown_column"]
+
+Grids = Mapping[str, ArrayLike]
+"""Points of curves that are plain arrays, by column."""
+
+
+def unknown_column(name: str, columns: Collection[Any], what: str = "data") -> InputError:
+    """The error that says which columns there are, those with a name like it first."""
+    known = [str(column) for column in columns]
+    close = difflib.get_close_matches(name, known, n=3)
+    some = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
+    return InputError(
+        f"{what} must have the column {name!r}, got the columns {', '.join(some) or 'none'}"
+        + (f"; did you mean {' or '.join(map(repr, close))}?" if close else "")
+    )
+
+
+class Table:
+    """A data frame or a mapping of columns.
+
+    Parameters
+    ----------
+    data : DataFrame or mapping
+    grids : mapping of array_like, optional
+        Points of curves that are plain arrays.
+    defaults : mapping of ndarray, optional
+        Points of the training curves, for curves that come without any.
+    first : int
+        Number of the first row, for messages.
+    gaps : bool
+        Whether curves of which others are computed may have gaps.
+
+    Attributes
+    ----------
+    index : Index or None
+        Labels of the rows, of the first column read that has any.
+
+    Raises
+    ------
+    InputError
+        Something else; later, columns of different lengths, or with other row labels.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        grids: Grids | None = None,
+        *,
+        defaults: Mapping[str, FloatArray] | None = None,
+        first: int = 0,
+        gaps: bool = False,
+    ) -> None:
+        if not isinstance(data, pd.DataFrame | Mapping):
+            hint = "; use .to_pandas()" if hasattr(data, "to_pandas") else ""
+            raise InputError(
+                f"data must be a data frame, or a mapping of columns by name, got {type(data).__name__}{hint}"
+            )
+        self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
+        self._first, self._gaps = first, gaps
+        self._lengths: dict[str, int] = {}
+        self._labelled: dict[str, Any] = {}
+        self.index: pd.Index[Any] | None = data.index if isinstance(data, pd.DataFrame) else None
+        if isinstance(data, pd.DataFrame):
+            self._lengths["data"] = len(data)
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of all columns."""
+        if isinstance(self._data, pd.DataFrame) and self._data.columns.nlevels > 1:
+            return list(self._data.columns.get_level_values(0).unique())
+        return list(self._data)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return column_named(name, self.names) is not None
+
+    def raw(self, name: str) -> Any:
+        """A column as the user gave it."""
+        own = column_named(name, self.names)
+        if own is None:
+            raise unknown_column(name, self.names)
+        value = self._data[own]
+        if isinstance(self._data, pd.DataFrame) and isinstance(value, pd.DataFrame) and self._data.columns.nlevels == 1:
+            raise InputError(f"data must have one column of the name {name!r}, got {value.shape[1]}")
+        return value
+
+    def read(self, name: str) -> TableColumn:
+        """A column, or a function of some."""
+        function = None if self.has(name) else row_function(name)
+        if function is not None:
+            return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
+        raw = self.raw(name)
+        column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
+        self._lengths[name] = len(column)
+        labels = row_labels(raw)
+        if not isinstance(self._data, pd.DataFrame) and labels is not None:
+            self._labelled[name] = raw
+            self.index = labels if self.index is None else self.index
+        self._check()
+        return column
+
+    def _source(self, name: str, wanted: str) -> Curves | FloatArray:
+        column = self.read(name)
+        if not (self._gaps and column.kind == "curves"):
+            self.refuse_missing(name, column)
+        if column.kind == "labels":
+            Records(len(column), {name: column.values}, first=self._first).numbers(name)
+        return column.values
+
+    def _check(self) -> None:
+        (a, n), *others = self._lengths.items()
+        b, m = next(((b, m) for b, m in others if m != n), (a, n))
+        if m != n:
+            raise InputError(f"{a} and {b} must have the same number of rows, got {n} and {m}")
+        if n == 0:
+            raise InputError(f"{a} must have at least one row, got none")
+        same_rows(**self._labelled)
+
+    def n_rows(self) -> int:
+        """Number of rows, also where no column was asked for."""
+        if not self._lengths and self.names:
+            self.read(str(self.names[0]))
+        if not self._lengths:
+            raise InputError("data must have at least one column, got none")
+        return next(iter(self._lengths.values()))
+
+    def row(self, i: int) -> str:
+        """A row in messages."""
+        label = None if self.index is None or isinstance(self.index, pd.RangeIndex) else self.index.tolist()[i]
+        return f"row {self._first + i}" + ("" if label is None else f" (label {label!r})")
+
+    def refuse_missing(self, name: str, column: TableColumn) -> None:
+        """Refuse entries that are missing or infinite."""
+        values = column.values
+        if isinstance(values, Curves):
+            gone = np.isnan(values.values).all(axis=1)
+            if gone.any():
+                raise InputError(f"{name} must have a curve in every row, got none in {self._rows(gone)}")
+            check_finite(replace(values, index=self.index), name, self._first)
+        elif column.kind == "numbers":
+            bad = ~np.isfinite(values)
+            if bad.any():
+                got = "none" if np.isnan(values[bad][0]) else f"{values[bad][0]:g}"
+                raise InputError(f"{name} must have a finite number in every row, got {got} in {self._rows(bad)}")
+        else:
+            gone = np.array([entry is None for entry in values])
+            if gone.any():
+                raise InputError(f"{name} must have a label in every row, got none in {self._rows(gone)}")
+
+    def _rows(self, where: Any) -> str:
+        more = int(np.sum(where)) - 1
+        return self.row(int(np.argmax(where))) + (f" and {more} more" if more else "")
