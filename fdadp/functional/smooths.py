@@ -109,23 +109,56 @@ class SmoothMargin:
         points = np.asarray(x, dtype=np.float64)
         low, high = float(points.min()), float(points.max())
         basis = BSplines.uniform(low, high, k, degree=m[0] + 1, name=name)
-        to_basis, null = np.eye(basis.n_basis), m[1]
+        even = basis.design(np.linspace(low, high, basis.n_basis))
+        polynomials = np.vander(np.linspace(-1, 1, basis.n_basis), m[1], increasing=True)
+        return cls.of(
+            basis,
+            basis.difference_penalty(m[1]),
+            np.asarray(np.linalg.solve(even, polynomials)),
+            values_on=(low, high) if values else None,
+            normalised=values,
+            sums_to_zero_over=sums_to_zero_over,
+        )
+
+    @classmethod
+    def of(
+        cls,
+        basis: Basis,
+        penalty: FloatArray,
+        null: FloatArray,
+        *,
+        values_on: tuple[float, float] | None = None,
+        normalised: bool = False,
+        sums_to_zero_over: ArrayLike | None = None,
+    ) -> SmoothMargin:
+        """Any basis with a penalty, in mgcv's coordinates and in those of the penalty's eigenvectors.
+
+        Parameters
+        ----------
+        basis : Basis
+            K functions.
+        penalty : ndarray of shape (K, K)
+        null : ndarray of shape (K, d)
+            Coefficients of functions without a penalty, the constant first.
+        values_on : (float, float), optional
+            Coefficients are values at even points of this interval (margins of ``te`` and ``ti``).
+        normalised : bool
+            The penalty has largest eigenvalue 1 (margins of ``te`` and ``ti``).
+        sums_to_zero_over : array_like, optional
+            Points over which functions sum to zero, a constraint that comes before all of this.
+        """
+        to_basis, n_null = np.eye(len(penalty)), null.shape[1]
         if sums_to_zero_over is not None:
             total = basis.design(sums_to_zero_over).sum(axis=0)
-            to_basis = np.linalg.qr(total[:, None], mode="complete")[0][:, 1:]
-            null -= 1
-        penalty = basis.difference_penalty(m[1])
-        at = np.linspace(low, high, to_basis.shape[1])
-        if values:
-            to_basis = to_basis @ np.linalg.inv(basis.design(at) @ to_basis)
+            to_basis, n_null = np.linalg.qr(total[:, None], mode="complete")[0][:, 1:], n_null - 1
+        if values_on is not None:
+            to_basis = to_basis @ np.linalg.inv(basis.design(np.linspace(*values_on, to_basis.shape[1])) @ to_basis)
         penalty = to_basis.T @ penalty @ to_basis
-        if values:
-            penalty /= np.linalg.eigvalsh(penalty)[-1]
+        if normalised:
+            penalty = penalty / np.linalg.eigvalsh(penalty)[-1]
         if sums_to_zero_over is not None:
-            return diagonalised(basis, to_basis, penalty, null)
-        even = basis.design(np.linspace(low, high, basis.n_basis)) @ to_basis
-        unpenalised = np.vander(np.linspace(-1, 1, basis.n_basis), null, increasing=True)
-        return diagonalised(basis, to_basis, penalty, null, np.asarray(np.linalg.solve(even, unpenalised)))
+            return diagonalised(basis, to_basis, penalty, n_null)
+        return diagonalised(basis, to_basis, penalty, n_null, np.asarray(np.linalg.solve(to_basis, null)))
 
     def centred(self, points: ArrayLike) -> SmoothMargin:
         """Sum to zero over `points`: without the constant, the first function."""
@@ -157,9 +190,13 @@ class SmoothMargin:
         rows = self.basis.design(x) @ self.to_raw
         return rows if self.shift is None else rows - self.shift
 
+    def row_sums(self, x: ArrayLike) -> FloatArray:
+        """Sums of absolute values of the rows of mgcv's design, before its constraints, shape (n,)."""
+        return np.asarray(np.abs(self.basis.design(x) @ self.to_basis).sum(axis=1))
+
     def row_norm(self, x: ArrayLike) -> float:
-        """Largest sum of absolute values of a row of mgcv's design, before its constraints."""
-        return float(np.abs(self.basis.design(x) @ self.to_basis).sum(axis=1).max())
+        """Largest of them."""
+        return float(self.row_sums(x).max())
 
 
 def diagonalised(

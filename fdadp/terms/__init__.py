@@ -9,11 +9,17 @@ import importlib
 from typing import Any
 
 KINDS = {
+    "by": "fdadp.terms.times_column.By",
+    "c": "fdadp.terms.constant.constant",
     "concurrent": "fdadp.terms.functional_concurrent.Concurrent",
+    "factor": "fdadp.terms.scalar_factor.Factor",
     "ff": "fdadp.terms.functional_linear.FunctionalLinear",
     "linear": "fdadp.terms.scalar_linear.Linear",
+    "re": "fdadp.terms.random_effect.RandomEffect",
+    "s": "fdadp.terms.smooth.Smooth",
+    "te": "fdadp.terms.tensor_smooth.te",
 }
-"""Names in formulas and in code, and the class of terms that each makes; no module may have one of these names."""
+"""Names in formulas and in code, and the class of terms (or function) that each makes; no module may have its name."""
 
 
 def __getattr__(name: str) -> Any:
