@@ -77,7 +77,9 @@ class ThinPlate:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
         eigenvalues, vectors = _largest(_radial(centres, centres, order), k)
-        free = np.linalg.qr(vectors.T @ _polynomials(centres, mean, order), mode="complete")[0][:, order:]
+        # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
+        on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
+        free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
         penalty = np.zeros((k, k))
         penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
         raw = cls(centres, np.asarray(vectors @ free), mean, np.ones(k), penalty, order)
@@ -119,7 +121,7 @@ def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:
 
 
 def _largest(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """The k eigenvalues of a symmetric matrix that are largest in absolute value, and their vectors."""
+    """The k eigenvalues of a symmetric matrix that are largest in absolute value, decreasing, and their vectors."""
     if len(matrix) <= max(FEW, 3 * k):
         eigenvalues, vectors = np.linalg.eigh(matrix)
     else:
@@ -127,5 +129,6 @@ def _largest(matrix: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
 
         start = np.cos(np.arange(len(matrix)))
         eigenvalues, vectors = eigsh(matrix, k=k, which="LM", v0=start, tol=0)
-    order = np.argsort(-np.abs(eigenvalues))[:k]
-    return eigenvalues[order], vectors[:, order]
+    largest = np.argsort(-np.abs(eigenvalues))[:k]
+    largest = largest[np.argsort(-eigenvalues[largest])]
+    return eigenvalues[largest], vectors[:, largest]

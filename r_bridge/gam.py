@@ -1,0 +1,56 @@
+"""Any model of mgcv's by its formula, as the same numbers that recorded cases hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike
+from r_bridge._r import call
+
+__all__ = ["fit_gam"]
+
+
+def fit_gam(
+    formula: str, data: Mapping[str, Any], new: Mapping[str, Any] | None = None, *, sp: ArrayLike | None = None
+) -> dict[str, Any]:
+    """Fit ``mgcv::gam(formula, data, method = "REML")``.
+
+    Parameters
+    ----------
+    formula : str
+        Of R.
+    data, new : mapping
+        Columns of numbers, or of text (factors); rows to predict.
+    sp : array_like, optional
+        Smoothing parameters instead of REML's.
+
+    Returns
+    -------
+    dict
+        ``sp, fitted, edf_total, sig2, score`` and, of `new`, ``predicted, predicted_se``.
+
+    Raises
+    ------
+    RBridgeUnavailable
+        No R, rpy2 or mgcv.
+    RError
+        R's own.
+    """
+    answer = call(
+        "gam_by_formula",
+        "mgcv",
+        formula=formula,
+        data=_columns(data),
+        new=None if new is None else _columns(new),
+        sp=None if sp is None else np.asarray(sp, dtype=np.float64),
+    )
+    return {name: np.asarray(value) for name, value in answer.items() if value is not None}
+
+
+def _columns(data: Mapping[str, Any]) -> pd.DataFrame:
+    columns = {name: np.asarray(column) for name, column in data.items()}
+    return pd.DataFrame({n: pd.Categorical(c) if c.dtype.kind in "UO" else c for n, c in columns.items()})
