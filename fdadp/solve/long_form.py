@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.terms.spec import TermDesign
 
@@ -114,6 +114,14 @@ class LongForm:
             wide = features[:, None, :, None] if features.ndim == 2 else features[..., None]
             whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
             out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
+        return out
+
+    def rows_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        """Long-form rows of single observations, of row ``record[j]`` at the point ``t[j]``: shape (N, p)."""
+        out = np.empty((len(t), self.size))
+        for design, place in zip(self.designs, self.slices, strict=True):
+            features, along = design.features_at(records, record, t), design.along.design(t)
+            out[:, place] = (features[:, :, None] * along[:, None, :]).reshape(len(t), -1)[:, design.kept]
         return out
 
     def blocks(self, records: Records, t: FloatArray | None = None) -> list[Records]:

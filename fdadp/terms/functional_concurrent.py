@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
@@ -69,14 +69,25 @@ class _Value(TermDesign):
         _refuse_beyond(x.grid, t, self.columns[0])
         return values_at(x, t)[:, :, None]
 
+    def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        x = records.curves(self.columns[0])
+        _refuse_beyond(x.grid, t, self.columns[0])
+        right, share = _neighbours(x.grid, t)
+        return np.asarray(x.values[record, right - 1] * (1 - share) + x.values[record, right] * share)[:, None]
+
 
 def values_at(x: Curves, t: FloatArray) -> FloatArray:
     """Curves at points, linearly between those of their grid, shape (n, T)."""
     if np.array_equal(x.grid, t):
         return x.values
-    right = np.clip(np.searchsorted(x.grid, t), 1, x.grid.size - 1)
-    share = (t - x.grid[right - 1]) / (x.grid[right] - x.grid[right - 1])
+    right, share = _neighbours(x.grid, t)
     return np.asarray(x.values[:, right - 1] * (1 - share) + x.values[:, right] * share)
+
+
+def _neighbours(grid: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Of each point the grid point to its right, and the share of the way to it from the one before."""
+    right = np.clip(np.searchsorted(grid, t), 1, grid.size - 1)
+    return right, (t - grid[right - 1]) / (grid[right] - grid[right - 1])
 
 
 def _refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:

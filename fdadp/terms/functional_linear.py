@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fdadp._common.typing import BoolArray, FloatArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.quadrature import quadrature_weights
@@ -19,6 +19,9 @@ from fdadp.terms.spec import TermDesign, TermSpec, along_response
 __all__ = ["FunctionalLinear"]
 
 Limits = Callable[[FloatArray, FloatArray], BoolArray]
+
+NUMBERS_AT_A_TIME = 2**21
+"""Of curves cut off at points of the response."""
 
 LIMITS: dict[str, Limits] = {"s<t": np.less, "s<=t": np.less_equal}
 
@@ -132,3 +135,14 @@ class _Historical(_Integral):
         inside = _limits(self.limits)(s[None, :], t[:, None]).astype(np.float64)
         by_t = inside[:, :, None] * weighted  # (T, S, q)
         return np.asarray(np.tensordot(values, by_t, axes=(1, 1)))
+
+    def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        rule = "riemann" if self.rule == "simpson_legacy" else self.rule
+        values, s, weighted = self._weighted(records, rule)
+        out = np.empty((len(t), weighted.shape[1]))
+        step = max(NUMBERS_AT_A_TIME // s.size, 1)
+        for start in range(0, len(t), step):
+            some = slice(start, start + step)
+            inside = _limits(self.limits)(s[None, :], t[some, None])
+            out[some] = (values[record[some]] * inside) @ weighted
+        return out

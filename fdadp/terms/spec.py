@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fdadp._common.typing import BoolArray, FloatArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 
@@ -106,6 +106,20 @@ class TermDesign(ABC):
         InputError
             A column that is not there, of another kind, or that the training rows do not cover.
         """
+
+    def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        """Features of single observations, of row ``record[j]`` at the point ``t[j]``: shape (N, q).
+
+        Terms that are not separable go from record to record here, and may know better.
+        """
+        if self.separable:
+            return self.features(records)[record]
+        out = np.empty((len(t), self.n_features))
+        order = np.argsort(record, kind="stable")
+        for own in np.split(order, np.flatnonzero(np.diff(record[order])) + 1) if len(t) else ():
+            row = int(record[own[0]])
+            out[own] = self.features(records[row : row + 1], t[own])[0]
+        return out
 
     @property
     def n_features(self) -> int:
