@@ -13,7 +13,7 @@ __all__ = ["RULES", "quadrature_weights"]
 RULES = ("trapezoid", "simpson", "riemann", "simpson_legacy")
 
 
-def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
+def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid", *, uneven_simpson: bool = False) -> FloatArray:
     r"""Weights of a quadrature rule on a strictly increasing grid.
 
     Parameters
@@ -25,8 +25,10 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
         number of points too, as in :func:`scipy.integrate.simpson`) sum to the length of the domain.
         ``"riemann"`` is refund's (mean step, then the steps) and sums to ``(b - a) S / (S - 1)``.
         ``"simpson_legacy"`` repeats ``refund`` 0.1-38, whose weights on an even grid sum to less than the
-        length of the domain (0.9892 of it at S = 93); use it only to compare with that version. As there,
-        it becomes the trapezoid on an uneven grid.
+        length of the domain (0.9892 of it at S = 93); use it only to compare with that version. As in its
+        ``ff`` and ``sff``, it becomes the trapezoid on an uneven grid.
+    uneven_simpson : bool
+        ``"simpson_legacy"`` stays what it is on an uneven grid, as if that were even: refund's ``lf`` and ``af``.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
 
     References
     ----------
-    refund 0.1-38, ``ff``, ``sff``; Press et al. (2007), *Numerical Recipes*, section 4.1.
+    refund 0.1-38, ``ff``, ``sff``, ``lf``, ``af``; Press et al. (2007), *Numerical Recipes*, section 4.1.
 
     Examples
     --------
@@ -70,7 +72,7 @@ def quadrature_weights(grid: ArrayLike, rule: str = "trapezoid") -> FloatArray:
     if rule == "riemann":
         return np.concatenate(([steps.mean()], steps))
     relative = steps / (t[-1] - t[0])  # simpson_legacy
-    if np.unique(np.round(relative, 3)).size > 1:
+    if not uneven_simpson and np.unique(np.round(relative, 3)).size > 1:
         return _trapezoid(steps)
     inner = np.where(np.arange(t.size - 2) % 2 == 0, 4.0, 2.0)
     weights: FloatArray = np.concatenate(([1.0], inner, [1.0])) * (t[-1] - t[0]) / t.size / 3

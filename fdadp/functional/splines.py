@@ -70,15 +70,15 @@ class BSplines:
         return cls(np.linspace(lower - degree * h, upper + degree * h, n_basis + degree + 1), degree)
 
     @classmethod
-    def clamped(cls, lower: float, upper: float, n_basis: int, *, degree: int = 3) -> BSplines:
-        """Repeated end knots and evenly spaced breaks, as in ``fda::create.bspline.basis``.
+    def clamped(cls, lower: float, upper: float, n_basis: int, *, degree: int = 3, name: str = "n_basis") -> BSplines:
+        """Repeated end knots and evenly spaced breaks, as in ``fda::create.bspline.basis``; see :meth:`uniform`.
 
         Raises
         ------
         InputError
             Empty range, or a basis too small for its degree.
         """
-        n_basis, degree = _check_basis(lower, upper, n_basis, degree, "n_basis")
+        n_basis, degree = _check_basis(lower, upper, n_basis, degree, name)
         breaks = np.linspace(lower, upper, n_basis - degree + 1)
         return cls(np.concatenate((np.full(degree, lower), breaks, np.full(degree, upper))), degree)
 

@@ -16,7 +16,7 @@ from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
 
-__all__ = ["FunctionalLinear"]
+__all__ = ["FunctionalLinear", "Integral"]
 
 Limits = Callable[[FloatArray, FloatArray], BoolArray]
 
@@ -87,7 +87,7 @@ class FunctionalLinear(TermSpec):
         fields |= {"over_s": over_s, "own_norm": norm, **along}
         fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
         if self.limits is None:
-            return _Integral(**fields)
+            return Integral(**fields)
         return _Historical(limits=self.limits, **fields)
 
 
@@ -100,30 +100,48 @@ def _limits(limits: str | Limits) -> Limits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Integral(TermDesign):
+class Integral(TermDesign):
+    """Features ``∫ X(s) B_l(s) ds`` of curves.
+
+    Attributes
+    ----------
+    over_s : SmoothMargin
+        The functions B_l.
+    grid : ndarray of shape (S,)
+        That of the training curves.
+    rule : str
+    uneven_simpson : bool
+        See :func:`fdadp.functional.quadrature.quadrature_weights`.
+    """
+
     over_s: SmoothMargin
     grid: FloatArray
     rule: str
+    uneven_simpson: bool = False
 
     def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         x = records.curves(self.columns[0])
         refuse_other_domain(x, self.grid, self.columns[0])
-        return x.values, x.grid, self.over_s.design(x.grid) * quadrature_weights(x.grid, rule)[:, None]
+        weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson)
+        return x.values, x.grid, self.over_s.design(x.grid) * weights[:, None]
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Integrals, shape (n, q)."""
         values, _, weighted = self._weighted(records, self.rule)
         return values @ weighted
 
     @property
     def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Points of s."""
         return {"s": np.linspace(self.grid[0], self.grid[-1], 40)}
 
     def effect(self, *points: Any) -> FloatArray:
+        """The functions B_l at points of s."""
         return self.over_s.design(points[0])
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Historical(_Integral):
+class _Historical(Integral):
     limits: str | Limits
 
     separable: ClassVar[bool] = False

@@ -1,0 +1,57 @@
+"""A curve that acts through the integral of a smooth surface, on a number: ``∫ F{X_i(s), s} ds``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.records import Seen
+from fdadp.terms.functional_additive import additive
+from fdadp.terms.spec import TermDesign, TermSpec
+
+__all__ = ["AdditiveFunctional"]
+
+
+@dataclass(frozen=True)
+class AdditiveFunctional(TermSpec):
+    """Effect ``∫ F{X(s), s} ds`` of a curve on a number, refund's ``af``.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves.
+    k : (int, int)
+        Numbers of B-splines over s and x.
+    m : (int, int)
+        Of both, degree less one and order of the difference penalty.
+    rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
+        See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default, which
+        ``af`` keeps on uneven grids.
+
+    References
+    ----------
+    McLean, Hooker, Staicu, Scheipl & Ruppert (2014), Functional generalized additive models,
+    doi:10.1080/10618600.2012.729985.
+    """
+
+    column: str
+    k: tuple[int, int] = (8, 8)
+    m: tuple[int, int] = (2, 2)
+    rule: str = "trapezoid"
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"af({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """P-splines over s and the range of X; the scale of their penalties takes a pass over the curves."""
+        if t is not None:
+            raise InputError(f"{self.name} must have a response that is a number; for curves use sff()")
+        return additive(self.name, self.column, seen, self.k, self.m, self.rule, uneven_simpson=True)
