@@ -18,6 +18,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite
 from fdadp.functional.records import Records, Seen
+from fdadp.regression.term_views import TermViews
 from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums
@@ -30,7 +31,7 @@ ROWS_PER_BLOCK = 4096
 """Records that are added up at once."""
 
 
-class AdditiveModel(NestedParameters, BaseEstimator):  # type: ignore[misc]
+class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
 
     model: str | Sequence[TermSpec]
@@ -38,6 +39,7 @@ class AdditiveModel(NestedParameters, BaseEstimator):  # type: ignore[misc]
     intercept: bool
     response: str | None
 
+    response_name_: str
     _default_response: str
     _fit: AdditiveFit
     _grids: dict[str, FloatArray]
@@ -66,6 +68,7 @@ class AdditiveModel(NestedParameters, BaseEstimator):  # type: ignore[misc]
         records = read(source, names, grids)
         if response_is_curve:
             records.curves(name)
+        self.response_name_ = name
         self._grids = {n: c.grid for n, c in records.columns.items() if isinstance(c, Curves) and n != name}
         return records, name
 
@@ -92,9 +95,9 @@ class AdditiveModel(NestedParameters, BaseEstimator):  # type: ignore[misc]
             sums = LongSums.over(form, _with_responses(records, y))
             return fit_gaussian(form, sums.system(form), self.smoothing, records.n, self._n_unpenalized)
 
-    def _adopt(self, fit: AdditiveFit) -> None:
+    def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
-        self._fit = fit
+        self._fit, self.null_deviance_ = fit, null_deviance
         self.smoothing_parameters_ = fit.smoothing_parameters
         self.smoothing_names_ = fit.form.penalty_names
         self.edf_ = fit.edf_total

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.checks import fraction, numbers
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.smooths import Constant
 from fdadp.solve.additive_fit import AdditiveFit
@@ -19,7 +19,7 @@ from fdadp.terms.spec import TermDesign
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Effect", "EffectRows", "effect_of", "effect_rows", "place_of"]
+__all__ = ["Effect", "EffectRows", "effect_of", "effect_rows", "place_of", "varies"]
 
 POINTS = {1: 100, 2: 40}
 """Points of t by the number of axes; of more axes 20."""
@@ -50,7 +50,7 @@ class EffectRows:
     axes: dict[str, Any]
     rows: FloatArray
     place: slice
-    absent: Any
+    absent: BoolArray
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -215,8 +215,3 @@ def _is_centred(fit: AdditiveFit, rows: EffectRows) -> bool:
 
 def _shaped(values: FloatArray, rows: EffectRows) -> FloatArray:
     return np.where(rows.absent, np.nan, values).reshape(rows.shape)
-
-
-def as_points(t: ArrayLike | None, at: Mapping[str, Any] | None, points: Mapping[str, Any]) -> dict[str, Any]:
-    """Points of axes from the arguments of ``coef``."""
-    return {"t": t, **(at or {}), **points}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 
-from fdadp._common.checks import fraction
+from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves, as_grid
@@ -101,7 +101,8 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         records, name = self._training_records(data, y, grids, response_is_curve=True)
         response = records.curves(name)
         form = self._designs(self._specs(), records, response.grid)
-        self._adopt(self._fit_gaussian(form, records, response.values))
+        about_mean = response.values - response.values.mean()
+        self._adopt(self._fit_gaussian(form, records, response.values), float((about_mean**2).sum()))
         self._y = replace(response, values=response.values[:0], index=None)
         self.t_ = response.grid
         fitted = form.predictor(records, self._fit.coefficients)
@@ -123,7 +124,14 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def _wrapped(self, values: FloatArray, points: FloatArray) -> Any:
         return self._y.wrap(values, points)
 
-    def predict(self, data: Any, t: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None) -> Any:
+    def predict(
+        self,
+        data: Any,
+        t: ArrayLike | None = None,
+        *,
+        type: str = "response",
+        grids: Mapping[str, ArrayLike] | None = None,
+    ) -> Any:
         """Predict mean curves of new rows.
 
         Parameters
@@ -132,32 +140,28 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             As in :meth:`fit`, without the response.
         t : array_like of shape (T',), optional
             Where to predict, within the domain of the response; default its grid.
+        type : {"response", "terms"}
+            The mean, or what each term adds to it.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 
         Returns
         -------
         FDataGrid, DataFrame or ndarray of shape (n, T')
-            The kind that the response was.
+            The kind that the response was; with ``type="terms"`` a dict of them by the names of the terms.
 
         Raises
         ------
         InputError
             As :meth:`fit`; or points outside the domain.
         """
+        one_of(type, "type", ("response", "terms"))
         records, points = self._new(data, grids), self._at(t)
-        return self._wrapped(self._fit.form.predictor(records, self._fit.coefficients, points), points)
-
-    def predict_terms(
-        self, data: Any, t: ArrayLike | None = None, *, grids: Mapping[str, ArrayLike] | None = None
-    ) -> dict[str, Any]:
-        """What each term adds to the mean curves of new rows, by its name; arguments as of :meth:`predict`."""
-        records, points = self._new(data, grids), self._at(t)
+        if type == "response":
+            return self._wrapped(self._fit.form.predictor(records, self._fit.coefficients, points), points)
         parts = self._fit.form.contributions(records, self._fit.coefficients, points)
-        return {
-            name: self._wrapped(part + np.zeros((records.n, points.size)), points)
-            for name, part in zip(self.term_names_, parts, strict=True)
-        }
+        size = np.zeros((records.n, points.size))
+        return {name: self._wrapped(part + size, points) for name, part in zip(self.term_names_, parts, strict=True)}
 
     def predict_se(
         self,

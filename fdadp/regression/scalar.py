@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 
-from fdadp._common.checks import fraction
+from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.terms.spec import TermSpec
@@ -88,18 +88,20 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         records, name = self._training_records(data, y, grids, response_is_curve=False)
         values = records.numbers(name)[:, None]
         form = self._designs(self._specs(), records, None)
-        self._adopt(self._fit_gaussian(form, records, values))
+        self._adopt(self._fit_gaussian(form, records, values), float(((values - values.mean()) ** 2).sum()))
         self.fitted_values_ = form.predictor(records, self._fit.coefficients)[:, 0]
         self.residuals_ = values[:, 0] - self.fitted_values_
         return self
 
-    def predict(self, data: Any, *, grids: Mapping[str, ArrayLike] | None = None) -> FloatArray:
+    def predict(self, data: Any, *, type: str = "response", grids: Mapping[str, ArrayLike] | None = None) -> Any:
         """Predict the means of new rows, shape (n,).
 
         Parameters
         ----------
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
+        type : {"response", "terms"}
+            The mean, or a dict of what each term adds to it, by the names of the terms.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 
@@ -108,12 +110,12 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         InputError
             As :meth:`fit`.
         """
-        return self._fit.form.predictor(self._new(data, grids), self._fit.coefficients)[:, 0]
-
-    def predict_terms(self, data: Any, *, grids: Mapping[str, ArrayLike] | None = None) -> dict[str, FloatArray]:
-        """What each term adds to the means of new rows, by its name."""
-        parts = self._fit.form.contributions(self._new(data, grids), self._fit.coefficients)
-        return {name: part[:, 0] for name, part in zip(self.term_names_, parts, strict=True)}
+        one_of(type, "type", ("response", "terms"))
+        records = self._new(data, grids)
+        parts = self._fit.form.contributions(records, self._fit.coefficients)
+        if type == "terms":
+            return {name: part[:, 0] for name, part in zip(self.term_names_, parts, strict=True)}
+        return sum((part[:, 0] for part in parts), np.zeros(records.n))
 
     def predict_se(
         self, data: Any, *, kind: str | None = None, grids: Mapping[str, ArrayLike] | None = None
@@ -136,7 +138,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         from scipy.stats import t as student
 
         fraction(level, "level")
-        mean = self.predict(data, grids=grids)
+        mean: FloatArray = self.predict(data, grids=grids)
         se = self.predict_se(data, grids=grids)
         left = max(self._fit.n_rows - self.edf_, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + self.sigma2_)

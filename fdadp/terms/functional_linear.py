@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -164,3 +164,6 @@ class _Historical(Integral):
             inside = _limits(self.limits)(s[None, :], t[some, None])
             out[some] = (values[record[some]] * inside) @ weighted
         return out
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        return np.asarray(_limits(self.limits)(axes["s"][:, None], axes["t"][None, :]), dtype=bool)

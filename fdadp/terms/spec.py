@@ -10,6 +10,7 @@ The mean of a response is a sum of terms. Each is linear in coefficients: the ro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -172,6 +173,16 @@ class TermDesign(ABC):
     def effect(self, *points: Any) -> FloatArray:
         """Features of the coefficient function at the product of points of each axis, first axis slowest: (m, q)."""
         return np.ones((1, self.n_features))
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        """Where the coefficient function is part of the model, at the product of points; None: everywhere.
+
+        Parameters
+        ----------
+        axes : mapping of str
+            Points of each axis.
+        """
+        return None
 
 
 def no_penalties(q: int) -> FloatArray:

@@ -28,7 +28,7 @@ def test_without_smooth_terms_it_is_least_squares():
 
 def test_terms_add_up():
     model = ScalarRegression([terms.linear("a"), terms.linear("b")]).fit(DATA)
-    parts = model.predict_terms(DATA)
+    parts = model.predict(DATA, type="terms")
     assert list(parts) == ["(Intercept)", "a", "b"]
     np.testing.assert_allclose(sum(parts.values()), model.predict(DATA), rtol=1e-12)
 

@@ -1,0 +1,102 @@
+"""Summary tables of a model of many terms, as statsmodels' ``Summary`` (text, HTML, LaTeX)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from statsmodels.iolib.summary import Summary
+from statsmodels.iolib.table import SimpleTable
+
+from fdadp.regression.effects import effect_rows, varies
+from fdadp.terms.spec import TermDesign
+
+if TYPE_CHECKING:
+    from fdadp.regression.term_views import TermViews
+
+__all__ = ["summarise"]
+
+
+def summarise(model: TermViews) -> Summary:
+    """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters; and notes."""
+    result = Summary()
+    result.tables.append(SimpleTable(_facts(model), title=_title(model)))
+    numbers = _numbers(model)
+    if numbers:
+        result.tables.append(SimpleTable(numbers, headers=["", "estimate", "std. error", "t", "p"]))
+    smooths = _smooths(model)
+    if smooths:
+        result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most"]))
+    fit = model._fit
+    if fit.smoothing_parameters.size:
+        rows = [
+            (name, f"{value:.4g}") for name, value in zip(fit.form.penalty_names, fit.smoothing_parameters, strict=True)
+        ]
+        result.tables.append(SimpleTable(rows, headers=["smoothing parameter", ""]))
+    result.add_extra_txt([*_notes(model), "Fitted without privacy: do not release."])
+    return result
+
+
+def _title(model: Any) -> str:
+    return "Regression of curves" if hasattr(model, "t_") else "Regression of numbers"
+
+
+def _facts(model: Any) -> list[tuple[str, str, str, str]]:
+    fit = model._fit
+    chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
+    t = fit.form.t
+    grid = f"{t.size} points on [{t.min():.4g}, {t.max():.4g}]" if hasattr(model, "t_") else "numbers"
+    return [
+        ("Response", model.response_name_, "Observed at", grid),
+        ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
+        ("R-squared (adj.)", f"{model.r2_:.4f}", "Deviance explained", f"{100 * model.explained_deviance_:.1f} %"),
+        ("Family", getattr(model, "family", None) or "gaussian", "Scale", f"{fit.sigma2:.4g}"),
+        (chosen, f"{fit.criterion:.6g}", "Total edf", f"{fit.edf_total:.2f}"),
+    ]
+
+
+def is_parametric(design: TermDesign) -> bool:
+    """Whether the term is numbers without a penalty."""
+    return not varies(design) and not len(design.penalties)
+
+
+def _numbers(model: Any) -> list[tuple[str, ...]]:
+    """Coefficients that are numbers: estimate, standard error, t statistic and p-value."""
+    from scipy.stats import t as student
+
+    fit, covariance = model._fit, model._covariance_of(None)
+    left = max(fit.n_rows - fit.edf_total, 1.0)
+    found: list[tuple[str, ...]] = []
+    for design in fit.form.designs:
+        if not is_parametric(design):
+            continue
+        effect = effect_rows(fit.form, design.name)
+        labels = [design.name]
+        for axis in effect.axes.values():
+            labels = [f"{label}[{level}]" for label in labels for level in axis]
+        for label, row in zip(labels, effect.rows, strict=True):
+            if not row.any():
+                continue
+            value = float(row @ fit.coefficients[effect.place])
+            se = float(np.sqrt(row @ covariance[effect.place, effect.place] @ row))
+            z = value / se if se > 0 else np.nan
+            found.append((label, f"{value:.4g}", f"{se:.4g}", f"{z:.2f}", _p(2 * float(student.sf(abs(z), left)))))
+    return found
+
+
+def _smooths(model: Any) -> list[tuple[str, ...]]:
+    edf = model.term_edf_
+    return [
+        (design.name, f"{edf[design.name]:.2f}", f"{design.size}")
+        for design in model._fit.form.designs
+        if not is_parametric(design)
+    ]
+
+
+def _p(value: float) -> str:
+    return "" if np.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def _notes(model: Any) -> list[str]:
+    lost = model._fit.unidentified()
+    return [f"Note: the data do not identify all of {', '.join(lost)}."] if lost else []

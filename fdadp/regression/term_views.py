@@ -1,0 +1,149 @@
+"""Looking at a fitted model of many terms: coefficient functions, summary, shares explained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import flag
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.regression.effects import Effect, effect_of, effect_rows
+from fdadp.solve.additive_fit import AdditiveFit
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from statsmodels.iolib.summary import Summary
+
+__all__ = ["TermViews"]
+
+
+class TermViews:
+    """Part of every model of many terms: what is looked at."""
+
+    null_deviance_: float
+    _fit: AdditiveFit
+
+    def _covariance_of(self, kind: str | None) -> FloatArray:
+        raise NotImplementedError
+
+    # --- coefficient functions ---
+
+    def coef(
+        self,
+        name: str,
+        se: bool = False,
+        level: float | None = None,
+        *,
+        t: ArrayLike | None = None,
+        at: Mapping[str, ArrayLike] | None = None,
+        kind: str | None = None,
+        with_mean: bool = False,
+        **points: ArrayLike,
+    ) -> pd.DataFrame:
+        """Coefficient function of a term on a grid: ``β(s, t)`` of ``ff(X)``, ``f(age, t)`` of ``s(age)``.
+
+        Parameters
+        ----------
+        name : str
+            Of the term, one of :attr:`term_names_`; ``"s(t)"`` is the mean curve, centred, ``"(Intercept)"`` its mean.
+        se : bool
+            Also standard errors, and pointwise intervals.
+        level : float, optional
+            Of these intervals, in (0, 1); default 0.95. Given, it says `se` too.
+        t, **points : array_like, optional
+            Points of the axes, such as ``coef("ff(X)", s=[0, 0.5], t=[0.2])``: ``s`` of a curve's domain, ``x`` of its
+            values, a column's name for its numbers or levels. Default: even points over what was seen, and all levels.
+        at : mapping, optional
+            The same by name, for columns whose names are those of other arguments.
+        kind : str, optional
+            What is believed of the errors, as in :meth:`predict_se`.
+        with_mean : bool
+            Of terms that are centred (the mean curve, ``s(age)``): standard errors of their sum with the mean of all
+            other terms, as refund's ``coef`` gives them.
+
+        Returns
+        -------
+        DataFrame
+            A row for each point of the product of the axes: its coordinates, ``value``, and where wanted ``se``,
+            ``lower`` and ``upper``. ``value`` is missing where the model has no coefficient (beyond ``limits``).
+            ``frame.pivot(index="s", columns="t", values="value")`` is a surface as a table.
+
+        Raises
+        ------
+        InputError
+            No such term, axis or level, or points outside a curve's domain.
+
+        Examples
+        --------
+        >>> from fdadp import FunctionalRegression, load_canadian_weather, terms
+        >>> weather = load_canadian_weather()
+        >>> data = {"X": weather.temperature, "Y": weather.log10_precipitation}
+        >>> model = FunctionalRegression([terms.ff("X")]).fit(data)
+        >>> model.coef("ff(X)", se=True, s=[100.0, 200.0], t=[50.0]).columns.tolist()
+        ['s', 't', 'value', 'se', 'lower', 'upper']
+        """
+        flag(se, "se")
+        wanted = {"t": t, **(at or {}), **points}
+        return self._effect(
+            name, wanted, se=se or level is not None, level=level, kind=kind, with_mean=with_mean
+        ).to_frame()
+
+    def _effect(
+        self,
+        name: str,
+        points: Mapping[str, Any] | None = None,
+        *,
+        se: bool = True,
+        level: float | None = None,
+        kind: str | None = None,
+        with_mean: bool = False,
+    ) -> Effect:
+        check_is_fitted(self, "_fit")
+        rows = effect_rows(self._fit.form, name, points)
+        covariance = self._covariance_of(kind) if se else None
+        return effect_of(self._fit, rows, covariance, 0.95 if level is None else level, with_mean=with_mean)
+
+    # --- numbers ---
+
+    @property
+    def term_edf_(self) -> dict[str, float]:
+        """Effective degrees of freedom of each term, by its name."""
+        check_is_fitted(self, "_fit")
+        form = self._fit.form
+        return {
+            design.name: float(self._fit.edf[place].sum())
+            for design, place in zip(form.designs, form.slices, strict=True)
+        }
+
+    @property
+    def r2_(self) -> float:
+        """Adjusted R²: one minus the ratio of the residual variance to that about one mean, mgcv's ``r.sq``."""
+        check_is_fitted(self, "_fit")
+        left = self._fit.n_rows - self._fit.edf_total
+        return 1 - self._fit.rss / left / (self.null_deviance_ / (self._fit.n_rows - 1))
+
+    @property
+    def explained_deviance_(self) -> float:
+        """Share of the deviance about one mean that is explained; of gaussian responses of the sum of squares."""
+        check_is_fitted(self, "_fit")
+        return 1 - self._fit.rss / self.null_deviance_
+
+    def summary(self) -> Summary:
+        """Tables of the fit, as text (``print``) and HTML (in a notebook)."""
+        from fdadp.regression.term_summary import summarise
+
+        check_is_fitted(self, "_fit")
+        model: Any = self
+        return summarise(model)
+
+    def __str__(self) -> str:
+        return str(self.summary()) if hasattr(self, "_fit") else repr(self)
+
+    def _repr_html_(self) -> str:
+        inherited: Any = super()
+        return str(self.summary().as_html()) if hasattr(self, "_fit") else str(inherited._repr_html_())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self._repr_html_()}
