@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fdadp.datasets import load_canadian_weather as load_canadian_weather
     from fdadp.datasets import load_dti as load_dti
     from fdadp.datasets import load_dti2 as load_dti2
+    from fdadp.datasets import load_icu as load_icu
     from fdadp.datasets import load_lip_emg as load_lip_emg
     from fdadp.datasets import simulate_affr as simulate_affr
     from fdadp.datasets import simulate_cosine as simulate_cosine
@@ -50,6 +51,7 @@ _EXPORTS = {
     "load_canadian_weather": "fdadp.datasets",
     "load_dti": "fdadp.datasets",
     "load_dti2": "fdadp.datasets",
+    "load_icu": "fdadp.datasets",
     "load_lip_emg": "fdadp.datasets",
     "simulate_affr": "fdadp.datasets",
     "simulate_cosine": "fdadp.datasets",

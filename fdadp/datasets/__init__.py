@@ -7,6 +7,7 @@ from fdadp.datasets._canadian import load_canadian_weather
 from fdadp.datasets._census import TableDataset, load_adult, load_bank_marketing
 from fdadp.datasets._container import FunctionalDataset, WeatherDataset
 from fdadp.datasets._cosine import simulate_cosine
+from fdadp.datasets._icu import load_icu
 from fdadp.datasets._lip import load_lip_emg
 from fdadp.datasets._simulate import SimulatedCurves
 from fdadp.datasets._tracts import load_dti, load_dti2
@@ -21,6 +22,7 @@ __all__ = [
     "load_canadian_weather",
     "load_dti",
     "load_dti2",
+    "load_icu",
     "load_lip_emg",
     "simulate_affr",
     "simulate_cosine",

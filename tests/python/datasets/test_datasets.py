@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import importlib.util
 import shutil
 import subprocess
@@ -544,3 +545,26 @@ def test_import_is_light() -> None:
     code = "import sys, fdadp.datasets, fdadp.functional.metrics; print({'skfda', 'pooch', 'rdata'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(("curves", "missing"), [("heart_rate", 0.126), ("pressure", 0.146)])
+def test_icu_stays(curves: str, missing: float) -> None:
+    shared("icu_stays.csv.gz")
+    data = datasets.load_icu(curves, as_frame=True)
+    assert data.X.shape == data.Y.shape == (8000, 24)
+    assert data.X.columns[0] == 0.5 and data.Y.columns[-1] == 47.5
+    both = np.hstack((data.X.to_numpy(), data.Y.to_numpy()))
+    assert np.isnan(both).mean() == pytest.approx(missing, abs=5e-4)
+    assert data.covariates["died_in_hospital"].mean() == pytest.approx(0.14, abs=0.005)
+    assert len(set(data.groups)) == 8000
+
+
+def test_icu_stays_elsewhere(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("FDADP_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match=r"icu_heart_rate\.csv\.gz is not in"):
+        datasets.load_icu()
+    (tmp_path / "icu_heart_rate.csv.gz").write_bytes(gzip.compress(b"stay,0.5\n1,80\n"))
+    with pytest.raises(FileFormatError, match="published values"):
+        datasets.load_icu()
+    with pytest.raises(InputError, match="curves must be"):
+        datasets.load_icu("temperature")
