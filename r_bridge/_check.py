@@ -8,35 +8,28 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from r_bridge import affr, bases, fpca
+from r_bridge import affr, bases, fpca, terms
 from r_bridge.reference import case_names, find_case, read_case
 from r_bridge.report import Difference, Report
 
 __all__ = ["check", "check_case", "why_not"]
 
-NOT_YET = {
-    "pffr": "fdadp has no terms of pffr yet",
-    "pfr": "fdadp has no scalar-on-function regression yet",
-    "fpcr": "fdadp has no scalar-on-function regression yet",
-    "fosr": "fdadp has no function-on-scalar regression yet",
-}
-
 
 def why_not(case: str) -> str | None:
     """Why a recorded case has nothing to be compared with; None if it has."""
-    head = case.split("_")[0]
-    if head in NOT_YET:
-        return NOT_YET[head]
-    return None if head in ("affr", "fpca") or case in bases.CASES else "there is no comparison for cases of this name"
+    compared = case.split("_")[0] in ("affr", "fpca") or case in bases.CASES or terms.cases_of(case)
+    return None if compared else "there is no comparison for cases of this name"
 
 
-def check_case(record: dict[str, Any]) -> list[Difference]:
+def check_case(record: dict[str, Any], seconds: dict[str, float] | None = None) -> list[Difference]:
     """Compare one recorded case.
 
     Parameters
     ----------
     record : dict
         As :func:`r_bridge.reference.read_case` gives it; ``meta["case"]`` chooses the comparison.
+    seconds : dict, optional
+        Gets our times for models of several terms, by fit.
     """
     case = str(record["meta"]["case"][0])
     found: Iterable[Difference]
@@ -44,6 +37,8 @@ def check_case(record: dict[str, Any]) -> list[Difference]:
         found = chain(affr.differences(record), fpca.differences_of_scores(record))
     elif case.startswith("fpca_"):
         found = fpca.differences(record)
+    elif terms.cases_of(case):
+        found = chain.from_iterable(terms.differences(one, record, seconds) for one in terms.cases_of(case))
     else:
         found = bases.differences(record)
     return list(found)
@@ -86,8 +81,9 @@ def check(
         if why is not None:
             report.skipped[name] = why
             continue
-        report.add(_scaled(check_case(read_case(path)), factor))
-        report.skipped.update(_left_out(name))
+        record = read_case(path)
+        report.add(_scaled(check_case(record, report.seconds), factor))
+        report.skipped.update(_left_out(name, record))
     return report
 
 
@@ -95,7 +91,7 @@ def _scaled(differences: Iterable[Difference], factor: float) -> Iterator[Differ
     return (replace(d, tolerance=d.tolerance * factor) for d in differences)
 
 
-def _left_out(case: str) -> dict[str, str]:
+def _left_out(case: str, record: dict[str, Any]) -> dict[str, str]:
     """Parts of a case that are not compared, and why."""
     left = {
         f"{name}, component {k + 1}, gcv": "mgcv's GCV code truncates here; its fit does not follow from its sp"
@@ -104,4 +100,12 @@ def _left_out(case: str) -> dict[str, str]:
     }
     if case == "fpca_dti_missing":
         left[f"{case}, fpca.face"] = "fdadp's FACE takes complete curves only"
+    compared = terms.cases_of(case)
+    left |= {f"{one.name}, {what}": why for one in compared for what, why in one.left_out.items()}
+    lower = "refund sits in a local minimum of REML: our score is lower by {:g} and more"
+    left |= {f"{one.name}, fitted at our optimum": lower.format(one.lower) for one in compared if one.lower}
+    if compared and any(one.part for one in compared):
+        parts = {name for name, part in record["output"].items() if isinstance(part, dict)}
+        missing = sorted(parts - {one.part for one in compared})
+        left |= {f"{case}, {part}": terms.NOT_COMPARED.get(f"{case}, {part}", "not compared yet") for part in missing}
     return left

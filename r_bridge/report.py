@@ -79,11 +79,14 @@ class Report:
     differences : list of Difference
     skipped : dict
         What was not compared, and why.
+    seconds : dict
+        How long our fits took, search of the smoothing parameters included, where that was measured.
     """
 
     title: str
     differences: list[Difference] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

@@ -26,6 +26,7 @@ from r_bridge.cli import main
 from r_bridge.convert import basis_to_fd, curves_from_r, curves_to_r, fd_to_basis, plain_data
 from r_bridge.reference import find_case, read_case
 from r_bridge.report import Difference, Report, absolute, of_range, relative
+from r_bridge.terms import CASES as TERM_CASES
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "tests" / "reference"
@@ -280,6 +281,7 @@ def test_differences_notice():
 
 CASES = ["affr_canadian", "affr_dti2", "affr_lip", "fpca_canadian", "fpca_dti", "fpca_dti_missing", "quadrature"]
 CASES += ["basis_ps_k7_m22", "basis_ps_k10_m21", "basis_bs_cubic", "basis_fda_bspline", "tensor_te_k76"]
+CASES += sorted({case.record for case in TERM_CASES})
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -310,12 +312,30 @@ def test_a_changed_record_is_noticed(refund_reference, what):
     assert any(what in quantity for quantity in past), past
 
 
+TERM_CHANGES = {
+    "fitted": lambda fit: fit["fitted"].__imul__(1 + 1e-10),
+    "predicted": lambda fit: fit["predicted"].__setitem__((0, 0), fit["predicted"][0, 0] + 1e-9),
+    "standard errors": lambda fit: fit["predicted_se"].__imul__(1 + 1e-10),
+    "edf": lambda fit: fit["edf_total"].__imul__(1 + 1e-10),
+    "residual variance": lambda fit: fit["sig2"].__imul__(1 + 1e-10),
+    "score": lambda fit: fit["score"].__iadd__(1e-6),
+}
+
+
+@pytest.mark.parametrize("what", TERM_CHANGES)
+def test_a_changed_record_of_terms_is_noticed(refund_reference, what):
+    record = copy.deepcopy(refund_reference("pffr_ff_sim"))
+    TERM_CHANGES[what](record["output"]["trapezoidal"])
+    past = [(d.case, d.quantity) for d in check_case(record) if not d.ok]
+    assert past == [("pffr_ff_sim, trapezoidal", what)]
+
+
 def test_cases_without_a_counterpart_are_named(tmp_path):
     assert why_not("affr_dti2") is None and why_not("quadrature") is None
-    assert "terms of pffr" in str(why_not("pffr_ff_sim")) and "name" in str(why_not("whatever"))
-    (tmp_path / "pffr_ff_sim.rds").write_bytes(b"")
+    assert why_not("pffr_ff_sim") is None and "name" in str(why_not("whatever"))
+    (tmp_path / "whatever.rds").write_bytes(b"")
     report = check(tmp_path)
-    assert report.skipped == {"pffr_ff_sim": "fdadp has no terms of pffr yet"}
+    assert report.skipped == {"whatever": "there is no comparison for cases of this name"}
     assert not report.ok, "nothing compared is not a success"
 
 
