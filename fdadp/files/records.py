@@ -1,7 +1,9 @@
 """Frozen dataclasses as plain JSON and one array of numbers: how terms of any kind, and fits of them, go into files.
 
 A dataclass becomes ``{"class": "module.Name", "fields": {...}}``, an array of float64 ``{"shape": [...], "start": i}``,
-its place in the array of all numbers; a tuple is a list.
+its place in the array of all numbers, one of truth values ``{..., "bool": true}``; a mapping
+``{"mapping": [[key, value], ...]}``, a pandas Index ``{"index": ...}`` (:mod:`fdadp.files.labels`); a tuple or list is
+a list, and comes back as a tuple.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def pack(value: Any, name: str) -> tuple[Any, FloatArray]:
 
     Parameters
     ----------
-    value : dataclass, tuple, array, number, text or None
+    value : dataclass, tuple, list, mapping, Index, array, number, text or None
     name : str
         For errors.
 
@@ -45,12 +47,19 @@ def _packed(value: Any, name: str, parts: list[FloatArray]) -> Any:
         kind = type(value)
         held = {f.name: _packed(getattr(value, f.name), f"{name}.{f.name}", parts) for f in fields(value) if f.init}
         return {"class": f"{kind.__module__}.{kind.__qualname__}", "fields": held}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         start = sum(part.size for part in parts)
         parts.append(np.asarray(value, dtype=np.float64).ravel())
-        return {"shape": list(value.shape), "start": start}
-    if isinstance(value, tuple):
+        place = {"shape": list(value.shape), "start": start}
+        return place | {"bool": True} if value.dtype == bool else place
+    if isinstance(value, tuple | list):
         return [_packed(item, name, parts) for item in value]
+    if isinstance(value, Mapping):
+        return {"mapping": [[plain(key, name), _packed(item, f"{name}.{key}", parts)] for key, item in value.items()]}
+    if hasattr(value, "tolist") and hasattr(value, "nlevels"):  # a pandas Index; pandas is not imported for this
+        from fdadp.files.labels import labels_to_json
+
+        return {"index": labels_to_json(value, name)}
     return plain(value, name)
 
 
@@ -74,9 +83,16 @@ def unpack(tree: Any, numbers: FloatArray, allowed: Callable[[type], bool]) -> A
     if isinstance(tree, Mapping) and "class" in tree:
         held = {name: unpack(item, numbers, allowed) for name, item in tree["fields"].items()}
         return _class(str(tree["class"]), allowed)(**held)
+    if isinstance(tree, Mapping) and "mapping" in tree:
+        return {key: unpack(item, numbers, allowed) for key, item in tree["mapping"]}
+    if isinstance(tree, Mapping) and "index" in tree:
+        from fdadp.files.labels import labels_from_json
+
+        return labels_from_json(tree["index"])
     if isinstance(tree, Mapping):
         shape, start = tuple(int(length) for length in tree["shape"]), int(tree["start"])
-        return numbers[start : start + math.prod(shape)].reshape(shape).copy()
+        found = numbers[start : start + math.prod(shape)].reshape(shape)
+        return found != 0 if tree.get("bool") else found.copy()
     if isinstance(tree, list):
         return tuple(unpack(item, numbers, allowed) for item in tree)
     return tree

@@ -68,6 +68,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     progress: bool | str = "auto"
 
     _default_response = "Y"
+    _stored = (*AdditiveModel._stored, "t_", "_y")
 
     def fit(
         self, data: Mapping[str, Any] | pd.DataFrame, y: Any = None, *, grids: Mapping[str, ArrayLike] | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TermViews"]
 
+Model = TypeVar("Model", bound="TermViews")
+
 
 class TermViews:
     """Part of every model of many terms: what is looked at."""
 
     null_deviance_: float
     _fit: AdditiveFit
+    _stored: ClassVar[tuple[str, ...]] = ("_grids", "response_name_", "null_deviance_")
+    """Attributes that a file holds, besides the constructor's arguments and the fit."""
 
     def _covariance_of(self, kind: str | None) -> FloatArray:
         raise NotImplementedError
@@ -147,3 +153,35 @@ class TermViews:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+    # --- keeping the fit ---
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to a pickle-free file; return its path.
+
+        What is stored is in :mod:`fdadp.regression.term_files`: not the training rows, so that a loaded model has no
+        ``fitted_values_`` and ``residuals_``.
+
+        Raises
+        ------
+        InputError
+            Settings that no file can hold, such as a function as ``limits``.
+        """
+        from fdadp.regression.term_files import save
+
+        check_is_fitted(self, "_fit")
+        return save(self, path)
+
+    @classmethod
+    def load(cls: type[Model], path: str | os.PathLike[str]) -> Model:
+        """Read a model that :meth:`save` wrote; modules of terms of your own must be imported before.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file, or one of another class or version.
+        """
+        from fdadp.regression.term_files import load
+
+        model: Model = load(path, cls)
+        return model
