@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import factorial, gamma, pi, sqrt
 
 import numpy as np
@@ -14,7 +14,6 @@ __all__ = ["ThinPlate"]
 
 MOST_CENTRES = 2000
 FEW = 200
-BLOCK = 2048
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,9 @@ class ThinPlate:
     Attributes
     ----------
     centres : ndarray of shape (u,)
-    to_radial : ndarray of shape (u, K - order)
-        Coefficients of the radial functions.
+    pieces : ndarray of shape (2 order, u + 1, K - order)
+        Between neighbouring centres every function is one polynomial: its Taylor coefficients at the centre to the
+        left; first, those to the left of all centres.
     mean : float
         Subtracted from x in the polynomials.
     scale : ndarray of shape (K,)
@@ -41,7 +41,7 @@ class ThinPlate:
     """
 
     centres: FloatArray
-    to_radial: FloatArray
+    pieces: FloatArray
     mean: float
     scale: FloatArray
     penalty: FloatArray
@@ -76,15 +76,15 @@ class ThinPlate:
         if centres.size > MOST_CENTRES:
             centres = centres[np.round(np.linspace(0, centres.size - 1, MOST_CENTRES)).astype(int)]
         mean = float(points.mean())
-        eigenvalues, vectors = _largest(_radial(centres, centres, order), k)
+        eigenvalues, vectors = _largest(_radial(centres[:, None] - centres, order), k)
         # mgcv's choice among the orthonormal bases: Householder from the last function to the first.
         on_polynomials = vectors[:, ::-1].T @ _polynomials(centres, mean, order)
         free = np.linalg.qr(on_polynomials, mode="complete")[0][::-1, : order - 1 : -1]
         penalty = np.zeros((k, k))
         penalty[: k - order, : k - order] = free.T @ (eigenvalues[:, None] * free)
-        raw = cls(centres, np.asarray(vectors @ free), mean, np.ones(k), penalty, order)
+        raw = cls(centres, _pieces(centres, vectors @ free, order), mean, np.ones(k), penalty, order)
         scale = np.sqrt(np.mean(raw.design(points) ** 2, axis=0))
-        return cls(centres, raw.to_radial, mean, scale, penalty / np.outer(scale, scale), order)
+        return replace(raw, scale=scale, penalty=penalty / np.outer(scale, scale))
 
     @property
     def null(self) -> FloatArray:
@@ -93,27 +93,41 @@ class ThinPlate:
         return np.asarray(np.eye(k)[:, k - self.order :] * self.scale[:, None])
 
     def design(self, x: ArrayLike) -> FloatArray:
-        """All functions at points (n,), shape (n, K)."""
+        """All functions at points (n,), shape (n, K); polynomials of degree below `order` beyond the centres."""
         points = np.asarray(x, dtype=np.float64).ravel()
-        rows = np.empty((points.size, self.scale.size))
-        n_radial = self.to_radial.shape[1]
-        for start in range(0, points.size, BLOCK):
-            part = points[start : start + BLOCK]
-            rows[start : start + BLOCK, :n_radial] = _radial(part, self.centres, self.order) @ self.to_radial
-        rows[:, n_radial:] = _polynomials(points, self.mean, self.order)
-        rows /= self.scale
-        return rows
+        piece = np.searchsorted(self.centres, points, side="right")
+        step = (points - self.centres[np.maximum(piece - 1, 0)])[:, None]
+        radial = np.zeros((points.size, self.pieces.shape[2]))
+        for coefficients in self.pieces[::-1]:
+            radial *= step
+            radial += coefficients[piece]
+        return np.hstack((radial, _polynomials(points, self.mean, self.order))) / self.scale
 
 
-def _radial(x: FloatArray, centres: FloatArray, order: int) -> FloatArray:
-    """Green's function of the penalty at distances, shape (n, u): ``|r|³ / 12`` for second derivatives."""
+def _pieces(centres: FloatArray, to_radial: FloatArray, order: int) -> FloatArray:
+    """Taylor coefficients of combinations of radial functions (u, K) at the centres; see :class:`ThinPlate`."""
+    distance = centres[:, None] - centres
+    side = np.where(distance >= 0, 1.0, -1.0)
+    pieces = np.empty((2 * order, centres.size + 1, to_radial.shape[1]))
+    for derivative, piece in enumerate(pieces):
+        values = _radial(distance, order, derivative)
+        if derivative % 2:
+            values *= side
+        piece[1:] = values @ to_radial / factorial(derivative)
+        piece[0] = piece[1]
+    pieces[-1, 0] = 0.0  # polynomials below `order` beyond the data
+    return pieces
+
+
+def _radial(distance: FloatArray, order: int, derivative: int = 0) -> FloatArray:
+    """Green's function of the penalty at distances, ``|r|³ / 12`` for second derivatives; or a derivative of it."""
+    power = 2 * order - 1
     constant = gamma(0.5 - order) / (2 ** (2 * order) * sqrt(pi) * factorial(order - 1))
-    distance = np.abs(x[:, None] - centres)
-    square = distance * distance
-    for _ in range(order - 1):
-        distance *= square
-    distance *= constant
-    return np.asarray(distance)
+    constant *= factorial(power) / factorial(power - derivative)
+    values, length = np.full(distance.shape, constant), np.abs(distance)
+    for _ in range(power - derivative):
+        values *= length
+    return values
 
 
 def _polynomials(x: FloatArray, mean: float, order: int) -> FloatArray:

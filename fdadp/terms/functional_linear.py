@@ -15,6 +15,7 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.times_column import multiplied
 
 __all__ = ["FunctionalLinear", "Integral"]
 
@@ -43,6 +44,9 @@ class FunctionalLinear(TermSpec):
     limits : {"s<t", "s<=t"} or callable, optional
         Where the integral goes for each t (a historical model); a function of arrays s and t that returns where.
         Refund then takes Riemann sums, and so does ``rule="simpson_legacy"``.
+    by : str, optional
+        Column of numbers that multiplies the effect, or of labels: a surface for each level, with smoothing parameters
+        of its own.
 
     References
     ----------
@@ -56,16 +60,17 @@ class FunctionalLinear(TermSpec):
     m: tuple[tuple[int, int], tuple[int, int]] = ((2, 1), (2, 1))
     rule: str = "trapezoid"
     limits: str | Limits | None = None
+    by: str | None = None
 
     @property
     def name(self) -> str:
         """As in a formula."""
-        return f"ff({self.column})"
+        return f"ff({self.column})" + (f":{self.by}" if self.by else "")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
+        """The column, and the one that multiplies."""
+        return (self.column, self.by) if self.by else (self.column,)
 
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """P-splines over s and t, with coefficients as values at even points."""
@@ -74,7 +79,12 @@ class FunctionalLinear(TermSpec):
         grid = seen.curves_of(self.column).grid
         along = along_response(t, self.k[1], self.m[1], values=True, name=f"k of {self.name}")
         used: FloatArray = grid
-        fields: dict[str, Any] = {"name": self.name, "columns": self.columns, "rule": self.rule, "grid": grid}
+        fields: dict[str, Any] = {
+            "name": f"ff({self.column})",
+            "columns": (self.column,),
+            "rule": self.rule,
+            "grid": grid,
+        }
         if self.limits is not None:
             within = _limits(self.limits)
             used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
@@ -86,9 +96,8 @@ class FunctionalLinear(TermSpec):
         norm = over_s.row_norm(used)
         fields |= {"over_s": over_s, "own_norm": norm, **along}
         fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
-        if self.limits is None:
-            return Integral(**fields)
-        return _Historical(limits=self.limits, **fields)
+        design = Integral(**fields) if self.limits is None else _Historical(limits=self.limits, **fields)
+        return multiplied(design, seen, self.by, name=self.name)
 
 
 def _limits(limits: str | Limits) -> Limits:

@@ -32,7 +32,8 @@ class RandomEffect(TermSpec):
     References
     ----------
     Wood (2017), Generalized Additive Models, section 5.8, doi:10.1201/9781315370279. refund's ``pffr``:
-    ``c(s(g, bs = "re"))`` for numbers, ``s(g, bs = "re")`` for curves.
+    ``c(s(g, bs = "re"))`` for numbers, ``s(g, bs = "re")`` for curves. Of curves mgcv deletes coordinates that the mean
+    curve has too; here all stay, because their penalties tell them apart.
     """
 
     column: str

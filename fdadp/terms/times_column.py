@@ -65,6 +65,8 @@ class By(TermSpec):
         if coding not in CODINGS:
             raise InputError(f"coding of {self.name} must be one of {CODINGS} or None, got {self.coding!r}")
         term = self.term
+        if coding == "numbers":
+            seen.numbers_of(self.column)
         if coding == "numbers" and getattr(term, "by", self.column) is None:
             return replace(term, by=self.column).fixed(seen, t)  # type: ignore[type-var]
         return multiplied(term.fixed(seen, t), seen, self.column, name=self.name, coding=coding)

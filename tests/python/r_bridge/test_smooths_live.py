@@ -1,0 +1,93 @@
+"""Smooths, tensor smooths, random effects and by-variables beside mgcv itself on fresh data."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from refund_cases import differences
+
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from r_bridge.gam import fit_gam
+
+pytestmark = pytest.mark.mgcv
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    """Rows with a number as response; new rows, some beyond the range of the others."""
+    rng = np.random.default_rng(0)
+    n = 150
+    z, w, x, g = rng.normal(size=n), rng.uniform(0, 3, n), rng.normal(size=n), rng.choice(list("abc"), n)
+    y = np.sin(z) + 0.3 * w * z + 0.5 * x * np.cos(w) + (g == "b") * np.cos(z) + 0.3 * rng.normal(size=n)
+    new = {"z": 1.3 * z[:20], "w": 1.3 * w[:20], "x": x[:20], "g": g[:20]}
+    return {"z": z, "w": w, "x": x, "g": g, "y": y}, new
+
+
+SCALAR = {
+    "s(z)": [terms.s("z")],
+    "s(z, k = 6, m = 1)": [terms.s("z", k=6, m=1)],
+    "s(z, k = 12, m = 3)": [terms.s("z", k=12, m=3)],
+    's(z, bs = "ps")': [terms.s("z", bs="ps")],
+    's(z, bs = "ps", m = c(2, 1), k = 7)': [terms.s("z", bs="ps", m=(2, 1), k=7)],
+    's(z, bs = "cr", k = 9)': [terms.s("z", bs="cr", k=9)],
+    's(w, bs = "cc", k = 9)': [terms.s("w", bs="cc", k=9)],
+    "te(z, w)": [terms.te("z", "w")],
+    'te(z, w, bs = c("tp", "ps"), k = c(5, 6))': [terms.te("z", "w", bs=("tp", "ps"), k=(5, 6))],
+    "te(z, w, x, k = 3)": [terms.te("z", "w", "x", k=3)],
+    "s(z, by = x)": [terms.s("z", by="x")],
+    's(w, by = x, bs = "cc")': [terms.s("w", by="x", bs="cc")],
+    "te(z, w, by = x)": [terms.te("z", "w", by="x")],
+    "g + s(z, by = g)": [terms.factor("g"), terms.s("z", by="g")],
+    "g + te(z, w, by = g, k = 3)": [terms.factor("g"), terms.te("z", "w", by="g", k=3)],
+    's(g, bs = "re") + s(w)': [terms.re("g"), terms.s("w")],
+    's(g, by = x, bs = "re") + s(w)': [terms.by("x", terms.re("g")), terms.s("w")],
+}
+
+
+@pytest.mark.parametrize("formula", SCALAR)
+def test_scalar_responses(numbers, formula):
+    data, new = numbers
+    theirs = fit_gam(f"y ~ {formula}", data, new)
+    found = differences(partial(ScalarRegression, SCALAR[formula]), data, None, theirs, new)
+    found.pop("score")  # up to a constant, where mgcv's coordinates are not orthonormal
+    assert found.pop("above") <= 1e-6
+    assert max(found.values()) <= 1e-9, found
+
+
+T = np.linspace(0, 1, 21)
+MEAN = 's(t, bs = "ps", k = 20, m = c(2, 1))'
+TI = "mc = c(TRUE, FALSE), k = c(8, 5), m = c(2, 1)"
+CURVES = {
+    f'ti(w, t, bs = c("cc", "ps"), {TI})': [terms.s("w", bs="cc")],
+    f'ti(w, t, bs = c("cr", "ps"), {TI})': [terms.s("w", bs="cr")],
+    f'ti(z, t, by = g, bs = c("tp", "ps"), {TI})': [terms.s("z", by="g")],
+    "s(z) + g": [terms.c(terms.s("z")), terms.c(terms.factor("g"))],
+    "te(z, w)": [terms.c(terms.te("z", "w"))],
+    's(t, by = x, bs = "ps", k = 5, m = c(2, 1))': [terms.linear("x")],
+}
+
+
+@pytest.mark.parametrize("formula", CURVES)
+def test_responses_that_are_curves(numbers, formula):
+    agrees(numbers[0], f"y ~ {MEAN} + {formula}", partial(FunctionalRegression, CURVES[formula]))
+
+
+def test_random_curves(numbers):
+    """Without a mean curve: beside one mgcv deletes coordinates of random curves that it has too (``gam.side``)."""
+    model = partial(FunctionalRegression, [terms.re("g", k=5)], intercept=False)
+    agrees(numbers[0], f'y ~ ti(g, t, bs = c("re", "ps"), {TI}) - 1', model)
+
+
+def agrees(data, formula, model):
+    """A model is mgcv's on the long form of 60 curves."""
+    rows = {name: column[:60] for name, column in data.items()}
+    rng = np.random.default_rng(1)
+    curves = rows["y"][:, None] * np.cos(3 * T) + np.outer(rows["x"], T) + 0.3 * rng.normal(size=(60, T.size))
+    long = {name: np.repeat(column, T.size) for name, column in rows.items()}
+    theirs = fit_gam(formula, {**long, "t": np.tile(T, 60), "y": curves.ravel()})
+    found = differences(model, {**rows, "Y": curves}, {"Y": T}, theirs)
+    found.pop("score")
+    assert found.pop("above") <= 1e-6
+    assert max(found.values()) <= 1e-8, found
