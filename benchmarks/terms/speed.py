@@ -111,4 +111,4 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    print(main().to_markdown(index=False, floatfmt=".3g"))
+    print(main().to_string(index=False, float_format="{:.3g}".format))
