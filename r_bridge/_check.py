@@ -11,6 +11,7 @@ from typing import Any
 from r_bridge import affr, bases, fpca, terms
 from r_bridge.reference import case_names, find_case, read_case
 from r_bridge.report import Difference, Report
+from r_bridge.term_case import differences
 
 __all__ = ["check", "check_case", "why_not"]
 
@@ -38,7 +39,7 @@ def check_case(record: dict[str, Any], seconds: dict[str, float] | None = None) 
     elif case.startswith("fpca_"):
         found = fpca.differences(record)
     elif terms.cases_of(case):
-        found = chain.from_iterable(terms.differences(one, record, seconds) for one in terms.cases_of(case))
+        found = chain.from_iterable(differences(one, record, seconds) for one in terms.cases_of(case))
     else:
         found = bases.differences(record)
     return list(found)
