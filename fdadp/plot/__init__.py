@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from fdadp.plot._canvas import PALETTE
 from fdadp.plot._curves import eigenfunctions, mean, predictions
+from fdadp.plot._residuals import residuals
 from fdadp.plot._surface import surface
+from fdadp.plot._terms import terms
 
 __all__ = [
     "PALETTE",
     "eigenfunctions",
     "mean",
     "predictions",
+    "residuals",
     "surface",
+    "terms",
 ]

@@ -16,6 +16,7 @@ from fdadp.solve.additive_fit import AdditiveFit
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
     from statsmodels.iolib.summary import Summary
 
 __all__ = ["TermViews"]
@@ -153,6 +154,22 @@ class TermViews:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
+
+    # --- pictures ---
+
+    def plot(self, name: str | None = None, **kwargs: Any) -> Figure:
+        """Picture of every term, or of one: curves with bands, surfaces, levels; see :func:`fdadp.plot.terms`."""
+        from fdadp.plot import terms
+
+        check_is_fitted(self, "_fit")
+        return terms(self, name, **kwargs)
+
+    def plot_residuals(self, **kwargs: Any) -> Figure:
+        """Pictures of the residuals, see :func:`fdadp.plot.residuals`."""
+        from fdadp.plot import residuals
+
+        check_is_fitted(self, "_fit")
+        return residuals(self, **kwargs)
 
     # --- keeping the fit ---
 
