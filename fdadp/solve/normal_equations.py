@@ -140,6 +140,10 @@ def identified(
         own = gram.diagonal()
         least = (ROUNDING / tolerance if floor is None else floor) * float(own.max()) or 1.0
         scale = np.sqrt(np.maximum(own[free], least))
-        _, order, rank, _ = lapack.dpstrf(gram[np.ix_(free, free)] / scale / scale[:, None], tol=tolerance)
+        correlation = gram[np.ix_(free, free)] / scale / scale[:, None]
+        correlation.flat[:: free.size + 1] = np.minimum(
+            own[free] / least, 1.0
+        )  # exact: among equals the first is first
+        _, order, rank, _ = lapack.dpstrf(correlation, tol=tolerance)
         keep[free[order[rank:] - 1]] = False
     return keep

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from fdadp import ScalarRegression, terms
-from fdadp.errors import InputError
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.errors import IdentificationWarning, InputError
 
 RNG = np.random.default_rng(0)
 DATA = {"a": RNG.normal(size=60), "b": RNG.normal(size=60)}
@@ -36,3 +36,11 @@ def test_terms_add_up():
 def test_unknown_column_is_named():
     with pytest.raises(InputError, match="'age'"):
         ScalarRegression([terms.linear("age")]).fit(DATA)
+
+
+def test_a_term_that_repeats_the_intercept_is_the_one_that_is_named():
+    """The intercept itself was named where rounding had put it behind a constant curve."""
+    t = np.linspace(0, 1, 21)
+    data = {"X": np.ones((60, 31)), "Y": RNG.normal(size=(60, 21)) + t}
+    with pytest.warns(IdentificationWarning, match=r"identify all of ff\(X\):"):
+        FunctionalRegression([terms.ff("X")]).fit(data, grids={"Y": t})
