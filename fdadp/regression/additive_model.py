@@ -13,15 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import one_of
 from fdadp._common.parameters import NestedParameters
-from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.curves import Curves, as_curves, check_finite
+from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.regression.tables import read_records
 from fdadp.regression.term_views import TermViews
-from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
+from fdadp.regression.training import Asked, Training, beside, read_training
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
-from fdadp.solve.long_sums import LongSums
+from fdadp.solve.observations import Observations, fit_terms
 from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.spec import TermDesign, TermSpec
 
@@ -38,6 +40,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     smoothing: str | ArrayLike
     intercept: bool
     response: str | None
+    family: str | Family
 
     response_name_: str
     _default_response: str
@@ -48,6 +51,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
     def _check_settings(self) -> None:
+        family_of(self.family)
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
 
@@ -57,25 +61,21 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
             raise InputError(f"model must be a sequence of terms, such as [terms.ff('X')], got {self.model!r}")
         return tuple(self.model)
 
-    def _training_records(
-        self, data: Any, y: Any, grids: Mapping[str, ArrayLike] | None, *, response_is_curve: bool
-    ) -> tuple[Records, str]:
-        """Training rows, the response among them, and its name."""
-        self._check_settings()
-        name = self.response or self._default_response
-        source = dict(data) if y is None else {**dict(data), name: y}
-        names = tuple(dict.fromkeys((name, *columns_of(self._specs()))))
-        records = read(source, names, grids)
-        if response_is_curve:
-            records.curves(name)
-        self.response_name_ = name
-        self._grids = {n: c.grid for n, c in records.columns.items() if isinstance(c, Curves) and n != name}
-        return records, name
+    def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm]:
+        """Training rows with their responses, and the terms on bases that suit them."""
+        training = read_training(asked, self._family, curves=curves)
+        records = training.observed.records
+        self._grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+        return training, self._designs(self._specs(), records, training.points)
+
+    @property
+    def _family(self) -> Family:
+        return family_of(self.family)
 
     def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
         """New rows, read as the training rows were."""
         check_is_fitted(self, "_fit")
-        return read(dict(data), columns_of(self._fit.form.designs), {**self._grids, **(grids or {})})
+        return read_records(data, columns_of(self._fit.form.designs), grids, defaults=self._grids)[0]
 
     def _designs(self, specs: Sequence[TermSpec], records: Records, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
@@ -90,10 +90,10 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
             raise InputError(f"terms must be different, got {twice} twice")
         return LongForm(designs, np.zeros(1) if t is None else t)
 
-    def _fit_gaussian(self, form: LongForm, records: Records, y: FloatArray) -> AdditiveFit:
-        with one_blas_thread():
-            sums = LongSums.over(form, _with_responses(records, y))
-            return fit_gaussian(form, sums.system(form), self.smoothing, records.n, self._n_unpenalized)
+    def _fitted(self, form: LongForm, observed: Observations) -> None:
+        """Fit all terms, and publish what was found."""
+        fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+        self._adopt(fit, observed.null_deviance(self._family))
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
@@ -102,7 +102,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
         self.smoothing_names_ = fit.form.penalty_names
         self.edf_ = fit.edf_total
         self.criterion_ = fit.criterion
-        self.sigma2_, self.scale_ = fit.sigma2, fit.scale
+        self.sigma2_, self.scale_, self.deviance_ = fit.sigma2, fit.scale, fit.rss
         self.term_names_ = tuple(design.name for design in fit.form.designs)
         lost = fit.unidentified()
         if lost:
@@ -110,6 +110,28 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
                 f"the data do not identify all of {', '.join(lost)}: what is not identified was set to 0",
                 IdentificationWarning,
                 stacklevel=4,
+            )
+
+    def _predictor(self, records: Records, data: Any, offset: ArrayLike | str | None, t: FloatArray) -> FloatArray:
+        """The linear predictor of new rows at points, shape (n, T')."""
+        eta = self._fit.form.predictor(records, self._fit.coefficients, t)
+        added = beside(offset, "offset", data, eta.shape)
+        return eta if added is None else eta + added
+
+    def _deviance_explained(self, y: FloatArray, eta: FloatArray) -> float:
+        """Share of the deviance about one mean, where responses were observed."""
+        seen = ~np.isnan(y)
+        family, y = self._family, y[seen]
+        family.check(y)
+        family.check_mean(float(y.mean()))
+        about = family.half_deviance(y, np.full(y.size, family.predictor(np.array(y.mean()))))
+        return 1 - float(family.half_deviance(y, eta[seen]).sum() / about.sum())
+
+    def _refuse_other_families(self, what: str) -> None:
+        if self._family.name != "gaussian":
+            raise InputError(
+                f"{what} is there for family='gaussian', got {self._family.name!r}; predict_se has standard errors of "
+                "the means"
             )
 
     def _covariance_of(self, kind: str | None) -> FloatArray:
@@ -124,33 +146,6 @@ def _blocks(records: Records) -> Iterator[Records]:
         yield records[start : start + ROWS_PER_BLOCK]
 
 
-def _with_responses(records: Records, y: FloatArray) -> Iterator[tuple[Records, FloatArray]]:
-    for start in range(0, records.n, ROWS_PER_BLOCK):
-        rows = slice(start, start + ROWS_PER_BLOCK)
-        yield records[rows], y[rows]
-
-
 def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:
     """Columns that terms read, each once."""
     return tuple(dict.fromkeys(name for term in terms for name in term.columns))
-
-
-def read(data: Mapping[str, Any], names: Sequence[str], grids: Mapping[str, ArrayLike] | None) -> Records:
-    """Columns of a table by name."""
-    lost = [name for name in names if name not in data]
-    if lost:
-        raise InputError(f"data must have the column {lost[0]!r}, got {', '.join(map(str, data)) or 'none'}")
-    columns: dict[str, Any] = {}
-    for name in names:
-        value = data[name]
-        if np.ndim(value) == 2 or hasattr(value, "data_matrix"):
-            curves = as_curves(value, (grids or {}).get(name), name=name)
-            check_finite(curves, name)
-            columns[name] = curves
-        else:
-            array = np.asarray(value)
-            columns[name] = array.astype(np.float64) if array.dtype.kind in "biuf" else array.astype(object)
-    sizes = {name: len(column) for name, column in columns.items()}
-    if len(set(sizes.values())) > 1:
-        raise InputError(f"columns must be of the same length, got {sizes}")
-    return Records(next(iter(sizes.values()), 0), columns)

@@ -14,7 +14,10 @@ from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves, as_grid
-from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.additive_model import AdditiveModel, columns_of
+from fdadp.regression.training import Asked
+from fdadp.solve.families import Family
+from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
 
 __all__ = ["FunctionalRegression"]
@@ -34,6 +37,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
         term in order, as in refund.
+    family : {"gaussian", "binomial", "poisson", "gamma"} or Family
+        Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
+        REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
     progress : bool or "auto"
@@ -42,6 +48,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     Attributes
     ----------
     fitted_values_, residuals_ : as the response came, shape (n, T)
+        Means, and responses less means, NaN where nothing was observed. Where responses have points of their own:
+        ndarray of shape (N,), in the order of `observed_at_`.
+    observed_at_ : PointwiseResponse or None
+        Records, points and values of such responses.
     smoothing_parameters_ : ndarray of shape (M,)
     smoothing_names_ : tuple of str
     edf_ : float
@@ -49,9 +59,11 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     criterion_ : float
         REML (the negative restricted log-likelihood) or GCV.
     sigma2_ : float
-        Residual variance.
+        Residual variance; of other families the scale, 1 where it is known.
+    deviance_ : float
+        Residual sum of squares; of other families the deviance.
     t_ : ndarray of shape (T,)
-        Grid of the response.
+        Grid of the response; where responses have many points of their own, 101 points of their domain.
 
     Examples
     --------
@@ -64,6 +76,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     model: str | Sequence[TermSpec]
     response: str | None = None
     smoothing: str | ArrayLike = "reml"
+    family: str | Family = "gaussian"
     intercept: bool = True
     progress: bool | str = "auto"
 
@@ -71,7 +84,14 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     _stored = (*AdditiveModel._stored, "t_", "_y")
 
     def fit(
-        self, data: Mapping[str, Any] | pd.DataFrame, y: Any = None, *, grids: Mapping[str, ArrayLike] | None = None
+        self,
+        data: Mapping[str, Any] | pd.DataFrame,
+        y: Any = None,
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | str | None = None,
+        offset: ArrayLike | str | None = None,
+        response: pd.DataFrame | None = None,
     ) -> FunctionalRegression:
         """Fit the model.
 
@@ -80,9 +100,17 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         data : DataFrame or mapping of str
             Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels.
         y : curves, optional
-            The response, where it is no column of `data`.
+            The response, where it is no column of `data`. NaN is what was not observed; curves with points of their
+            own come as FDataIrregular.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
+        weights : array_like of shape (n,) or (n, T), or str, optional
+            Of the observations: one with weight 2 has half the variance. Of binomial responses numbers of trials. A
+            name is that of a column of `data`.
+        offset : array_like of shape (n,) or (n, T), or str, optional
+            What is added to the linear predictor, such as the logarithm of an exposure.
+        response : DataFrame of three columns, optional
+            The response as a long table: row (its label in `data`), point t, value.
 
         Returns
         -------
@@ -99,16 +127,24 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        records, name = self._training_records(data, y, grids, response_is_curve=True)
-        response = records.curves(name)
-        form = self._designs(self._specs(), records, response.grid)
-        about_mean = response.values - response.values.mean()
-        self._adopt(self._fit_gaussian(form, records, response.values), float((about_mean**2).sum()))
-        self._y = replace(response, values=response.values[:0], index=None)
-        self.t_ = response.grid
-        fitted = form.predictor(records, self._fit.coefficients)
-        self.fitted_values_ = response.wrap(fitted, response.grid, response.index)
-        self.residuals_ = response.wrap(response.values - fitted, response.grid, response.index)
+        self._check_settings()
+        self.response_name_ = name = self.response or self._default_response
+        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, response)
+        training, form = self._trained_on(asked, curves=True)
+        self._fitted(form, training.observed)
+        assert training.curves is not None and training.grid is not None
+        eta = training.observed.predictor(form, self._fit.coefficients)
+        self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
+        curves = training.curves
+        self._y = replace(curves, values=curves.values[:0], index=None)
+        self.t_ = training.grid
+        self.observed_at_ = training.observed.points
+        mean = self._family.mean(eta)
+        if self.observed_at_ is None:
+            self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
+            self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)
+        else:
+            self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
         return self
 
     def _at(self, t: ArrayLike | None) -> FloatArray:
@@ -131,6 +167,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         t: ArrayLike | None = None,
         *,
         type: str = "response",
+        offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
     ) -> Any:
         """Predict mean curves of new rows.
@@ -141,8 +178,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             As in :meth:`fit`, without the response.
         t : array_like of shape (T',), optional
             Where to predict, within the domain of the response; default its grid.
-        type : {"response", "terms"}
-            The mean, or what each term adds to it.
+        type : {"response", "link", "terms"}
+            The mean, the linear predictor, or what each term adds to that.
+        offset : array_like of shape (n,) or (n, T'), or str, optional
+            What is added to the linear predictor; default nothing.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 
@@ -156,10 +195,11 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         InputError
             As :meth:`fit`; or points outside the domain.
         """
-        one_of(type, "type", ("response", "terms"))
+        one_of(type, "type", ("response", "link", "terms"))
         records, points = self._new(data, grids), self._at(t)
-        if type == "response":
-            return self._wrapped(self._fit.form.predictor(records, self._fit.coefficients, points), points)
+        if type != "terms":
+            eta = self._predictor(records, data, offset, points)
+            return self._wrapped(self._family.mean(eta) if type == "response" else eta, points)
         parts = self._fit.form.contributions(records, self._fit.coefficients, points)
         size = np.zeros((records.n, points.size))
         return {name: self._wrapped(part + size, points) for name, part in zip(self.term_names_, parts, strict=True)}
@@ -170,14 +210,16 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         t: ArrayLike | None = None,
         *,
         kind: str | None = None,
+        type: str = "response",
+        offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
     ) -> Any:
-        """Pointwise standard errors of the predicted mean curves.
+        """Pointwise standard errors of the predicted mean curves, or of the linear predictor.
 
         Parameters
         ----------
-        data, t, grids
-            As in :meth:`predict`.
+        data, t, type, offset, grids
+            As in :meth:`predict`. Of means they are those of the linear predictor times its slope (the delta method).
         kind : {"iid"}, optional
             What is believed of the errors along a curve.
 
@@ -185,8 +227,12 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         -------
         FDataGrid, DataFrame or ndarray of shape (n, T')
         """
+        one_of(type, "type", ("response", "link"))
         records, points = self._new(data, grids), self._at(t)
-        return self._wrapped(self._fit.form.standard_errors(records, self._covariance_of(kind), points), points)
+        se = self._fit.form.standard_errors(records, self._covariance_of(kind), points)
+        if type == "response":
+            se = se * self._family.mean_slope(self._predictor(records, data, offset, points))
+        return self._wrapped(se, points)
 
     def predict_interval(
         self, data: Any, level: float = 0.95, t: ArrayLike | None = None, *, grids: Any = None
@@ -207,6 +253,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         from scipy.stats import norm
 
         fraction(level, "level")
+        self._refuse_other_families("predict_interval")
         records, points = self._new(data, grids), self._at(t)
         mean = self._fit.form.predictor(records, self._fit.coefficients, points)
         se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
@@ -214,12 +261,17 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
-        """Share of the variance of the response (about its mean curve, integrated over t) that is explained."""
+        """Share of the variance of the response (about its mean curve, integrated over t) that is explained.
+
+        Of other families than the Gaussian: of the deviance about one mean.
+        """
         from fdadp.functional.metrics import functional_r2
 
         observed = as_curves(
             dict(data)[self.response or self._default_response] if y is None else y, None, name="y", default=self.t_
         )
-        records = self._new(data, None)
-        predicted = self._fit.form.predictor(records, self._fit.coefficients, self._at(observed.grid))
-        return functional_r2(observed.values, predicted, observed.grid)
+        records, points = self._new(data, None), self._at(observed.grid)
+        eta = self._fit.form.predictor(records, self._fit.coefficients, points)
+        if self._family.name != "gaussian":
+            return self._deviance_explained(observed.values, eta)
+        return functional_r2(observed.values, eta, observed.grid)

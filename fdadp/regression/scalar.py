@@ -12,7 +12,13 @@ from sklearn.base import RegressorMixin
 
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.regression.additive_model import AdditiveModel
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+from fdadp.regression.additive_model import AdditiveModel, columns_of
+from fdadp.regression.tables import read_response
+from fdadp.regression.training import Asked, numbers_of_classes
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.families import Family
 from fdadp.terms.spec import TermSpec
 
 __all__ = ["ScalarRegression"]
@@ -30,6 +36,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Column of the response where `model` is not a formula; default ``"y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
+    family : {"gaussian", "binomial", "poisson", "gamma"} or Family
+        Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
+        REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant; a formula says so itself.
     progress : bool or "auto"
@@ -38,6 +47,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     Attributes
     ----------
     fitted_values_, residuals_ : ndarray of shape (n,)
+        Means, and responses less means.
+    classes_ : ndarray of shape (2,)
+        Of binomial responses; means are probabilities of the second one.
     smoothing_parameters_ : ndarray of shape (M,)
     smoothing_names_ : tuple of str
     edf_ : float
@@ -45,19 +57,28 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     criterion_ : float
         REML (the negative restricted log-likelihood) or GCV.
     sigma2_ : float
-        Residual variance.
+        Residual variance; of other families the scale, 1 where it is known.
+    deviance_ : float
+        Residual sum of squares; of other families the deviance.
     """
 
     model: str | Sequence[TermSpec]
     response: str | None = None
     smoothing: str | ArrayLike = "reml"
+    family: str | Family = "gaussian"
     intercept: bool = True
     progress: bool | str = "auto"
 
     _default_response = "y"
 
     def fit(
-        self, data: Mapping[str, Any] | pd.DataFrame, y: Any = None, *, grids: Mapping[str, ArrayLike] | None = None
+        self,
+        data: Mapping[str, Any] | pd.DataFrame,
+        y: Any = None,
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | str | None = None,
+        offset: ArrayLike | str | None = None,
     ) -> ScalarRegression:
         """Fit the model.
 
@@ -69,6 +90,11 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             The response, where it is no column of `data`.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
+        weights : array_like of shape (n,) or str, optional
+            Of the responses: one with weight 2 has half the variance. Of binomial responses numbers of trials. A name
+            is that of a column of `data`.
+        offset : array_like of shape (n,) or str, optional
+            What is added to the linear predictor, such as the logarithm of an exposure.
 
         Returns
         -------
@@ -85,23 +111,36 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        records, name = self._training_records(data, y, grids, response_is_curve=False)
-        values = records.numbers(name)[:, None]
-        form = self._designs(self._specs(), records, None)
-        self._adopt(self._fit_gaussian(form, records, values), float(((values - values.mean()) ** 2).sum()))
-        self.fitted_values_ = form.predictor(records, self._fit.coefficients)[:, 0]
-        self.residuals_ = values[:, 0] - self.fitted_values_
+        self._check_settings()
+        self.response_name_ = name = self.response or self._default_response
+        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset)
+        training, form = self._trained_on(asked, curves=False)
+        self._fitted(form, training.observed)
+        if training.classes is not None:
+            self.classes_ = training.classes
+        self.fitted_values_ = self._family.mean(training.observed.predictor(form, self._fit.coefficients))[:, 0]
+        self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self
 
-    def predict(self, data: Any, *, type: str = "response", grids: Mapping[str, ArrayLike] | None = None) -> Any:
+    def predict(
+        self,
+        data: Any,
+        *,
+        type: str = "response",
+        offset: ArrayLike | str | None = None,
+        grids: Mapping[str, ArrayLike] | None = None,
+    ) -> Any:
         """Predict the means of new rows, shape (n,).
 
         Parameters
         ----------
         data : DataFrame or mapping
             As in :meth:`fit`, without the response.
-        type : {"response", "terms"}
-            The mean, or a dict of what each term adds to it, by the names of the terms.
+        type : {"response", "link", "terms", "class"}
+            Means (probabilities of the second class where responses are binomial), the linear predictor, a dict of
+            what each term adds to that, by the names of the terms, or the more probable class.
+        offset : array_like of shape (n,) or str, optional
+            What is added to the linear predictor; default nothing.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 
@@ -110,18 +149,59 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         InputError
             As :meth:`fit`.
         """
-        one_of(type, "type", ("response", "terms"))
+        one_of(type, "type", ("response", "link", "terms", "class"))
         records = self._new(data, grids)
-        parts = self._fit.form.contributions(records, self._fit.coefficients)
         if type == "terms":
+            parts = self._fit.form.contributions(records, self._fit.coefficients)
             return {name: part[:, 0] for name, part in zip(self.term_names_, parts, strict=True)}
-        return sum((part[:, 0] for part in parts), np.zeros(records.n))
+        eta = self._predictor(records, data, offset, self._fit.form.t)[:, 0]
+        if type == "class":
+            self._refuse_without_classes("type='class'")
+            return self.classes_[(eta > 0).astype(int)]
+        return self._family.mean(eta) if type == "response" else eta
+
+    def predict_proba(
+        self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
+    ) -> FloatArray:
+        """Probabilities of both classes for new rows, in the order of `classes_`, shape (n, 2)."""
+        self._refuse_without_classes("predict_proba")
+        second = self.predict(data, offset=offset, grids=grids)
+        return np.column_stack((1 - second, second))
+
+    def _refuse_without_classes(self, what: str) -> None:
+        if self._family.name != "binomial":
+            raise InputError(f"{what} is there for family='binomial', got {self._family.name!r}")
+
+    def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
+        """Share of the variance of new responses that is explained; of other families, of the deviance."""
+        name = self.response or self._default_response
+        observed = read_response(data if y is None else {name: y}, name)
+        if isinstance(observed, Curves | PointwiseResponse):
+            raise InputError(f"{name} must hold one number a row, got curves")
+        if observed.dtype.kind != "f":
+            self._refuse_without_classes("a score of labels")
+            observed = numbers_of_classes(observed, self.classes_, name)
+        return self._deviance_explained(observed, self.predict(data, type="link"))
 
     def predict_se(
-        self, data: Any, *, kind: str | None = None, grids: Mapping[str, ArrayLike] | None = None
+        self,
+        data: Any,
+        *,
+        kind: str | None = None,
+        type: str = "response",
+        offset: ArrayLike | str | None = None,
+        grids: Mapping[str, ArrayLike] | None = None,
     ) -> FloatArray:
-        """Standard errors of the predicted means, shape (n,)."""
-        return self._fit.form.standard_errors(self._new(data, grids), self._covariance_of(kind))[:, 0]
+        """Standard errors of the predicted means, or of the linear predictor, shape (n,).
+
+        Those of means are those of the linear predictor times its slope (the delta method).
+        """
+        one_of(type, "type", ("response", "link"))
+        records = self._new(data, grids)
+        se = self._fit.form.standard_errors(records, self._covariance_of(kind))
+        if type == "response":
+            se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
+        return np.asarray(se[:, 0])
 
     def predict_interval(
         self, data: Any, level: float = 0.95, *, grids: Mapping[str, ArrayLike] | None = None
@@ -138,6 +218,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         from scipy.stats import t as student
 
         fraction(level, "level")
+        self._refuse_other_families("predict_interval")
         mean: FloatArray = self.predict(data, grids=grids)
         se = self.predict_se(data, grids=grids)
         left = max(self._fit.n_rows - self.edf_, 1.0)

@@ -64,6 +64,10 @@ class Family(ABC):
     def predictor(self, mean: FloatArray) -> FloatArray:
         """The link."""
 
+    def mean_slope(self, eta: FloatArray) -> FloatArray:
+        """Derivative of the mean in η."""
+        return self.variance(self.mean(eta))
+
     @abstractmethod
     def variance(self, mean: FloatArray) -> FloatArray:
         """``V(μ)``."""
@@ -263,6 +267,10 @@ class Gamma(Family):
     def predictor(self, mean: FloatArray) -> FloatArray:
         """The logarithm."""
         return np.log(mean)
+
+    def mean_slope(self, eta: FloatArray) -> FloatArray:
+        """The mean."""
+        return np.exp(eta)
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """The square of the mean."""

@@ -1,0 +1,212 @@
+"""What a regression on terms is trained on: rows of a table, their responses, weights and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves
+from fdadp.functional.records import Labels, in_order
+from fdadp.regression.long_response import read_long_response
+from fdadp.regression.table import Grids
+from fdadp.regression.tables import Response, read_records, read_response
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.families import Family
+from fdadp.solve.observations import Observations
+
+__all__ = ["Asked", "Training", "beside", "numbers_of_classes", "read_training"]
+
+POINTS = 101
+"""Of the grid for predictions where responses have more points of their own."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `fit` was asked to train on.
+
+    Attributes
+    ----------
+    data, y, grids, weights, offset, long : object
+        As `fit` takes them; `long` is a response as a long table.
+    response : str
+        Name of the response.
+    columns : sequence of str
+        Columns of the terms.
+    """
+
+    data: Any
+    y: Any
+    response: str
+    columns: Sequence[str]
+    grids: Grids | None = None
+    weights: Any = None
+    offset: Any = None
+    long: Any = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training rows as they were read.
+
+    Attributes
+    ----------
+    observed : Observations
+    grid : ndarray of shape (T,) or None
+        Of responses that are curves; where each has points of its own, points for predictions.
+    points : ndarray or None
+        All points at which responses were observed.
+    curves : Curves or None
+        The response as the user gave it, without its values.
+    classes : ndarray of shape (2,) or None
+        Of binomial responses.
+    index : Index or None
+        Labels of the rows.
+    """
+
+    observed: Observations
+    grid: FloatArray | None
+    points: FloatArray | None
+    curves: Curves | None
+    classes: Labels | None
+    index: pd.Index[Any] | None
+
+
+def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
+    """Read training rows; `curves` says whether the response must be curves, or else numbers.
+
+    Raises
+    ------
+    InputError
+        Columns that are not there, do not agree, or hold what the family cannot have.
+    """
+    records, index = read_records(asked.data, asked.columns, asked.grids)
+    name, n = asked.response, records.n
+    response: Response
+    if asked.long is not None:
+        response = read_long_response(asked.long, n, index, name)
+    elif asked.y is None:
+        response = read_response(asked.data, name, asked.grids, n=n, index=index)
+    else:
+        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index)
+    if curves:
+        return _with_curves(asked, family, records, response, index)
+    return _with_numbers(asked, family, records, response, index)
+
+
+def _with_curves(asked: Asked, family: Family, records: Any, response: Response, index: Any) -> Training:
+    name = asked.response
+    if isinstance(response, PointwiseResponse):
+        each: Any = response.record
+        y, t = response.y, response.t
+        grid = np.unique(t)
+        if grid.size > POINTS:
+            grid = np.linspace(grid[0], grid[-1], POINTS)
+        template = Curves(np.empty((0, grid.size)), grid)
+    elif isinstance(response, Curves):
+        each, y, t, grid, template = None, response.values, response.grid, response.grid, response
+    else:
+        raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    weights = _weights(asked, (records.n, *y.shape[1:]), each)
+    offset = beside(asked.offset, "offset", asked.data, (records.n, *y.shape[1:]), each)
+    family.check(y, weights, name)
+    points = response if isinstance(response, PointwiseResponse) else None
+    observed = Observations(records, y, weights, offset, points)
+    return Training(observed, grid, t, template, None, index)
+
+
+def _with_numbers(asked: Asked, family: Family, records: Any, response: Response, index: Any) -> Training:
+    name = asked.response
+    if isinstance(response, Curves | PointwiseResponse):
+        raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
+    classes: Labels | None = None
+    if family.name == "binomial" and response.dtype.kind != "f":
+        classes = np.array(in_order(set(response.tolist())), dtype=object)
+        response = numbers_of_classes(response, classes, name)
+    elif response.dtype.kind != "f":
+        raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
+    elif family.name == "binomial":
+        classes = np.array([0, 1])
+    y = np.asarray(response, dtype=np.float64)[:, None]
+    weights, offset = _weights(asked, y.shape), beside(asked.offset, "offset", asked.data, y.shape)
+    family.check(y, weights, name)
+    return Training(Observations(records, y, weights, offset), None, None, None, classes, index)
+
+
+def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:
+    """0 for the first of two classes, 1 for the second.
+
+    Raises
+    ------
+    InputError
+        Not two classes, or a label that is none of them.
+    """
+    if len(classes) != 2:
+        got = ", ".join(map(repr, classes[:5].tolist()))
+        raise InputError(f"{name} must have two classes for family='binomial', got {len(classes)}: {got}")
+    known = {label: float(i) for i, label in enumerate(classes.tolist())}
+    unknown = next((i for i, label in enumerate(labels.tolist()) if label not in known), None)
+    if unknown is not None:
+        raise InputError(f"{name} must be one of {list(known)}, got {labels[unknown]!r} in row {unknown}")
+    return np.array([known[label] for label in labels.tolist()])
+
+
+def _weights(asked: Asked, shape: tuple[int, ...], record: Any = None) -> FloatArray | None:
+    weights = beside(asked.weights, "weights", asked.data, shape, record)
+    if weights is None:
+        return None
+    bad = np.argwhere(weights < 0)
+    if len(bad):
+        raise InputError(f"weights must not be negative, got {weights[tuple(bad[0])]:g} in row {bad[0][0]}")
+    if not weights.any():
+        raise InputError("weights must not all be 0")
+    return weights
+
+
+def beside(
+    given: ArrayLike | str | None, name: str, data: Any, shape: tuple[int, ...], record: Any = None
+) -> FloatArray | None:
+    """Weights or offsets in the shape of the response.
+
+    Parameters
+    ----------
+    given : array_like of shape (n,) or (n, T), str or None
+        Numbers, the name of a column of `data`, or nothing.
+    name : str
+        For messages.
+    data : object
+        Table of the records.
+    shape : tuple
+        (n, T), or (n,) where observations have points of their own.
+    record : ndarray of shape (N,), optional
+        The record of each observation.
+
+    Raises
+    ------
+    InputError
+        Another shape, or numbers that are not finite.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        column = read_records(data, [given])[0].columns[given]
+        given = column.values if isinstance(column, Curves) else column
+    elif hasattr(given, "data_matrix") or isinstance(given, pd.DataFrame):
+        given = as_curves(given, name=name).values
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be numbers or the name of a column, got {given!r}") from exc
+    wide = values[:, None] if values.ndim == 1 and len(shape) == 2 else values
+    if wide.ndim != len(shape) or wide.shape[0] != shape[0] or (wide.shape != shape and wide.shape[1:] != (1,)):
+        wanted = " or ".join(dict.fromkeys(str(s) for s in (shape[:1], shape)))
+        raise InputError(f"{name} must be of shape {wanted}, got {values.shape}")
+    bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if bad.size:
+        raise InputError(f"{name} must be finite, got another number in row {bad[0]}")
+    return np.array(np.broadcast_to(wide, shape)) if record is None else np.asarray(wide)[record]

@@ -1,0 +1,144 @@
+"""Observations of a response, on a grid or at points of their own, and the fit of many terms to them by any family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.functional.records import Records
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
+from fdadp.solve.families import Family
+from fdadp.solve.family_fit import fit_family
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.long_sums import LongSums, System
+from fdadp.solve.pointwise import observed_at_points, pointwise_system
+from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_system
+
+__all__ = ["Observations", "fit_terms"]
+
+RECORDS_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Responses of records.
+
+    Attributes
+    ----------
+    records : Records
+    y : ndarray of shape (n, T) or (N,)
+        On the grid of the model (one point where the response is a number), NaN where nothing was observed; or one by
+        one.
+    weights : ndarray of the same shape, or None
+        Not negative; None: 1.
+    offset : ndarray of the same shape, or None
+        What is added to the linear predictor.
+    points : PointwiseResponse or None
+        Where observations were made that do not share a grid.
+    """
+
+    records: Records
+    y: FloatArray
+    weights: FloatArray | None = None
+    offset: FloatArray | None = None
+    points: PointwiseResponse | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all responses on the grid were observed, with the same weight."""
+        return self.points is None and self.weights is None and bool(np.isfinite(self.y.sum()))
+
+    @property
+    def used(self) -> FloatArray:
+        """Weights, 0 where nothing was observed."""
+        weights = np.ones_like(self.y) if self.weights is None else self.weights
+        return np.where(np.isnan(self.y), 0.0, weights)
+
+    def added(self) -> FloatArray:
+        """Offsets, in the shape of the response."""
+        return np.zeros_like(self.y) if self.offset is None else self.offset
+
+    def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
+        """Rows of the long form with their responses; `placeholder` stands where none was observed."""
+        weights, offset = self.used, self.added()
+        if self.points is not None:
+            yield from observed_at_points(form, self.records, self.points, weights, offset)
+            return
+        y = np.where(weights > 0, self.y, placeholder)
+        for start in range(0, self.records.n, RECORDS_AT_A_TIME):
+            part = slice(start, start + RECORDS_AT_A_TIME)
+            yield Observed(rows_on_grid(form, self.records[part]), y[part], weights[part], offset[part])
+
+    def system(self, form: LongForm) -> System:
+        """Normal equations of (weighted) least squares."""
+        if self.points is not None:
+            return pointwise_system(form, self.records, self.points, self.used, self.added())
+        if not self.whole:
+            return weighted_system(self.blocks(form, 0.0))
+        y = self.y if self.offset is None else self.y - self.offset
+        starts = range(0, self.records.n, RECORDS_AT_A_TIME)
+        parts = (slice(start, start + RECORDS_AT_A_TIME) for start in starts)
+        return LongSums.over(form, ((self.records[part], y[part]) for part in parts)).system(form)
+
+    def null_deviance(self, family: Family) -> float:
+        """Deviance of a model that is one mean."""
+        weights = self.used
+        seen = weights > 0
+        y, weights = self.y[seen], weights[seen]
+        mean = np.full(y.size, float(weights @ y) / float(weights.sum()))
+        return 2 * float(weights @ family.half_deviance(y, family.predictor(mean)))
+
+    def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
+        """The linear predictor with its offset, in the shape of the response."""
+        if self.points is None:
+            return form.predictor(self.records, coefficients) + self.added()
+        weights, offset = self.used, self.added()
+        found = [
+            block.rows.predictor(coefficients) + block.offset
+            for block in observed_at_points(form, self.records, self.points, weights, offset)
+        ]
+        return np.concatenate(found)
+
+
+def fit_terms(
+    form: LongForm,
+    observed: Observations,
+    family: Family,
+    smoothing: str | ArrayLike,
+    n_unpenalized: int | None = None,
+) -> AdditiveFit:
+    """Fit all terms to the observations.
+
+    Parameters
+    ----------
+    form : LongForm
+    observed : Observations
+    family : Family
+    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+        GCV is there for the Gaussian family only.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+
+    Raises
+    ------
+    InputError
+        As :func:`fdadp.solve.additive_fit.fit_gaussian` and :func:`fdadp.solve.family_fit.fit_family`.
+    """
+    n = observed.records.n
+    with one_blas_thread():
+        if family.name != "gaussian":
+            blocks = Remembered(lambda: observed.blocks(form, family.placeholder))
+            return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
+        fit = fit_gaussian(form, observed.system(form), smoothing, n, n_unpenalized)
+    if observed.weights is None:
+        return fit
+    weights = observed.used
+    means = sum(block.rows.cross((block.weights > 0).astype(np.float64)) for block in observed.blocks(form, 0.0))
+    gcv = isinstance(smoothing, str) and smoothing == "gcv"
+    added = 0.0 if gcv else float(np.log(weights[weights > 0]).sum()) / 2
+    return replace(fit, criterion=fit.criterion - added, column_means=np.asarray(means) / fit.n_rows)
