@@ -14,6 +14,7 @@ from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
+from fdadp.functional.records import Labels
 from fdadp.regression.additive_model import AdditiveModel, columns_of
 from fdadp.regression.tables import read_response
 from fdadp.regression.training import Asked, numbers_of_classes
@@ -48,8 +49,6 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     ----------
     fitted_values_, residuals_ : ndarray of shape (n,)
         Means, and responses less means.
-    classes_ : ndarray of shape (2,)
-        Of binomial responses; means are probabilities of the second one.
     smoothing_parameters_ : ndarray of shape (M,)
     smoothing_names_ : tuple of str
     edf_ : float
@@ -70,6 +69,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     progress: bool | str = "auto"
 
     _default_response = "y"
+    _stored = (*AdditiveModel._stored, "_classes")
 
     def fit(
         self,
@@ -116,8 +116,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset)
         training, form = self._trained_on(asked, curves=False)
         self._fitted(form, training.observed)
-        if training.classes is not None:
-            self.classes_ = training.classes
+        self._classes = None if training.classes is None else training.classes.tolist()
         self.fitted_values_ = self._family.mean(training.observed.predictor(form, self._fit.coefficients))[:, 0]
         self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self
@@ -167,6 +166,14 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self._refuse_without_classes("predict_proba")
         second = self.predict(data, offset=offset, grids=grids)
         return np.column_stack((1 - second, second))
+
+    @property
+    def classes_(self) -> Labels:
+        """The two classes of binomial responses; means are probabilities of the second one."""
+        classes: list[Any] | None = getattr(self, "_classes", None)
+        if classes is None:
+            raise AttributeError("classes_ is there once a model with family='binomial' has been fitted")
+        return np.array(classes, dtype=None if isinstance(classes[0], int | str) else object)
 
     def _refuse_without_classes(self, what: str) -> None:
         if self._family.name != "binomial":
