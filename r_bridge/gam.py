@@ -24,7 +24,7 @@ def fit_gam(
     formula : str
         Of R.
     data, new : mapping
-        Columns of numbers, or of text (factors); rows to predict.
+        Columns of numbers, of text (factors), or matrices, which mgcv sums over; rows to predict.
     sp : array_like, optional
         Smoothing parameters instead of REML's.
 
@@ -51,6 +51,6 @@ def fit_gam(
     return {name: np.asarray(value) for name, value in answer.items() if value is not None}
 
 
-def _columns(data: Mapping[str, Any]) -> pd.DataFrame:
+def _columns(data: Mapping[str, Any]) -> dict[str, Any]:
     columns = {name: np.asarray(column) for name, column in data.items()}
-    return pd.DataFrame({n: pd.Categorical(c) if c.dtype.kind in "UO" else c for n, c in columns.items()})
+    return {name: pd.Categorical(c) if c.dtype.kind in "UO" else c for name, c in columns.items()}

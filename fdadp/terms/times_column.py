@@ -93,7 +93,7 @@ def multiplied(design: TermDesign, seen: Seen, by: str | None, *, name: str, cod
     Raises
     ------
     InputError
-        No such column, or one of curves, or labels that are not levels.
+        No such column, or one of curves, or labels that are not levels; a factor times itself.
     """
     if by is None:
         return design if design.name == name else replace(design, name=name)
@@ -106,6 +106,8 @@ def multiplied(design: TermDesign, seen: Seen, by: str | None, *, name: str, cod
         design = replace(design, without_constant=False)
     else:
         levels = Levels.of(seen, by)
+        if by in design.columns:
+            raise InputError(f"{name} must have a term of other columns than {by}")
         n_copies = len(levels) - int(coding == "treatment")
         if not n_copies:
             raise InputError(f"{by} must have at least two levels, got {levels.levels[0]!r} in all rows")

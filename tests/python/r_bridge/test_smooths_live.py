@@ -9,6 +9,7 @@ import pytest
 from refund_cases import differences
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.functional.quadrature import quadrature_weights
 from r_bridge.gam import fit_gam
 
 pytestmark = pytest.mark.mgcv
@@ -78,6 +79,32 @@ def test_random_curves(numbers):
     """Without a mean curve: beside one mgcv deletes coordinates of random curves that it has too (``gam.side``)."""
     model = partial(FunctionalRegression, [terms.re("g", k=5)], intercept=False)
     agrees(numbers[0], f'y ~ ti(g, t, bs = c("re", "ps"), {TI}) - 1', model)
+
+
+@pytest.mark.parametrize(("by", "sort"), [("g", "levels"), ("g", "treatment"), ("x", "numbers")])
+def test_functional_terms_times_a_column(numbers, by, sort):
+    """``C(g):ff(X)`` is mgcv's te() by weights that are zero for other levels."""
+    rows = {name: column[:60] for name, column in numbers[0].items()}
+    rng = np.random.default_rng(2)
+    s = np.linspace(0, 1, 12)
+    x = rng.normal(size=(60, 4)) @ np.array([np.ones(12), np.sin(3 * s), np.cos(3 * s), s])
+    slope = {"a": 1.0, "b": -1.0, "c": 0.5}
+    y = np.array([slope[g] for g in rows["g"]])[:, None] * np.outer(x.mean(axis=1), np.sin(3 * T))
+    y += 0.2 * rng.normal(size=y.shape)
+    weights = quadrature_weights(s) * x  # by = L.X
+    parts = {"numbers": [rows["x"]], "levels": [rows["g"] == v for v in "abc"]}
+    parts["treatment"] = parts["levels"][1:]
+    long = {"t": np.tile(T, 60), "y": y.ravel(), "S": np.tile(s, (60 * T.size, 1))}
+    long["U"] = np.repeat(long["t"][:, None], s.size, axis=1)
+    formula = f"y ~ {MEAN}"
+    for i, part in enumerate(parts[sort]):
+        long[f"L{i}"] = np.repeat(weights * part[:, None], T.size, axis=0)
+        formula += f' + te(S, U, by = L{i}, bs = "ps", k = c(5, 5), m = list(c(2, 1), c(2, 1)))'
+    model = partial(FunctionalRegression, [terms.by(by, terms.ff("X"), coding=sort)])
+    found = differences(model, {**rows, "X": x, "Y": y}, {"X": s, "Y": T}, fit_gam(formula, long))
+    found.pop("score")
+    assert found.pop("above") <= 1e-6
+    assert max(found.values()) <= 1e-9, found
 
 
 def agrees(data, formula, model):

@@ -167,6 +167,7 @@ def test_interaction_by_treatment_is_the_same_model_as_by_levels():
         (terms.te("z", "z"), T, "te(z, z) must have two or more different columns"),
         (terms.te("z", "w", k=(5,)), T, "k of te(z, w) must have one entry for each of z, w, and may have one for t"),
         (terms.by("g", terms.s("z"), coding="numbers"), T, "g must hold numbers, got"),
+        (terms.by("g", terms.re("g")), T, "re(g):g must have a term of other columns than g"),
         (terms.by("g", terms.s("z"), coding="sum"), T, "coding of s(z):g must be one of"),
     ],
 )
