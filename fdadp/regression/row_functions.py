@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,6 +120,18 @@ class RowFunction:
             )
         return value if isinstance(value, Curves) else np.asarray(value, dtype=np.float64)
 
+    def is_curves(self, kinds: Mapping[str, str]) -> bool:
+        """Whether curves come out of columns of such kinds."""
+
+        def within(node: ast.AST) -> bool:
+            if isinstance(node, ast.Name):
+                return kinds.get(column_named(self.names.get(node.id, node.id), kinds), "") == "curves"
+            if isinstance(node, ast.Call):
+                return getattr(node.func, "id", "") not in OF_CURVES and any(map(within, node.args))
+            return any(map(within, ast.iter_child_nodes(node)))
+
+        return within(self.tree)
+
     def _value(self, node: ast.expr, columns: dict[str, Value]) -> Value:
         match node:
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
@@ -139,10 +151,7 @@ class RowFunction:
                 if not isinstance(value, Curves):
                     raise InputError(f"{self.text} must be {name}() of curves, got numbers")
                 return OF_CURVES[name](value)
-        raise InputError(
-            f"{self.text} must consist of columns, numbers, + - * / **, I() and the functions "
-            f"{', '.join(sorted({*OF_NUMBERS, *OF_CURVES}))}, got {ast.unparse(node)}"
-        )
+        raise AssertionError(ast.dump(node))  # row_function refuses all else
 
 
 def row_function(text: str) -> RowFunction | None:
@@ -158,10 +167,31 @@ def row_function(text: str) -> RowFunction | None:
         return None
     if not isinstance(tree.func, ast.Name) or tree.func.id not in {"I", *OF_NUMBERS, *OF_CURVES}:
         return None
+    _refuse_others(tree, text)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     found = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called]
     sources = tuple(dict.fromkeys(names.get(name, name) for name in found))
     return RowFunction(text, sources, tree, names)
+
+
+def _refuse_others(node: ast.expr, text: str) -> None:
+    """Refuse what is neither arithmetic nor a known function of one argument."""
+    match node:
+        case ast.Name():
+            return
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _refuse_others(inner, text)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            _refuse_others(left, text)
+            return _refuse_others(right, text)
+        case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in {"I", *OF_NUMBERS, *OF_CURVES}:
+            return _refuse_others(inner, text)
+    raise InputError(
+        f"{text} must consist of columns, numbers, + - * / **, I() and the functions "
+        f"{', '.join(sorted({*OF_NUMBERS, *OF_CURVES}))}, got {ast.unparse(node)}"
+    )
 
 
 def tree_of(text: str) -> tuple[ast.expr, dict[str, str]] | None:

@@ -15,7 +15,7 @@ from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
 __all__ = ["Factor"]
 
-CODINGS = ("treatment", "levels")
+CODINGS = ("treatment", "full", "levels")
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,10 @@ class Factor(TermSpec):
     ----------
     column : str
         Column of labels, or of whole numbers that are codes.
-    coding : {"treatment", "levels"}
-        ``"treatment"``: curves of differences from the first level. ``"levels"``: a curve for every level, each with
-        mean zero over t, as refund's ``pffr`` has it: there levels cannot differ in their means over t.
+    coding : {"treatment", "full", "levels"}
+        ``"treatment"``: curves of differences from the first level. ``"full"``: a curve for every level, for models
+        without an intercept. ``"levels"``: a curve for every level, each with mean zero over t, as refund's ``pffr``
+        has it: there levels cannot differ in their means over t.
     k : int
         Number of B-splines along the response.
     m : (int, int)
@@ -61,17 +62,17 @@ class Factor(TermSpec):
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """A feature for each level, or for each but the first; each has its own smoothing parameter."""
         if self.coding not in CODINGS:
-            raise InputError(f"coding of {self.name} must be 'treatment' or 'levels', got {self.coding!r}")
-        every = self.coding == "levels"
-        if every and (t is None or self.constant):
+            raise InputError(f"coding of {self.name} must be one of {CODINGS}, got {self.coding!r}")
+        centred, every = self.coding == "levels", self.coding != "treatment"
+        if centred and (t is None or self.constant):
             raise InputError(
-                f"coding of {self.name} must be 'treatment' where effects do not vary along the response, "
-                "got 'levels': its curves have mean zero over t"
+                f"coding of {self.name} must not be 'levels' where effects do not vary along the response, "
+                "its curves have mean zero over t"
             )
         levels = Levels.of(seen, self.column)
         if len(levels) < 2 and not every:
             raise InputError(f"{self.column} must have at least two levels, got {levels.levels[0]!r} in all rows")
-        along = along_response(t, self.k, self.m, constant=self.constant, centred=every, name=f"k of {self.name}")
+        along = along_response(t, self.k, self.m, constant=self.constant, centred=centred, name=f"k of {self.name}")
         q = len(levels) - int(not every)
         return _Curves(
             name=self.name,

@@ -1,0 +1,229 @@
+"""Factors of a formula, what stands between its operators: columns, terms, and functions of columns."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from fdadp import terms
+from fdadp.errors import InputError
+from fdadp.regression.formula_errors import pointing_at
+from fdadp.regression.row_functions import OF_CURVES, OF_NUMBERS, RowFunction, column_named, row_function, tree_of
+from fdadp.regression.table import unknown_column
+from fdadp.terms.spec import TermSpec
+
+__all__ = ["Factor", "FactorReader"]
+
+WITHIN = {"by", "c"}
+"""Kinds of terms around others: the one is written ``a:b``, the other read here."""
+
+Names = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a product.
+
+    Attributes
+    ----------
+    text : str
+        As in the formula.
+    spec : TermSpec
+        The term that it is by itself.
+    column : str
+        What it multiplies others by, where it is a number or a factor.
+    is_number, is_factor : bool
+    """
+
+    text: str
+    spec: TermSpec
+    column: str = ""
+    is_number: bool = False
+    is_factor: bool = False
+
+    def coded(self, coding: str) -> TermSpec:
+        """A factor with a coding, but where the formula says it itself."""
+        return replace(self.spec, coding=coding) if getattr(self.spec, "coding", "") == "treatment" else self.spec  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class FactorReader:
+    """Reads the factors of one formula.
+
+    Attributes
+    ----------
+    formula : str
+        For messages.
+    kinds : mapping of str to {"curves", "numbers", "labels"}
+        Of each column.
+    """
+
+    formula: str
+    kinds: Mapping[str, str]
+
+    def response(self, text: str) -> str:
+        """What is left of ``~``: the name of a column, or a function of one."""
+        node, names = self._tree(text)
+        if isinstance(node, ast.Name):
+            return names.get(node.id, node.id)
+        self._function(text, text)
+        return text
+
+    def read(self, text: str) -> Factor:
+        """A factor.
+
+        Raises
+        ------
+        InputError
+            Something that is neither a column nor a term nor a function, with its place in the formula.
+        """
+        text = re.sub(r"\b(np|numpy)\.(?=\w+\()", "", text)
+        node, names = self._tree(text)
+        if isinstance(node, ast.Name) or self._is_function(node):
+            return self._column_alone(text, self._column(node, names, text))
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise self._error(f"formula must consist of columns, terms such as ff(X) and functions, got {text}", text)
+        kind = node.func.id
+        if kind == "c" and len(node.args) == 1 and not node.keywords:
+            inner = self.read(_written(node.args[0], names))
+            try:
+                return replace(inner, text=text, spec=terms.c(inner.spec))
+            except InputError as exc:
+                raise self._error(str(exc), text) from None
+        if kind == "C":
+            kind = "factor"
+        if kind not in terms.KINDS or kind in WITHIN:
+            raise self._unknown_call(node.func.id, text)
+        spec = self._term(kind, node, names, text)
+        plain = kind == "factor" and getattr(spec, "coding", "") == "treatment"
+        return Factor(text, spec, spec.columns[0], is_number=kind == "linear", is_factor=plain)
+
+    def _tree(self, text: str) -> tuple[ast.expr, Names]:
+        parsed = tree_of(text)
+        if parsed is None:
+            raise self._error(f"terms must be written as in ff(X, k=(5, 5)), got {text}", text)
+        return parsed
+
+    def _is_function(self, node: ast.expr) -> bool:
+        called = node.func if isinstance(node, ast.Call) else None
+        return isinstance(called, ast.Name) and called.id in {"I", *OF_NUMBERS, *OF_CURVES}
+
+    def _column_alone(self, text: str, column: str) -> Factor:
+        kind = self._kind(column)
+        if kind == "curves":
+            return Factor(text, terms.concurrent(column), column)
+        if kind == "numbers":
+            return Factor(text, terms.linear(column), column, is_number=True)
+        return Factor(text, terms.factor(column), column, is_factor=True)
+
+    def _kind(self, column: str) -> str:
+        if column in self.kinds:
+            return self.kinds[column]
+        function = row_function(column)
+        assert function is not None
+        return "curves" if function.is_curves(self.kinds) else "numbers"
+
+    def _column(self, node: ast.expr, names: Names, text: str) -> str:
+        """A column that is named, quoted, or computed; all that it is made of must be there."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self._known(node.value)
+        if isinstance(node, ast.Name):
+            return self._known(names.get(node.id, node.id))
+        written = _written(node, names)
+        function = self._function(written, text)
+        for source in function.sources:
+            self._known(source)
+        return written
+
+    def _function(self, written: str, text: str) -> RowFunction:
+        try:
+            function = row_function(written)
+        except InputError as exc:
+            raise self._error(str(exc), text) from None
+        if function is None:
+            called = tree_of(written)
+            if called and isinstance(called[0], ast.Call) and isinstance(called[0].func, ast.Name):
+                raise self._unknown_call(called[0].func.id, text)
+            raise self._error(f"here must be a column, or a function of some such as log(x), got {written}", text)
+        return function
+
+    def _known(self, name: str) -> str:
+        own = column_named(name, self.kinds)
+        if own is None:
+            error = unknown_column(name, list(self.kinds))
+            raise InputError(f"{error}{pointing_at(self.formula, name)}")
+        return str(own)
+
+    def _term(self, kind: str, node: ast.Call, names: Names, text: str) -> TermSpec:
+        make, made = _maker(kind)
+        first, *options = fields(made)
+        several = str(first.type).startswith("tuple")
+        columns = [self._column(argument, names, text) for argument in node.args]
+        if not columns or (len(columns) > 1 and not several):
+            wanted = "columns" if several else "one column"
+            raise self._error(f"{kind}() must have {wanted} first, then options by name, got {text}", text)
+        known = [option.name for option in options]
+        given: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg not in known:
+                close = difflib.get_close_matches(str(keyword.arg), known, n=1)
+                raise self._error(
+                    f"options of {kind}() must be among {', '.join(known)}, got {keyword.arg}"
+                    + (f"; did you mean {close[0]}?" if close else ""),
+                    text,
+                )
+            given[keyword.arg] = self._option(keyword, names, text)
+        try:
+            return make(tuple(columns), **given) if several and make is made else make(*columns, **given)
+        except (InputError, TypeError) as exc:
+            raise self._error(str(exc), text) from None
+
+    def _option(self, keyword: ast.keyword, names: Names, text: str) -> Any:
+        if keyword.arg == "by" and isinstance(keyword.value, ast.Name):
+            return self._known(names.get(keyword.value.id, keyword.value.id))
+        try:
+            value = _tuples(ast.literal_eval(keyword.value))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            raise self._error(
+                f"{keyword.arg} must be a number, a text between quotes or a tuple of them, "
+                f"got {ast.unparse(keyword.value)}",
+                text,
+            ) from None
+        return self._known(value) if keyword.arg == "by" and isinstance(value, str) else value
+
+    def _unknown_call(self, name: str, text: str) -> InputError:
+        kinds = sorted({*terms.KINDS, "C"} - {"by"})
+        functions = sorted({*OF_NUMBERS, *OF_CURVES, "I"})
+        close = difflib.get_close_matches(name, [*kinds, *functions], n=1)
+        return self._error(
+            f"formula must consist of the terms {', '.join(kinds)} and the functions {', '.join(functions)}, "
+            f"got {name}()" + (f"; did you mean {close[0]}()?" if close else ""),
+            text,
+        )
+
+    def _error(self, message: str, text: str) -> InputError:
+        return InputError(f"{message}{pointing_at(self.formula, text)}")
+
+
+def _written(node: ast.expr, names: Names) -> str:
+    """An expression as text, with what was quoted between backticks again."""
+    return re.sub(r"\w+", lambda word: f"`{names[word[0]]}`" if word[0] in names else word[0], ast.unparse(node))
+
+
+def _maker(kind: str) -> tuple[Callable[..., TermSpec], type]:
+    """What makes a term of a kind, and its class."""
+    make = getattr(terms, kind)
+    if isinstance(make, type):
+        return make, make
+    module = importlib.import_module(make.__module__)
+    return make, typing.get_type_hints(make, vars(module))["return"]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

@@ -1,0 +1,243 @@
+"""Formulas: what they say, and where in one an error is."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skfda import FDataGrid
+
+from fdadp import terms
+from fdadp.errors import FdadpError, InputError
+from fdadp.functional.records import Seen
+from fdadp.regression.formula import parse
+from fdadp.regression.tables import kinds_of, read_records
+
+KINDS = {
+    **dict.fromkeys(("X", "Z", "Y"), "curves"),
+    **dict.fromkeys(("age", "bmi", "my col", "größe", "class", "blood.pressure"), "numbers"),
+    **dict.fromkeys(("region", "sex", "person"), "labels"),
+}
+
+
+def specs(right):
+    return list(parse(f"Y ~ {right}", KINDS).terms)
+
+
+@pytest.mark.parametrize(
+    ("formula", "response", "intercept", "mean_curve"),
+    [
+        ("Y ~ age", "Y", True, True),
+        ("Y ~ age - 1", "Y", False, False),
+        ("Y ~ 0 + age", "Y", False, False),
+        ("Y ~ -1 + age", "Y", False, False),
+        ("Y ~ c(1) + age", "Y", True, False),
+        ("~ age", None, True, True),
+        ("age", None, True, True),
+        ("log(Y) ~ age", "log(Y)", True, True),
+        ("sqrt(`my Y`) ~ age", "sqrt(`my Y`)", True, True),
+        ("`my Y` ~ age", "my Y", True, True),
+        ("Y\n  ~\tage", "Y", True, True),
+    ],
+)
+def test_left_sides_and_intercepts(formula, response, intercept, mean_curve):
+    parsed = parse(formula, KINDS)
+    assert (parsed.response, parsed.intercept, parsed.mean_curve) == (response, intercept, mean_curve)
+    assert parsed.terms == (terms.linear("age"),)
+
+
+def test_a_formula_may_have_the_mean_curve_alone():
+    assert parse("Y ~ 1", KINDS) == ("Y", (), True, True)
+
+
+@pytest.mark.parametrize(
+    ("right", "wanted"),
+    [
+        ("X + age + region", [terms.concurrent("X"), terms.linear("age"), terms.factor("region")]),
+        ("ff(X, k=(5, 7), limits='s<t')", [terms.ff("X", k=(5, 7), limits="s<t")]),
+        ("ff(X, m=[[2, 1], [2, 2]])", [terms.ff("X", m=((2, 1), (2, 2)))]),
+        ("ff('X') + s(age, bs='ps', by=bmi)", [terms.ff("X"), terms.s("age", bs="ps", by="bmi")]),
+        ("te(age, bmi, k=4) + re(person)", [terms.te("age", "bmi", k=4), terms.re("person")]),
+        ("C(age) + factor(region, coding='levels')", [terms.factor("age"), terms.factor("region", coding="levels")]),
+        ("c(age) + c(region)", [terms.linear("age", constant=True), terms.factor("region", constant=True)]),
+        ("c(s(age, k=6)) + c(log(bmi))", [terms.s("age", k=6, constant=True), terms.c("log(bmi)")]),
+        ("mean(X) + log(Z)", [terms.linear("mean(X)"), terms.concurrent("log(Z)")]),
+        ("I(age**2)+np.log(age)", [terms.linear("I(age ** 2)"), terms.linear("log(age)")]),
+        ("ff(I(X + Z)) + s(last(X))", [terms.ff("I(X + Z)"), terms.s("last(X)")]),
+        ("`my col` + größe + class + blood.pressure", list(map(terms.linear, list(KINDS)[5:9]))),
+        ("s(`my col`) + s(log(`my col`))", [terms.s("my col"), terms.s("log(`my col`)")]),
+        ("age:bmi", [terms.by("bmi", terms.linear("age"), coding="numbers")]),
+        ("age:X", [terms.by("age", terms.concurrent("X"), coding="numbers")]),
+        ("age:ff(X)", [terms.by("age", terms.ff("X"), coding="numbers")]),
+        ("age - age + bmi", [terms.linear("bmi")]),
+    ],
+)
+def test_right_sides(right, wanted):
+    assert specs(right) == wanted
+
+
+@pytest.mark.parametrize(
+    ("right", "names"),
+    [
+        ("age*bmi", ["age", "bmi", "age:bmi"]),
+        ("(age + bmi)**2", ["age", "bmi", "age:bmi"]),
+        ("region:age + bmi", ["bmi", "age:region"]),
+        ("age/region", ["age", "age:region"]),
+    ],
+)
+def test_interactions_come_last(right, names):
+    assert [spec.name for spec in specs(right)] == names
+
+
+def test_copies_of_a_term_by_levels_are_differences_beside_the_term():
+    ff = terms.ff("X")
+    assert specs("region:ff(X)") == [terms.by("region", ff, coding="levels")]
+    assert specs("C(region):ff(X) + ff(X)") == [ff, terms.by("region", ff, coding="treatment")]
+
+
+# --- factors are coded without redundancy ---
+
+
+def design(formula, table):
+    parsed = parse(formula, kinds_of(table))
+    names = tuple(dict.fromkeys(c for spec in parsed.terms for c in spec.columns))
+    records, _ = read_records(table, names)
+    seen = Seen.of(lambda: iter([records]))
+    columns = [spec.fixed(seen, None).features(records) for spec in parsed.terms]
+    ones = [np.ones((records.n, 1))] if parsed.intercept else []
+    return np.hstack([*ones, *columns])
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "a",
+        "0 + a",
+        "a:b",
+        "0 + a:b",
+        "a*b",
+        "a + a:b",
+        "b + a:b",
+        "a + x:a",
+        "x:a",
+        "x + x:a",
+        "a*b*x",
+        "x*z",
+        "x:z + a",
+    ],
+)
+@pytest.mark.parametrize("more", ["", " + x:b", " + z - a", " - b - a + x:b"])
+def test_interactions_span_what_they_say_without_redundancy(right, more):
+    right += more
+    rng = np.random.default_rng(0)
+    n = 90
+    table = pd.DataFrame({"x": rng.normal(size=n), "z": rng.normal(size=n)})
+    table["a"], table["b"] = rng.choice(list("pqr"), n), rng.choice(list("uv"), n)
+    from formulaic import model_matrix
+
+    theirs = np.asarray(model_matrix(right, table, output="numpy"))
+    ours = design(f"y ~ {right}", table)
+    rank = np.linalg.matrix_rank
+    assert ours.shape == theirs.shape
+    assert rank(ours) == rank(theirs) == rank(np.hstack((ours, theirs))) == ours.shape[1]
+
+
+# --- errors ---
+
+
+@pytest.mark.parametrize(
+    ("formula", "text", "marked"),
+    [
+        ("Y ~ ff(X", "Formula ended before", "ff(X"),
+        ("Y ~ age + ", "Operator `+`", "+"),
+        ("Y ~ age + 3", "Numeric literals", "3"),
+        ("Y ~ age | bmi", "one right side", None),
+        ("Y ~ .", "'.' stands for none", "."),
+        ("Y ~ age + .", "'.' stands for none", "."),
+        ("Y ~ age $ bmi", "Unknown operator '$'", "$"),
+        ("Y ~ ff(X, k=)", "invalid syntax", "ff(X, k=)"),
+        ("Y1 + Y2 ~ age", "must have one response, got 'Y1 + Y2'", None),
+        ("1 ~ age", "must have one response, got '1'", None),
+        ("sin(Y) ~ age", "got sin()", "sin(Y)"),
+        ("exp(sin(Y)) ~ age", "got sin(Y)", "exp(sin(Y))"),
+        ("Y ~ ff(Xx)", "must have the column 'Xx', got the columns X, Z, Y, age, bmi", "Xx"),
+        ("Y ~ Age", "did you mean 'age'?", "Age"),
+        ("Y ~ log(ages)", "must have the column 'ages'", "ages"),
+        ("Y ~ `my cool`", "must have the column 'my cool'", "my cool"),
+        ("Y ~ s(age, by=regio)", "must have the column 'regio'", "regio"),
+        ("Y ~ ff(X,kk=3)", "options of ff() must be among k, m, rule, limits, got kk; did you mean k?", "ff(X,kk=3)"),
+        ("Y ~ fff(X)", "got fff(); did you mean ff()?", "fff(X)"),
+        ("Y ~ ff(X) + foo(age)", "got foo()", "foo(age)"),
+        ("Y ~ by(age, X)", "got by()", "by(age, X)"),
+        ("Y ~ ff(X)(3)", "", "ff(X)"),
+        ("Y ~ ff(X, 3)", "got 3", "ff(X, 3)"),
+        ("Y ~ ff(X, Z)", "ff() must have one column first, then options by name", "ff(X, Z)"),
+        ("Y ~ s()", "s() must have one column first", "s()"),
+        ("Y ~ s(age, k=bmi)", "k must be a number, a text between quotes or a tuple of them, got bmi", "s(age, k=bmi)"),
+        ("Y ~ ff(X, limits=lambda s, t: s < t)", "limits must be a number", "ff(X, limits=lambda s, t: s < t)"),
+        ("Y ~ s(age, k=__import__('os').getpid())", "k must be a number", "s(age, k=__import__('os').getpid())"),
+        ("Y ~ I(__import__('os').getpid())", "must consist of columns", "I(__import__('os').getpid())"),
+        ("Y ~ {age.mean()}", "", "age.mean()"),
+        ("Y ~ ff(age + bmi)", "here must be a column, or a function of some", "ff(age + bmi)"),
+        ("Y ~ ff(X) + ff(X, k=(7, 7))", "must have each term once, got ff(X) twice", "ff(X)"),
+        ("Y ~ ff(X):ff(Z)", "at most one term of curves", "ff(X)"),
+        ("Y ~ c(ff(X))", "c() must have a term that can be the same at all t", "c(ff(X))"),
+        ("Y ~ 2:age", "got 2", "2"),
+        ('Y ~ "age"', "String literals", '"age"'),
+    ],
+)
+def test_errors_say_what_and_where(formula, text, marked):
+    with pytest.raises(InputError) as caught:
+        parse(formula, KINDS)
+    message = str(caught.value)
+    assert text in message and "⧛" not in message and "\x1b" not in message
+    if marked is not None:
+        shown, marks = message.split("\n")[-2:]
+        start = marks.index("^")
+        assert shown[start : start + marks.count("^")].startswith(marked) and shown.strip() == " ".join(formula.split())
+
+
+@pytest.mark.parametrize("formula", [None, 3, "", "   ", ["Y ~ x"]])
+def test_what_is_no_text_is_refused(formula):
+    with pytest.raises(InputError, match="formula must be text"):
+        parse(formula, KINDS)
+
+
+def test_accents_composed_or_apart_are_the_same_name():
+    apart = unicodedata.normalize("NFD", "größe")
+    assert apart != "größe"
+    for column, written in ((apart, "größe"), ("größe", apart)):
+        table = {column: [1.0, 2.0], "X": np.ones((2, 3))}
+        for right, value in ((written, [1, 2]), (f"log({written})", np.log([1, 2])), (f"c({written})", [1, 2])):
+            (spec,) = parse(f"Y ~ {right}", kinds_of(table)).terms
+            records, _ = read_records(table, spec.columns)
+            np.testing.assert_allclose(records.numbers(spec.columns[0]), value)
+
+
+def test_kinds_come_from_the_table():
+    table = pd.DataFrame({"x": [1, 2], "a": ["u", "v"]})
+    table["X"] = FDataGrid(np.eye(2))
+    table["X"] = table["X"]
+    names = [type(spec).__name__ for spec in parse("Y ~ x + a + X", kinds_of(table)).terms]
+    assert names == ["Linear", "Factor", "Concurrent"]
+
+
+PIECES = list("Y~X+-:*(),`10'é/|[{}.^=\\#@\n")
+PIECES += ["age", "region", "ff(", "s(", "k=3", "log(", "C(", "c(", "I(", "**", "%in%", "my col"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.one_of(st.lists(st.sampled_from(PIECES), max_size=9).map(" ".join), st.text(max_size=12).map("Y ~ {}".format))
+)
+def test_whatever_is_written_is_understood_or_refused_clearly(formula):
+    try:
+        parsed = parse(formula, KINDS)
+    except FdadpError as exc:
+        assert str(exc)
+    else:
+        assert all(column in KINDS or "(" in column for spec in parsed.terms for column in spec.columns)
