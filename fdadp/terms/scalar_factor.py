@@ -62,12 +62,12 @@ class Factor(TermSpec):
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """A feature for each level, or for each but the first; each has its own smoothing parameter."""
         if self.coding not in CODINGS:
-            raise InputError(f"coding of {self.name} must be one of {CODINGS}, got {self.coding!r}")
+            raise InputError(f"coding of {self.name} must be 'treatment', 'full' or 'levels', got {self.coding!r}")
         centred, every = self.coding == "levels", self.coding != "treatment"
         if centred and (t is None or self.constant):
             raise InputError(
-                f"coding of {self.name} must not be 'levels' where effects do not vary along the response, "
-                "its curves have mean zero over t"
+                f"coding of {self.name} must be 'treatment' where effects do not vary along the response, "
+                "or 'full', got 'levels': its curves have mean zero over t"
             )
         levels = Levels.of(seen, self.column)
         if len(levels) < 2 and not every:

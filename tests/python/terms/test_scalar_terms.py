@@ -153,7 +153,7 @@ def test_interaction_by_treatment_is_the_same_model_as_by_levels():
 @pytest.mark.parametrize(
     ("term", "t", "message"),
     [
-        (terms.factor("g", coding="sum"), T, "coding of g must be 'treatment' or 'levels', got 'sum'"),
+        (terms.factor("g", coding="sum"), T, "coding of g must be 'treatment', 'full' or 'levels', got 'sum'"),
         (terms.factor("g", coding="levels"), None, "coding of g must be 'treatment' where effects do not vary"),
         (terms.c(terms.factor("g", coding="levels")), T, "coding of c(g) must be 'treatment' where effects do not"),
         (terms.factor("X"), T, "data must have the column 'X' (labels)"),
