@@ -43,6 +43,11 @@ class LongForm:
         return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
 
     @property
+    def has_intercept(self) -> bool:
+        """Whether the first coefficient is a constant that nothing penalises."""
+        return bool(self.designs) and self.designs[0].name == "(Intercept)"
+
+    @property
     def size(self) -> int:
         """Number p of coefficients."""
         return sum(design.size for design in self.designs)

@@ -85,6 +85,18 @@ class Observations:
         parts = (slice(start, start + RECORDS_AT_A_TIME) for start in starts)
         return LongSums.over(form, ((self.records[part], y[part]) for part in parts)).system(form)
 
+    @property
+    def level(self) -> float:
+        """Mean of the responses less their offsets."""
+        weights = self.used
+        seen = weights > 0
+        return float(np.average((self.y - self.added())[seen], weights=weights[seen]))
+
+    def below(self, level: float) -> Observations:
+        """The same with lower responses: sums of squares about zero lose the digits of what lies far from it."""
+        points = None if self.points is None else replace(self.points, y=self.points.y - level)
+        return replace(self, y=self.y - level, points=points)
+
     def null_deviance(self, family: Family) -> float:
         """Deviance of a model that is one mean."""
         weights = self.used
@@ -134,7 +146,9 @@ def fit_terms(
         if family.name != "gaussian":
             blocks = Remembered(lambda: observed.blocks(form, family.placeholder))
             return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
-        fit = fit_gaussian(form, observed.system(form), smoothing, n, n_unpenalized)
+        level = observed.level if form.has_intercept else 0.0
+        fit = fit_gaussian(form, observed.below(level).system(form), smoothing, n, n_unpenalized)
+    fit.coefficients[0] += level
     if observed.weights is None:
         return fit
     weights = observed.used

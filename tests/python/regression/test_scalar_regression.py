@@ -44,3 +44,15 @@ def test_a_term_that_repeats_the_intercept_is_the_one_that_is_named():
     data = {"X": np.ones((60, 31)), "Y": RNG.normal(size=(60, 21)) + t}
     with pytest.warns(IdentificationWarning, match=r"identify all of ff\(X\):"):
         FunctionalRegression([terms.ff("X")]).fit(data, grids={"Y": t})
+
+
+@pytest.mark.parametrize("far", [1e-9, 1e3, 1e6, 1e9])
+def test_neither_the_unit_nor_the_level_of_the_response_matters(far):
+    """Sums of squares about zero had lost 2e-3 of the fit at a level of 1e5, and all of it at 1e7."""
+    t = np.linspace(0, 1, 21)
+    data = {"x": RNG.normal(size=60), "Y": RNG.normal(size=(60, 21)) + t}
+    model = FunctionalRegression([terms.linear("x")])
+    fitted = model.fit(data, grids={"Y": t}).fitted_values_
+    for times, plus in ((1.0, far), (far, 0.0)):
+        moved = model.fit({**data, "Y": data["Y"] * times + plus}, grids={"Y": t}).fitted_values_
+        np.testing.assert_allclose((moved - plus) / times, fitted, rtol=0, atol=1e-8 + 1e-15 * plus)
