@@ -88,6 +88,10 @@ class Records:
         whole = [int(v) if v == np.floor(v) and np.isfinite(v) else float(v) for v in column]
         return np.array(whole, dtype=object)
 
+    def kind(self, name: str) -> str:
+        """``"curves"``, ``"numbers"`` or ``"labels"``."""
+        return "curves" if self.is_curves(name) else "numbers" if self.is_numbers(name) else "labels"
+
     def is_curves(self, name: str) -> bool:
         """Whether a column holds curves."""
         return isinstance(self._column(name, "curves"), Curves)

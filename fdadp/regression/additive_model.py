@@ -15,16 +15,15 @@ from fdadp._common.checks import one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
-from fdadp.regression.tables import read_records
 from fdadp.regression.term_views import TermViews
-from fdadp.regression.training import Asked, Training, beside, read_training
+from fdadp.regression.training import Asked, Covariates, Training, beside, read_training
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations, fit_terms
 from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
 
 __all__ = ["AdditiveModel"]
@@ -45,8 +44,9 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     response_name_: str
     _default_response: str
     _fit: AdditiveFit
-    _grids: dict[str, FloatArray]
-    """Grids of the training curves, by column."""
+    missing: str | Mapping[str, str]
+    _covariates: Covariates
+    """How new rows are read."""
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
@@ -64,9 +64,10 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm]:
         """Training rows with their responses, and the terms on bases that suit them."""
         training = read_training(asked, self._family, curves=curves)
-        records = training.observed.records
-        self._grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
-        return training, self._designs(self._specs(), records, training.points)
+        self._covariates = training.covariates
+        indicators = map(Linear, training.covariates.completion.indicators.values())
+        specs = (*self._specs(), *indicators)
+        return training, self._designs(specs, training.observed.records, training.points)
 
     @property
     def _family(self) -> Family:
@@ -75,7 +76,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
         """New rows, read as the training rows were."""
         check_is_fitted(self, "_fit")
-        return read_records(data, columns_of(self._fit.form.designs), grids, defaults=self._grids)[0]
+        return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
 
     def _designs(self, specs: Sequence[TermSpec], records: Records, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""

@@ -42,6 +42,12 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
+    missing : {"raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
+        What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
+        by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
+        expect (``"fpca"``); or replace sparse, noisy curves as a whole by their conditional expectations
+        (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill in the mean, and add a
+        term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 
@@ -78,6 +84,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     smoothing: str | ArrayLike = "reml"
     family: str | Family = "gaussian"
     intercept: bool = True
+    missing: str | Mapping[str, str] = "raise"
     progress: bool | str = "auto"
 
     _default_response = "Y"
@@ -129,7 +136,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         self._check_settings()
         self.response_name_ = name = self.response or self._default_response
-        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, response)
+        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, response, self.missing)
         training, form = self._trained_on(asked, curves=True)
         self._fitted(form, training.observed)
         assert training.curves is not None and training.grid is not None

@@ -42,6 +42,12 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant; a formula says so itself.
+    missing : {"raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
+        What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
+        by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
+        expect (``"fpca"``); or replace sparse, noisy curves as a whole by their conditional expectations
+        (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill in the mean, and add a
+        term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 
@@ -66,6 +72,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     smoothing: str | ArrayLike = "reml"
     family: str | Family = "gaussian"
     intercept: bool = True
+    missing: str | Mapping[str, str] = "raise"
     progress: bool | str = "auto"
 
     _default_response = "y"
@@ -113,7 +120,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         self._check_settings()
         self.response_name_ = name = self.response or self._default_response
-        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset)
+        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, missing=self.missing)
         training, form = self._trained_on(asked, curves=False)
         self._fitted(form, training.observed)
         self._classes = None if training.classes is None else training.classes.tolist()

@@ -29,7 +29,7 @@ class TermViews:
 
     null_deviance_: float
     _fit: AdditiveFit
-    _stored: ClassVar[tuple[str, ...]] = ("_grids", "response_name_", "null_deviance_")
+    _stored: ClassVar[tuple[str, ...]] = ("_covariates", "response_name_", "null_deviance_")
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 
     def _covariance_of(self, kind: str | None) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves
-from fdadp.functional.records import Labels, in_order
+from fdadp.functional.records import Labels, Records, in_order
+from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.long_response import read_long_response
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import Response, read_records, read_response
@@ -20,7 +21,7 @@ from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.solve.observations import Observations
 
-__all__ = ["Asked", "Training", "beside", "numbers_of_classes", "read_training"]
+__all__ = ["Asked", "Covariates", "Training", "beside", "numbers_of_classes", "read_training"]
 
 POINTS = 101
 """Of the grid for predictions where responses have more points of their own."""
@@ -38,6 +39,8 @@ class Asked:
         Name of the response.
     columns : sequence of str
         Columns of the terms.
+    missing : str or mapping of str to str
+        What to do about entries that columns lack, see :func:`fdadp.regression.completion.treatments`.
     """
 
     data: Any
@@ -48,6 +51,7 @@ class Asked:
     weights: Any = None
     offset: Any = None
     long: Any = None
+    missing: str | Mapping[str, str] = "raise"
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Training:
         Of binomial responses.
     index : Index or None
         Labels of the rows.
+    covariates : Covariates
+        How covariates were read.
     """
 
     observed: Observations
@@ -75,6 +81,29 @@ class Training:
     curves: Curves | None
     classes: Labels | None
     index: pd.Index[Any] | None
+    covariates: Covariates
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """How the covariates of training rows were read, and new ones are.
+
+    Attributes
+    ----------
+    grids : mapping of str to ndarray
+        Points of the training curves.
+    completion : Completion
+        Of entries that columns lack.
+    """
+
+    grids: Mapping[str, FloatArray]
+    completion: Completion
+
+    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """Columns of new rows."""
+        given = [name for name in columns if name not in self.completion.indicators.values()]
+        how = self.completion.how
+        return self.completion(read_records(data, given, grids, defaults=self.grids, missing=how)[0])
 
 
 def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
@@ -85,7 +114,7 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     InputError
         Columns that are not there, do not agree, or hold what the family cannot have.
     """
-    records, index = read_records(asked.data, asked.columns, asked.grids)
+    records, index, covariates = _covariates(asked)
     name, n = asked.response, records.n
     response: Response
     if asked.long is not None:
@@ -95,11 +124,25 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     else:
         response = read_response({name: asked.y}, name, asked.grids, n=n, index=index)
     if curves:
-        return _with_curves(asked, family, records, response, index)
-    return _with_numbers(asked, family, records, response, index)
+        return _with_curves(asked, family, records, response, index, covariates)
+    return _with_numbers(asked, family, records, response, index, covariates)
 
 
-def _with_curves(asked: Asked, family: Family, records: Any, response: Response, index: Any) -> Training:
+def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates]:
+    """Training rows whose columns lack nothing."""
+    how: Mapping[str, str] = {}
+    if asked.missing != "raise":
+        loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
+        how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
+    records, index = read_records(asked.data, asked.columns, asked.grids, missing=how)
+    grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+    completion = Completion.learned(records, how)
+    return completion(records), index, Covariates(grids, completion)
+
+
+def _with_curves(
+    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+) -> Training:
     name = asked.response
     if isinstance(response, PointwiseResponse):
         each: Any = response.record
@@ -117,10 +160,12 @@ def _with_curves(asked: Asked, family: Family, records: Any, response: Response,
     family.check(y, weights, name)
     points = response if isinstance(response, PointwiseResponse) else None
     observed = Observations(records, y, weights, offset, points)
-    return Training(observed, grid, t, template, None, index)
+    return Training(observed, grid, t, template, None, index, read)
 
 
-def _with_numbers(asked: Asked, family: Family, records: Any, response: Response, index: Any) -> Training:
+def _with_numbers(
+    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+) -> Training:
     name = asked.response
     if isinstance(response, Curves | PointwiseResponse):
         raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
@@ -135,7 +180,7 @@ def _with_numbers(asked: Asked, family: Family, records: Any, response: Response
     y = np.asarray(response, dtype=np.float64)[:, None]
     weights, offset = _weights(asked, y.shape), beside(asked.offset, "offset", asked.data, y.shape)
     family.check(y, weights, name)
-    return Training(Observations(records, y, weights, offset), None, None, None, classes, index)
+    return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
 
 
 def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:

@@ -1,0 +1,113 @@
+"""Models of terms on sparse curves, curves with gaps and numbers that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from skfda.representation.irregular import FDataIrregular
+
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.errors import InputError
+from fdadp.functional.quadrature import quadrature_weights
+
+S = np.linspace(0, 1, 41)
+SHAPES = np.stack([np.ones(41)] + [np.sqrt(2) * f(2 * np.pi * S) for f in (np.sin, np.cos)])
+SURFACE = 2 * np.sin(np.pi * S)[:, None] * np.cos(np.pi * S) + np.outer(S, S)
+NAN = float("nan")
+
+
+def sparse(n, seed=0, points=8, noise=0.3):
+    """Curves seen at 8 of 41 points with noise, the means of the responses, and responses."""
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(n, 3)) * [1, 0.8, 0.5]) @ SHAPES
+    mean = 1 + (x * quadrature_weights(S)) @ SURFACE
+    seen = np.full(x.shape, NAN)
+    for i in range(n):
+        at = rng.choice(41, points, replace=False)
+        seen[i, at] = x[i, at] + noise * rng.normal(size=points)
+    return seen, mean, mean + 0.2 * rng.normal(size=mean.shape)
+
+
+def error_of_surface(model):
+    found = model.coef("ff(X)", s=S, t=S)
+    values = np.asarray(found["value"]).reshape(41, 41)
+    return np.linalg.norm(values - SURFACE) / np.linalg.norm(SURFACE)
+
+
+def fitted(n, **settings):
+    seen, mean, y = sparse(n)
+    model = FunctionalRegression([terms.ff("X")], **settings).fit({"X": seen, "Y": y}, grids={"X": S, "Y": S})
+    return model, mean
+
+
+def test_sparse_noisy_curves():
+    """Relative error of the surface .04 from complete curves at n = 200 and 1,000."""
+    few, _ = fitted(200, missing="pace")
+    assert error_of_surface(few) < 0.14
+    many, mean = fitted(1000, missing="pace")
+    assert error_of_surface(many) < 0.05
+    new, truth, _ = sparse(300, seed=9)
+    spread = np.sqrt(((mean - mean.mean(axis=0)) ** 2).mean())
+    assert np.sqrt(((np.asarray(many.predict({"X": new})) - truth) ** 2).mean()) < 0.2 * spread
+
+
+def test_new_rows_and_files(tmp_path):
+    model, _ = fitted(100, missing="fpca")
+    new, _, _ = sparse(5, seed=3)
+    predicted = np.asarray(model.predict({"X": new}))
+    one = np.asarray(model.predict({"X": new[2:3]}))
+    np.testing.assert_allclose(one[0], predicted[2], rtol=1e-10)
+    loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
+    np.testing.assert_array_equal(np.asarray(loaded.predict({"X": new})), predicted)
+
+
+def test_irregular_curves():
+    """Points of their own: as scikit-fda has them, the same as a matrix with gaps."""
+    seen, _, y = sparse(60)
+    rows, at = np.nonzero(~np.isnan(seen))
+    starts = np.searchsorted(rows, np.arange(60))
+    irregular = FDataIrregular(starts, S[at][:, None], seen[rows, at][:, None], domain_range=(0, 1))
+    term = [terms.ff("X")]
+    own = FunctionalRegression(term, missing="pace").fit({"X": irregular, "Y": y}, grids={"Y": S})
+    matrix = FunctionalRegression(term, missing="pace").fit({"X": seen, "Y": y}, grids={"X": S, "Y": S})
+    np.testing.assert_allclose(np.asarray(own.fitted_values_), np.asarray(matrix.fitted_values_), atol=1e-9)
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(120, 3)) @ SHAPES
+    age = rng.normal(50, 10, size=120)
+    y = x @ quadrature_weights(S) + 0.1 * age + rng.normal(size=120)
+    gone = rng.random(120) < 0.2
+    y[gone] += 3  # whose age is missing differ
+    return {"X": x, "age": np.where(gone, NAN, age), "y": y}, gone
+
+
+def test_indicator(people):
+    data, gone = people
+    model = ScalarRegression([terms.lf("X"), terms.linear("age")], missing="indicator").fit(data, grids={"X": S})
+    filled = {**data, "age": np.where(gone, np.nanmean(data["age"]), data["age"]), "lost": gone.astype(float)}
+    by_hand = ScalarRegression([terms.lf("X"), terms.linear("age"), terms.linear("lost")])
+    by_hand.fit(filled, grids={"X": S})
+    np.testing.assert_allclose(model.fitted_values_, by_hand.fitted_values_, rtol=1e-10)
+    assert model.term_names_ == ("(Intercept)", "lf(X)", "age", "missing(age)")
+    effect = float(model.predict(data, type="terms")["missing(age)"][gone][0])
+    assert 2 < effect < 4
+    new = {"X": data["X"][:3], "age": np.array([NAN, 40.0, 60.0])}
+    np.testing.assert_allclose(model.predict(new)[1:], model.predict({k: v[1:] for k, v in new.items()}), rtol=1e-12)
+
+
+def test_each_column_its_treatment(people):
+    data, _ = people
+    x = data["X"].copy()
+    x[4, 10:14] = NAN
+    model = ScalarRegression([terms.lf("X"), terms.s("age")], missing={"X": "linear", "age": "indicator"})
+    model.fit({**data, "X": x}, grids={"X": S})
+    assert np.isfinite(model.fitted_values_).all()
+    with pytest.raises(InputError, match="X must be finite"):
+        ScalarRegression([terms.lf("X"), terms.s("age")], missing="indicator").fit({**data, "X": x}, grids={"X": S})
+    with pytest.raises(InputError, match="age must have a finite number in every row"):
+        ScalarRegression([terms.lf("X"), terms.s("age")], missing="linear").fit({**data, "X": x}, grids={"X": S})
+    with pytest.raises(InputError, match="missing must be one of"):
+        ScalarRegression([terms.lf("X")], missing="mean").fit(data, grids={"X": S})
