@@ -17,7 +17,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
 
-__all__ = ["Chunks", "Columns", "dask_chunks", "is_dask", "ranges_of"]
+__all__ = ["Chunks", "Columns", "Totals", "check_dask", "dask_chunks", "is_dask", "ranges_of", "with_progress"]
 
 Columns = dict[str, Curves]
 """The covariates of a chunk by name: ``{"X": curves}`` where there is one."""
@@ -59,7 +59,7 @@ class Chunks:
         self._head: tuple[Columns, Curves] | None = None
         self._held = False
         self._n: int | None = None
-        self._totals: _Totals | None = None
+        self._totals: Totals | None = None
 
     @property
     def n(self) -> int | None:
@@ -100,16 +100,8 @@ class Chunks:
             curves than the pass before gave.
         """
         source = self._source() if callable(self._source) else self._source
-        bar = tqdm(
-            source,
-            desc=what,
-            unit="chunk",
-            disable=None if self._progress is True else not self._progress,
-            delay=2.0 if self._progress == "auto" else 0.0,
-            leave=False,
-        )
-        total = _Totals()
-        for item in bar:
+        total = Totals()
+        for item in with_progress(source, what, self._progress):
             try:
                 x_data, y_data = item
             except (TypeError, ValueError) as exc:
@@ -136,37 +128,66 @@ class Chunks:
                     raise InputError(
                         f"all chunks of {name} must have the grid of the first one, got another at row {total.n}"
                     )
-            total.add(columns, y, all_=not self._held)
+            total.add(len(y), {} if self._held else {name: curves.values for name, curves in named.items()})
             yield columns, y
         if total.n == 0:
             raise InputError("chunks must hold at least one pair (X, Y), got none")
         if self._totals is not None:
-            total.compare(self._totals)
+            total.compare(self._totals, "pairs")
         self._totals = total
 
 
-class _Totals:
-    """What tells two passes over the same curves from passes over different ones, in whatever order they come."""
+def with_progress(source: Iterable[Any], what: str, progress: bool | str) -> Iterable[Any]:
+    """Chunks under a progress bar labelled `what`: always, never, or (``"auto"``) after two seconds."""
+    return tqdm(
+        source,
+        desc=what,
+        unit="chunk",
+        disable=None if progress is True else not progress,
+        delay=2.0 if progress == "auto" else 0.0,
+        leave=False,
+    )
+
+
+class Totals:
+    """What tells two passes over the same rows from passes over different ones, in whatever order they come.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    sums : dict of ndarray of shape (2,)
+        Of the values, and of their sizes, by column.
+    """
 
     def __init__(self) -> None:
         self.n = 0
-        self.sums: dict[str, FloatArray] = {}  # of the values and of their sizes
+        self.sums: dict[str, FloatArray] = {}
 
-    def add(self, columns: Columns, y: Curves, all_: bool) -> None:
-        self.n += len(y)
-        if all_:
-            for name, curves in {**columns, "Y": y}.items():
-                sums = np.array([curves.values.sum(), np.abs(curves.values).sum()])
-                self.sums[name] = self.sums.get(name, 0.0) + sums
+    def add(self, n: int, columns: Mapping[str, FloatArray]) -> None:
+        """Add the rows of a chunk."""
+        self.n += n
+        for name, values in columns.items():
+            sums = np.array([values.sum(), np.abs(values).sum()])
+            self.sums[name] = self.sums.get(name, 0.0) + sums
 
-    def compare(self, before: _Totals) -> None:
-        must = "chunks must give the same curves each time they are read"
+    def compare(self, before: Totals, what: str) -> None:
+        """Refuse other rows than those before; `what` they are called."""
+        must = f"chunks must give the same {'curves' if what == 'pairs' else what} each time they are read"
         if self.n != before.n:
-            raise InputError(f"{must}, got {before.n} pairs at first and {self.n} later")
-        for name, (value, size) in self.sums.items():
-            then = before.sums[name][0]
+            raise InputError(
+                f"{must}, got {before.n} {'pairs' if what == 'curves' else what} at first and {self.n} later"
+            )
+        for name in self.sums.keys() & before.sums.keys():
+            (value, size), then = self.sums[name], before.sums[name][0]
             if not abs(value - then) <= 1e-9 * size:
                 raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
+
+    def with_more(self, other: Totals) -> Totals:
+        """These, with columns that the other pass read besides."""
+        both = Totals()
+        both.n, both.sums = self.n, {**other.sums, **self.sums}
+        return both
 
 
 def _without_curves(curves: Curves) -> Curves:
@@ -195,8 +216,8 @@ def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[Any, Any]]]:
     InputError
         Only one of them is one, they differ in n, or their number of rows is not known.
     """
-    _check_dask(x, "X")
-    _check_dask(y, "Y")
+    check_dask(x, "X")
+    check_dask(y, "Y")
     if x.ndim != 2 or y.ndim != 2 or x.shape[0] != y.shape[0]:
         raise InputError(f"X and Y must hold the same number of curves, got shapes {x.shape} and {y.shape}")
     stops = np.cumsum(x.chunks[0]).tolist()
@@ -208,7 +229,8 @@ def dask_chunks(x: Any, y: Any) -> Callable[[], Iterator[tuple[Any, Any]]]:
     return blocks
 
 
-def _check_dask(data: Any, name: str) -> None:
+def check_dask(data: Any, name: str) -> None:
+    """Refuse what is no dask array, or one whose chunk sizes are not known."""
     if not is_dask(data):
         raise InputError(
             f"X and Y must both be dask arrays, got {type(data).__name__} in memory for {name}: use "
