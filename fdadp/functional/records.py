@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 
@@ -162,6 +162,8 @@ class Seen:
         Of columns of labels: as a categorical orders them, else sorted (as text where they are of mixed kinds).
     read : callable
         Returns an iterator over the training rows, for what a term must know beyond this.
+    observed : (ndarray, ndarray) or None
+        Record and point t of every observation, shapes (N,), where these are not all records at all points.
     """
 
     n: int
@@ -169,9 +171,10 @@ class Seen:
     numbers: Mapping[str, FloatArray]
     levels: Mapping[str, tuple[Any, ...]]
     read: Callable[[], Iterator[Records]]
+    observed: tuple[IntArray, FloatArray] | None = None
 
     @classmethod
-    def of(cls, read: Callable[[], Iterator[Records]]) -> Seen:
+    def of(cls, read: Callable[[], Iterator[Records]], observed: tuple[IntArray, FloatArray] | None = None) -> Seen:
         """See all rows once."""
         n = 0
         sums: dict[str, tuple[FloatArray, float, float, FloatArray]] = {}
@@ -196,6 +199,7 @@ class Seen:
             {name: np.concatenate(parts) for name, parts in numbers.items()},
             {name: tuple(in_order(found, order.get(name, ()))) for name, found in levels.items()},
             read,
+            observed,
         )
 
     def levels_of(self, name: str) -> tuple[Any, ...]:
@@ -239,6 +243,11 @@ class Seen:
                 if not isinstance(block.columns[name], Curves) and _first_word(block.columns[name]) is not None:
                     block.numbers(name)  # raises, and names the entry
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
+
+    def observed_numbers(self, name: str) -> FloatArray:
+        """A column of numbers once for each observation, (N,); or once for each record, where all have as many."""
+        numbers = self.numbers_of(name)
+        return numbers if self.observed is None else numbers[self.observed[0]]
 
     def _names(self) -> str:
         kinds = ((self.curves, "curves"), (self.numbers, "numbers"), (self.levels, "labels"))

@@ -67,7 +67,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
         self._covariates = training.covariates
         indicators = map(Linear, training.covariates.completion.indicators.values())
         specs = (*self._specs(), *indicators)
-        return training, self._designs(specs, training.observed.records, training.points)
+        return training, self._designs(specs, training.observed, training.points)
 
     @property
     def _family(self) -> Family:
@@ -78,9 +78,9 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
         check_is_fitted(self, "_fit")
         return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
 
-    def _designs(self, specs: Sequence[TermSpec], records: Records, t: FloatArray | None) -> LongForm:
+    def _designs(self, specs: Sequence[TermSpec], observed: Observations, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
-        seen = Seen.of(partial(_blocks, records))
+        seen = Seen.of(partial(_blocks, observed.records), observed.made(t))
         mean: list[TermSpec] = [Intercept()] if self.intercept else []
         if t is not None and self.intercept and not any(isinstance(spec, MeanCurve) for spec in specs):
             mean.append(MeanCurve())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
@@ -52,6 +52,15 @@ class Observations:
     def whole(self) -> bool:
         """Whether all responses on the grid were observed, with the same weight."""
         return self.points is None and self.weights is None and bool(np.isfinite(self.y.sum()))
+
+    def made(self, t: FloatArray | None) -> tuple[IntArray, FloatArray] | None:
+        """Record and point of every observation on the grid t or on points of its own; None: all records at all t."""
+        if self.points is not None:
+            return self.points.record, self.points.t
+        if t is None or np.isfinite(self.y.sum()):
+            return None
+        record, at = np.nonzero(~np.isnan(self.y))
+        return record, t[at]
 
     @property
     def used(self) -> FloatArray:

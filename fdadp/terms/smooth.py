@@ -12,7 +12,7 @@ from fdadp.errors import InputError
 from fdadp.functional.covariate_margins import Order, covariate_margin
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
 from fdadp.terms.times_column import is_numeric, multiplied
 
 __all__ = ["Smooth"]
@@ -70,17 +70,17 @@ class Smooth(TermSpec):
 
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """A margin of mgcv's in z; sums to zero unless a number multiplies it."""
-        z = seen.numbers_of(self.column)
+        z = seen.observed_numbers(self.column)
         varies = t is not None and not self.constant
         centred = self.by is None or not is_numeric(seen, self.by)
         k, m, k_t, m_t = self._sizes(varies)
         over_z = covariate_margin(
             z, k, self.bs, m, name=self.name, tensor=varies, sums_to_zero=varies and centred, period=self.period
         )
-        norm = over_z.row_norm(z)
+        along = along_response(t, k_t, m_t, values=True, constant=not varies, name=f"k of {self.name}")
+        norm = own_norm(over_z.row_sums(z), seen, **along)
         if centred and not varies:
             over_z = over_z.centred(z)
-        along = along_response(t, k_t, m_t, values=True, constant=not varies, name=f"k of {self.name}")
         design = _Function(
             name=f"s({self.column})",
             columns=(self.column,),

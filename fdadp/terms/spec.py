@@ -21,7 +21,7 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["TermDesign", "TermSpec", "along_response", "no_penalties"]
+__all__ = ["TermDesign", "TermSpec", "along_response", "no_penalties", "own_norm"]
 
 
 class TermSpec(ABC):
@@ -188,6 +188,22 @@ class TermDesign(ABC):
 def no_penalties(q: int) -> FloatArray:
     """Of features that are not penalised, shape (0, q)."""
     return np.zeros((0, q))
+
+
+def own_norm(row_sums: FloatArray, seen: Seen, along: SmoothMargin, along_norm: float) -> float:
+    """Largest row sum of features, such that times that of `along` it is mgcv's over all observations.
+
+    Parameters
+    ----------
+    row_sums : ndarray
+        Of each record, (n,), or of each observation where `seen` has them.
+    seen : Seen
+    along, along_norm
+        Of the design.
+    """
+    if seen.observed is None:
+        return float(row_sums.max())
+    return float((row_sums * along.row_sums(seen.observed[1])).max() / along_norm)
 
 
 def along_response(

@@ -12,7 +12,7 @@ from fdadp.errors import InputError
 from fdadp.functional.covariate_margins import covariate_margin
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
 from fdadp.terms.times_column import is_numeric, multiplied
 
 __all__ = ["TensorSmooth", "te"]
@@ -69,19 +69,20 @@ class TensorSmooth(TermSpec):
         ks, bases, orders = (
             self._each(value, argument) for value, argument in ((self.k, "k"), (self.bs, "bs"), (self.m, "m"))
         )
-        values = [seen.numbers_of(column) for column in self.covariates]
+        values = [seen.observed_numbers(column) for column in self.covariates]
         count = len(values)
         margins = tuple(
             covariate_margin(z, k, bs, m, name=self.name, tensor=True)
             for z, k, bs, m in zip(values, ks[:count], bases[:count], orders[:count], strict=True)
         )
-        norm = float(np.prod([margin.row_sums(z) for margin, z in zip(margins, values, strict=True)], axis=0).max())
-        penalties, shift = _penalties(margins) * norm**2, None
-        if self.by is None or not is_numeric(seen, self.by):
-            penalties, shift = penalties[:, 1:], _products(margins, values)[:, 1:].mean(axis=0)
         k_t, m_t = ks[-1] if len(ks) > count else 5, orders[-1] if len(orders) > count else (2, 1)
         m_t = (m_t, m_t) if isinstance(m_t, int) else (2, 1) if m_t is None else m_t
         along = along_response(t, k_t, m_t, values=True, constant=self.constant, name=f"k of {self.name}")
+        row_sums = np.prod([margin.row_sums(z) for margin, z in zip(margins, values, strict=True)], axis=0)
+        norm = own_norm(row_sums, seen, **along)
+        penalties, shift = _penalties(margins) * norm**2, None
+        if self.by is None or not is_numeric(seen, self.by):
+            penalties, shift = penalties[:, 1:], _products(margins, values)[:, 1:].mean(axis=0)
         design = _Functions(
             name=f"te({', '.join(self.covariates)})",
             columns=self.covariates,

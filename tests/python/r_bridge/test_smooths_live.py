@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from refund_cases import far, one
 
@@ -95,6 +96,45 @@ def test_random_curves(numbers):
     """Without a mean curve: beside one mgcv deletes coordinates of random curves that it has too (``gam.side``)."""
     model = partial(FunctionalRegression, [terms.re("g", k=5)], intercept=False)
     agrees(numbers[0], f'y ~ ti(g, t, bs = c("re", "ps"), {TI}) - 1', model)
+
+
+PARTS = {
+    f'ti(z, t, bs = c("cr", "ps"), {TI})': [terms.s("z", bs="cr")],
+    f'ti(z, t, by = g, bs = c("ps", "ps"), {TI})': [terms.s("z", bs="ps", by="g")],
+    "s(z)": [terms.c(terms.s("z"))],
+    "te(z, w)": [terms.c(terms.te("z", "w"))],
+}
+
+
+@pytest.mark.parametrize("where", ["gaps", "points of their own"])
+@pytest.mark.parametrize("formula", PARTS)
+def test_rows_count_as_often_as_they_were_observed(numbers, formula, where):
+    """In constraints and in scales of penalties; one row in three was not observed at all."""
+    rng = np.random.default_rng(3)
+    rows = {name: column[:60] for name, column in numbers[0].items()}
+    observed = rng.uniform(size=(60, T.size)) < rng.choice([0, 0.2, 0.9], 60)[:, None]
+    row, at = np.nonzero(observed)
+    t = T[at] if where == "gaps" else rng.uniform(size=row.size)
+    y = np.sin(2 * rows["z"][row]) * t + rows["w"][row] + 0.2 * rng.normal(size=row.size)
+    long = {"row": row, "t": t, "y": y}
+    theirs = fit_gam(f"y ~ {MEAN} + {formula}", {**{name: c[row] for name, c in rows.items()}, "t": t, "y": y})
+    data, fit = {name: c for name, c in rows.items() if name != "y"}, {}
+    if where == "gaps":
+        data["Y"] = np.full(observed.shape, np.nan)
+        data["Y"][observed], fit["grids"] = y, {"Y": T}
+    else:
+        fit["response"] = pd.DataFrame(long)
+    same = FunctionalRegression(PARTS[formula], smoothing=theirs["sp"]).fit(data, **fit)
+    fitted = np.empty(row.size)
+    for i in range(60):
+        points = np.flatnonzero(row == i)
+        if points.size:
+            only = {name: c[[i]] for name, c in data.items() if name != "Y"}
+            order = points[np.argsort(t[points])]
+            fitted[order] = same.predict(only, t=t[order])[0]
+    assert far(fitted, theirs["fitted"]) < 1e-9
+    assert abs(same.edf_ / one(theirs["edf_total"]) - 1) < 1e-9
+    assert abs(same.sigma2_ / one(theirs["sig2"]) - 1) < 1e-9
 
 
 @pytest.mark.parametrize(("by", "sort"), [("g", "levels"), ("g", "treatment"), ("x", "numbers")])
