@@ -155,6 +155,32 @@ class TermViews:
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
 
+    # --- checks ---
+
+    def concurvity(self, pairwise: bool = False) -> pd.DataFrame:
+        """How far each term can be written by the others: the collinearity of smooth terms.
+
+        Parameters
+        ----------
+        pairwise : bool
+            By each other term, not by all of them together.
+
+        Returns
+        -------
+        DataFrame
+            A row for each term (all coefficients that are numbers without a penalty are one), three measures between
+            0, nothing in common, and 1, not identified: ``worst`` of all functions in the span of its basis;
+            ``observed``, of the estimated one; ``estimate``, of its basis functions on average.
+
+        References
+        ----------
+        mgcv's ``concurvity``.
+        """
+        from fdadp.regression.term_concurvity import concurvity_table
+
+        check_is_fitted(self, "_fit")
+        return concurvity_table(self._fit, flag(pairwise, "pairwise"))
+
     # --- pictures ---
 
     def plot(self, name: str | None = None, **kwargs: Any) -> Figure:
