@@ -20,14 +20,18 @@ __all__ = ["residuals"]
 CURVES, POINTS, GRID = 50, 4000, 101
 """Most curves, points and points of t that are drawn; evenly chosen where there are more."""
 
+BINS = 25
+"""Of t, where each curve has points of its own."""
+
 
 def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = None) -> Figure:
     """Four pictures of the residuals of a regression.
 
     Of curves: residual curves with two standard deviations at each t; quantiles of the residuals, each divided by the
     standard deviation at its t, against normal ones; residuals against fitted values; correlation of the residuals at
-    two points of t, which is zero beside the diagonal where errors are independent along the curve. Of numbers:
-    residuals against fitted values, quantiles, histogram, observed against fitted values.
+    two points of t, which is zero beside the diagonal where errors are independent along the curve. Where each curve
+    has points of its own, means in 25 bins of t stand for its residuals. Of numbers: residuals against fitted values,
+    quantiles, histogram, observed against fitted values.
 
     Parameters
     ----------
@@ -47,11 +51,9 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
         raise InputError("model must have residuals_, got one without: a file holds none, fit it")
     texts = {key: label(labels, key, default, ("t", "Y")) for key, default in (("t", "t"), ("Y", model.response_name_))}
     if hasattr(model, "t_"):
-        fitted, found = (
-            as_curves(c, default=model.t_, any_layout=True).values for c in (model.fitted_values_, model.residuals_)
-        )
+        t, fitted, found = _on_grid(model)
         figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
-        _of_curves(figure, axes, model.t_, fitted, found, texts)
+        _of_curves(figure, axes, t, fitted, found, texts)
         return figure
     figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
     fitted, found = np.asarray(model.fitted_values_), np.asarray(model.residuals_)
@@ -64,6 +66,21 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
     axes[3].axline((float(fitted.mean()), float(fitted.mean())), slope=1, color=GREY, linewidth=0.8)
     axes[3].set(title="observed against fitted", xlabel=f"fitted {texts['Y']}", ylabel=texts["Y"])
     return figure
+
+
+def _on_grid(model: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Points of t, fitted values and residuals (n, T); means in bins of t where curves have points of their own."""
+    both = (model.fitted_values_, model.residuals_)
+    own = model.observed_at_
+    if own is None:
+        fitted, found = (as_curves(c, default=model.t_, any_layout=True).values for c in both)
+        return model.t_, fitted, found
+    edges = np.linspace(own.t.min(), own.t.max(), BINS + 1)
+    cell = own.record * BINS + np.clip(np.searchsorted(edges, own.t, side="right") - 1, 0, BINS - 1)
+    counts = np.bincount(cell, minlength=own.n * BINS)
+    with np.errstate(invalid="ignore"):
+        fitted, found = ((np.bincount(cell, v, own.n * BINS) / counts).reshape(own.n, BINS) for v in both)
+    return (edges[1:] + edges[:-1]) / 2, fitted, found
 
 
 def _of_curves(

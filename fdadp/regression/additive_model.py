@@ -95,6 +95,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
         """Fit all terms, and publish what was found."""
         fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
         self._adopt(fit, observed.null_deviance(self._family))
+        self._prior_weights = observed.weights
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""

@@ -11,20 +11,39 @@ from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
 from fdadp.functional.splines import BSplines
 from fdadp.regression.effects import varies
+from fdadp.regression.term_residuals import deviance_residuals
 from fdadp.regression.term_summary import is_parametric
+from fdadp.regression.training import Asked, read_training
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_terms"]
+__all__ = ["check_model", "check_terms"]
 
 RECORDS = 2000
 """Most records that are looked at, drawn at random."""
 
 NEAREST = 3
 """Neighbours of a record where its covariates are more than one number."""
+
+
+def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> pd.DataFrame:
+    """Check a fitted model with its training rows: data, response, grids and long response as `fit` takes them."""
+    data, y, grids, long = asked
+    fit = model._fit
+    made = model._covariates.completion.indicators.values()
+    names = dict.fromkeys(name for design in fit.form.designs for name in design.columns if name not in made)
+    rows = Asked(data, y, model.response_name_, tuple(names), grids, long=long, missing=model.missing)
+    observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
+    mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
+    left = deviance_residuals(model._family, observed.y, mean, None)
+    left = np.where(np.isnan(left), 0.0, left)
+    if observed.points is not None:
+        record, n = observed.points.record, observed.records.n
+        left = (np.bincount(record, left, n) / np.sqrt(np.maximum(np.bincount(record, minlength=n), 1)))[:, None]
+    return check_terms(fit, observed.records, left, n_draws, seed)
 
 
 def check_terms(fit: AdditiveFit, records: Records, residuals: FloatArray, n_draws: int, seed: int) -> pd.DataFrame:

@@ -50,7 +50,7 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
         ("Response", model.response_name_, "Observed at", grid),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
         ("R-squared (adj.)", f"{model.r2_:.4f}", "Deviance explained", f"{100 * model.explained_deviance_:.1f} %"),
-        ("Family", getattr(model, "family", None) or "gaussian", "Scale", f"{fit.sigma2:.4g}"),
+        ("Family", f"{model._family.name}, {model._family.link}", "Scale", f"{fit.sigma2:.4g}"),
         (chosen, f"{fit.criterion:.6g}", "Total edf", f"{fit.edf_total:.2f}"),
     ]
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import flag
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.regression.effects import Effect, effect_of, effect_rows
-from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.regression.term_diagnostics import TermDiagnostics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,11 +24,10 @@ __all__ = ["TermViews"]
 Model = TypeVar("Model", bound="TermViews")
 
 
-class TermViews:
+class TermViews(TermDiagnostics):
     """Part of every model of many terms: what is looked at."""
 
     null_deviance_: float
-    _fit: AdditiveFit
     _stored: ClassVar[tuple[str, ...]] = ("_covariates", "response_name_", "null_deviance_")
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 
@@ -154,32 +153,6 @@ class TermViews:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self._repr_html_()}
-
-    # --- checks ---
-
-    def concurvity(self, pairwise: bool = False) -> pd.DataFrame:
-        """How far each term can be written by the others: the collinearity of smooth terms.
-
-        Parameters
-        ----------
-        pairwise : bool
-            By each other term, not by all of them together.
-
-        Returns
-        -------
-        DataFrame
-            A row for each term (all coefficients that are numbers without a penalty are one), three measures between
-            0, nothing in common, and 1, not identified: ``worst`` of all functions in the span of its basis;
-            ``observed``, of the estimated one; ``estimate``, of its basis functions on average.
-
-        References
-        ----------
-        mgcv's ``concurvity``.
-        """
-        from fdadp.regression.term_concurvity import concurvity_table
-
-        check_is_fitted(self, "_fit")
-        return concurvity_table(self._fit, flag(pairwise, "pairwise"))
 
     # --- pictures ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -112,6 +113,17 @@ def test_residuals_of_numbers(scalar, data):
     against, _, _, observed = drawn(plot.residuals(scalar))
     np.testing.assert_allclose(against.lines[1].get_ydata(), scalar.residuals_)
     np.testing.assert_allclose(observed.lines[0].get_ydata(), data["y"])
+
+
+def test_residuals_at_points_of_their_own(data):
+    draw = np.random.default_rng(0)
+    record = np.repeat(np.arange(N), 9)
+    long = pd.DataFrame({"row": record, "t": draw.uniform(0, 1, record.size), "y": draw.normal(size=record.size)})
+    model = FunctionalRegression([terms.linear("age")]).fit({"age": data["age"]}, response=long)
+    lines, *_ = drawn(model.plot_residuals())
+    sd = lines.lines[-1].get_ydata() / 2
+    assert sd.size == 25
+    assert abs(sd.mean() - 1) < 0.15
 
 
 def test_on_axes_of_ones_own(model):

@@ -1,0 +1,50 @@
+"""Residuals of a model of many terms, by what they are measured in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._common.checks import one_of
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import as_curves
+
+if TYPE_CHECKING:
+    from fdadp.solve.families import Family
+
+__all__ = ["deviance_residuals", "residuals_of"]
+
+
+def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Signed square roots of the deviance of each observation; NaN where there was none."""
+    seen = ~np.isnan(y)
+    out = np.full(y.shape, np.nan)
+    with np.errstate(divide="ignore"):
+        eta = np.nan_to_num(family.predictor(mean[seen]), posinf=40.0, neginf=-700.0)
+    below = family.half_deviance(y[seen], eta)
+    out[seen] = np.sign(y[seen] - mean[seen]) * np.sqrt(2 * np.maximum(below, 0.0))
+    return out if weights is None else out * np.sqrt(weights)
+
+
+def residuals_of(model: Any, kind: str) -> Any:
+    """Residuals of the training rows, in the form of the fitted values."""
+    one_of(kind, "type", ("deviance", "pearson", "response"))
+    if not hasattr(model, "residuals_"):
+        raise InputError("residuals must be those of a fit, got a model without training rows: a file holds none")
+    if kind == "response":
+        return model.residuals_
+    curves = hasattr(model, "t_") and model.observed_at_ is None
+    mean, left = (
+        as_curves(v, default=model.t_, any_layout=True) if curves else v
+        for v in (model.fitted_values_, model.residuals_)
+    )
+    m, r = (mean.values, left.values) if curves else (np.asarray(mean), np.asarray(left))
+    weights = model._prior_weights
+    weights = None if weights is None else weights.reshape(m.shape)
+    if kind == "deviance":
+        found = deviance_residuals(model._family, m + r, m, weights)
+    else:
+        found = r / np.sqrt(model._family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
+    return model._y.wrap(found, model.t_, left.index) if curves else found
