@@ -25,7 +25,8 @@ class RandomEffect(TermSpec):
         Column of labels, or of whole numbers that are codes.
     k : int, optional
         A curve for each level, with that many B-splines along the response; default: a number, the same at all t.
-        Every level has its own k coefficients, so that time grows with the third power of their number.
+        Every level has coefficients of its own, so that time grows with the third power of the number of levels: some
+        hundreds of them are no trouble.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
 
