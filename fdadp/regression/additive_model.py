@@ -16,6 +16,9 @@ from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.records import Records, Seen
+from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.table import Grids
+from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
 from fdadp.regression.training import Asked, Covariates, Training, beside, read_training
 from fdadp.solve.additive_fit import AdditiveFit
@@ -42,6 +45,7 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     family: str | Family
 
     response_name_: str
+    _parsed: ParsedFormula
     _default_response: str
     _fit: AdditiveFit
     missing: str | Mapping[str, str]
@@ -55,18 +59,33 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
 
-    def _specs(self) -> tuple[TermSpec, ...]:
-        """The terms, without the constant and the mean curve."""
-        if isinstance(self.model, str) or not all(isinstance(spec, TermSpec) for spec in self.model):
-            raise InputError(f"model must be a sequence of terms, such as [terms.ff('X')], got {self.model!r}")
-        return tuple(self.model)
+    def _asked(self, data: Any, y: Any, grids: Grids | None, **beside: Any) -> Asked:
+        """What to train on, by the formula or the terms."""
+        self._check_settings()
+        self._parsed = self._read_model(data, grids)
+        if self.response is not None and self._parsed.response not in (None, self.response):
+            raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
+        self.response_name_ = self._parsed.response or self.response or self._default_response
+        return Asked(
+            data, y, self.response_name_, columns_of(self._parsed.terms), grids, missing=self.missing, **beside
+        )
+
+    def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
+        """Terms, and whether there are a constant and a mean curve."""
+        if isinstance(self.model, str):
+            return parse(self.model, kinds_of(data, grids))
+        wanted = "a formula, or a sequence of terms such as [terms.ff('X')]"
+        specs: tuple[Any, ...] = tuple(self.model) if isinstance(self.model, Sequence) else (None,)
+        if not all(isinstance(spec, TermSpec) for spec in specs):
+            raise InputError(f"model must be {wanted}, got {self.model!r}")
+        return ParsedFormula(None, specs, self.intercept, self.intercept)
 
     def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm]:
         """Training rows with their responses, and the terms on bases that suit them."""
         training = read_training(asked, self._family, curves=curves)
         self._covariates = training.covariates
         indicators = map(Linear, training.covariates.completion.indicators.values())
-        specs = (*self._specs(), *indicators)
+        specs = (*self._parsed.terms, *indicators)
         return training, self._designs(specs, training.observed, training.points)
 
     @property
@@ -81,8 +100,8 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
     def _designs(self, specs: Sequence[TermSpec], observed: Observations, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
         seen = Seen.of(partial(_blocks, observed.records), observed.made(t))
-        mean: list[TermSpec] = [Intercept()] if self.intercept else []
-        if t is not None and self.intercept and not any(isinstance(spec, MeanCurve) for spec in specs):
+        mean: list[TermSpec] = [Intercept()] if self._parsed.intercept else []
+        if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
             mean.append(MeanCurve())
         designs = tuple(spec.fixed(seen, t) for spec in [*mean, *specs])
         names = [design.name for design in designs]

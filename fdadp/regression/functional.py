@@ -13,9 +13,9 @@ from sklearn.base import RegressorMixin
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves, as_grid
-from fdadp.regression.additive_model import AdditiveModel, columns_of
-from fdadp.regression.training import Asked
+from fdadp.functional.curves import Curves, as_grid
+from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.tables import read_response
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
@@ -134,9 +134,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        self._check_settings()
-        self.response_name_ = name = self.response or self._default_response
-        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, response, self.missing)
+        asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
         training, form = self._trained_on(asked, curves=True)
         self._fitted(form, training.observed)
         assert training.curves is not None and training.grid is not None
@@ -274,9 +272,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         from fdadp.functional.metrics import functional_r2
 
-        observed = as_curves(
-            dict(data)[self.response or self._default_response] if y is None else y, None, name="y", default=self.t_
-        )
+        name = self.response_name_
+        observed = read_response(data if y is None else {name: y}, name, {name: self.t_})
+        if not isinstance(observed, Curves):
+            raise InputError(f"{name} must hold curves on one grid for a score, got other responses")
         records, points = self._new(data, None), self._at(observed.grid)
         eta = self._fit.form.predictor(records, self._fit.coefficients, points)
         if self._family.name != "gaussian":

@@ -15,9 +15,9 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
-from fdadp.regression.additive_model import AdditiveModel, columns_of
+from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.tables import read_response
-from fdadp.regression.training import Asked, numbers_of_classes
+from fdadp.regression.training import numbers_of_classes
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.terms.spec import TermSpec
@@ -118,9 +118,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        self._check_settings()
-        self.response_name_ = name = self.response or self._default_response
-        asked = Asked(data, y, name, columns_of(self._specs()), grids, weights, offset, missing=self.missing)
+        asked = self._asked(data, y, grids, weights=weights, offset=offset)
         training, form = self._trained_on(asked, curves=False)
         self._fitted(form, training.observed)
         self._classes = None if training.classes is None else training.classes.tolist()
@@ -188,7 +186,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of new responses that is explained; of other families, of the deviance."""
-        name = self.response or self._default_response
+        name = self.response_name_
         observed = read_response(data if y is None else {name: y}, name)
         if isinstance(observed, Curves | PointwiseResponse):
             raise InputError(f"{name} must hold one number a row, got curves")

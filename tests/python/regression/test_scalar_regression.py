@@ -56,3 +56,29 @@ def test_neither_the_unit_nor_the_level_of_the_response_matters(far):
     for times, plus in ((1.0, far), (far, 0.0)):
         moved = model.fit({**data, "Y": data["Y"] * times + plus}, grids={"Y": t}).fitted_values_
         np.testing.assert_allclose((moved - plus) / times, fitted, rtol=0, atol=1e-8 + 1e-15 * plus)
+
+
+def test_a_formula_is_the_terms_that_it_names():
+    t = np.linspace(0, 1, 21)
+    group = np.array(list("ab") * 30, dtype=object)
+    data = {**DATA, "X": RNG.normal(size=(60, 31)), "g": group, "Y": np.exp(RNG.normal(size=(60, 21)) + t)}
+    written = FunctionalRegression("log(Y) ~ ff(X, k=(6, 5)) + a + C(g)").fit(data, grids={"Y": t})
+    listed = [terms.ff("X", k=(6, 5)), terms.linear("a"), terms.factor("g")]
+    model = FunctionalRegression(listed).fit({**data, "Y": np.log(data["Y"])}, grids={"Y": t})
+    np.testing.assert_allclose(written.fitted_values_, model.fitted_values_, rtol=1e-12)
+    np.testing.assert_allclose(written.predict(data), written.fitted_values_, rtol=1e-10)
+    assert written.score(data) == pytest.approx(model.score({**data, "Y": np.log(data["Y"])}))
+    assert written.response_name_ == "log(Y)"
+    without = ScalarRegression("y ~ a - 1").fit(DATA)
+    assert without.term_names_ == ("a",)
+    flat = FunctionalRegression("Y ~ c(1) + a").fit(data, grids={"Y": t})
+    assert flat.term_names_ == ("(Intercept)", "a")
+
+
+def test_a_response_is_named_once():
+    with pytest.raises(InputError, match="response must be left out where a formula has one, got 'b'"):
+        ScalarRegression("y ~ a", response="b").fit(DATA)
+    with pytest.raises(InputError, match="model must be a formula, or a sequence of terms"):
+        ScalarRegression(3).fit(DATA)
+    with pytest.raises(InputError, match="model must be a formula, or a sequence of terms"):
+        ScalarRegression(["a"]).fit(DATA)
