@@ -17,7 +17,7 @@ from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis, sc_eigenbasis
 from fdadp.functional.gaps import fill_linear
 from fdadp.functional.records import Column, Records
-from fdadp.functional.smoothing import smooth_curves
+from fdadp.functional.smoothing import MIN_POINTS, smooth_curves
 
 __all__ = ["MISSING", "Completion", "treatments"]
 
@@ -26,7 +26,7 @@ MISSING = ("raise", *CURVES, "indicator")
 """What to do about missing entries: the first refuses them, the last is for numbers, the others are for curves."""
 
 SHARES = {"fpca": 0.99, "pace": 0.95}
-"""Of variance that components explain. Noise among them spoils the weight functions of sparse curves."""
+"""Of variance that components explain (decision 0028): noise among them spoils the surfaces of sparse curves."""
 POINTS = 101
 """Of the grid on which components are learned where curves have more points: those of irregular curves add up."""
 
@@ -120,7 +120,7 @@ class Completion:
             if name in self.means:
                 columns |= self._numbers(records, name)
             else:
-                columns[name] = self._curves(_observed(records.curves(name), name, records.first), name)
+                columns[name] = self._curves(_observed(records.curves(name), name, records.first), name, records.first)
         return records.with_columns(**columns)
 
     def _numbers(self, records: Records, name: str) -> dict[str, Column]:
@@ -134,7 +134,7 @@ class Completion:
             filled[self.indicators[name]] = gone.astype(np.float64)
         return filled
 
-    def _curves(self, curves: Curves, name: str) -> Curves:
+    def _curves(self, curves: Curves, name: str, first: int) -> Curves:
         gaps = np.isnan(curves.values)
         rows = gaps.any(axis=1)
         if self.how[name] == "pace":
@@ -147,6 +147,12 @@ class Completion:
         if self.how[name] == "linear":
             filled = fill_linear(part, curves.grid)
         elif self.how[name] == "smooth":
+            count = (~gaps).sum(axis=1)
+            if count.min() < MIN_POINTS:
+                raise InputError(
+                    f"{name} must be observed at {MIN_POINTS} points in every row with missing='smooth', "
+                    f"got {count.min()} in row {first + int(count.argmin())}"
+                )
             filled = smooth_curves(part, curves.grid, name=name)
         else:
             basis = _on(self.bases[name], curves.grid, name)

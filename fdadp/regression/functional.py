@@ -45,9 +45,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     missing : {"raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
         What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
         by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
-        expect (``"fpca"``); or replace sparse, noisy curves as a whole by their conditional expectations
-        (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill in the mean, and add a
-        term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
+        expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
+        conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
+        in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
 

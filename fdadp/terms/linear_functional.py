@@ -23,7 +23,8 @@ class LinearFunctional(TermSpec):
     column : str
         Column of curves.
     k : int
-        Number of B-splines.
+        Number of B-splines; the penalty makes up for too many. Of 10, 15, 20, 30 and 40, twenty are the fewest that
+        miss little of peaks as wide as a tenth of the domain (benchmarks/terms/lf_size.py).
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
