@@ -44,6 +44,8 @@ class AdditiveFit:
         Numbers of records and of observations.
     column_means : ndarray of shape (p,)
         Means of the columns of the long form.
+    hessian : ndarray of shape (M, M) or None
+        Of REML in the logarithms of smoothing parameters that it chose.
     """
 
     form: LongForm
@@ -60,6 +62,7 @@ class AdditiveFit:
     n: int
     n_rows: int
     column_means: FloatArray
+    hessian: FloatArray | None = None
 
     @property
     def bayesian_covariance(self) -> FloatArray:
@@ -133,4 +136,5 @@ def fit_gaussian(
         n,
         system.n_rows,
         system.gram[0] / system.n_rows,
+        solution.hessian if isinstance(smoothing, str) and smoothing == "reml" else None,
     )

@@ -85,7 +85,7 @@ def _problem(
     form: LongForm, blocks: Iterable[Observed], family: Family, n_unpenalized: int | None
 ) -> tuple[Laplace, FloatArray, FloatArray]:
     """The problem, coefficients to start from, and the information of a model without covariates."""
-    penalties = _one_after_another(form)
+    penalties = form.stacked_penalties
     total = weight = 0.0
     for block in blocks:
         exposure = np.exp(block.offset) if family.link == "log" else 1.0
@@ -113,15 +113,6 @@ def _problem(
     ridge = 1e-8 * own.diagonal() + 1e-300
     (root,), (half,), _ = NormalEquations(own, ones[keep][:, None]).roots(ridge[None], np.zeros(1, dtype=np.int64))
     return problem, float(eta) * (half @ root), own
-
-
-def _one_after_another(form: LongForm) -> FloatArray:
-    out = np.zeros((form.n_penalties, form.size))
-    row = 0
-    for place, own in zip(form.slices, form.penalties, strict=True):
-        out[row : row + len(own), place] = own
-        row += len(own)
-    return out
 
 
 def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:

@@ -57,6 +57,15 @@ class LongForm:
         """Of each term, shapes (M_j, p_j)."""
         return [design.penalties for design in self.designs]
 
+    @cached_property
+    def stacked_penalties(self) -> FloatArray:
+        """Of all terms, 0 beyond a term's own coefficients, shape (M, p)."""
+        out, row = np.zeros((self.n_penalties, self.size)), 0
+        for place, own in zip(self.slices, self.penalties, strict=True):
+            out[row : row + len(own), place] = own
+            row += len(own)
+        return out
+
     @property
     def n_penalties(self) -> int:
         """Number M of smoothing parameters."""
