@@ -8,21 +8,23 @@ needs one pass over the records and no refit.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
+from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.long_form import LongForm
 
-__all__ = ["clustered_covariance", "left_out", "with_smoothing_chosen_again"]
+__all__ = ["Residuals", "clustered_covariance", "left_out", "with_smoothing_chosen_again"]
 
 LEVERAGES = 2**27
 """Numbers of long-form rows up to which leverages of clusters count; of more data no cluster has one that matters."""
 
-AT_A_TIME = 256
-"""Records whose long-form rows are held at once."""
+AT_A_TIME = 2**21
+"""Numbers of long-form rows, and of products of them, that are held at once."""
 
 ROUNDING = 1e-8
 """What a cluster alone determines, it determines without residual: 1 less its leverage is not below this."""
@@ -31,29 +33,86 @@ PRIOR_PRECISION = 0.1
 """Of the logarithms of smoothing parameters; where the data do not say, they are not chosen anew."""
 
 
-def clustered_covariance(
-    fit: AdditiveFit,
-    records: Records,
-    residuals: FloatArray,
-    clusters: IntArray | None = None,
-    *,
-    precision: FloatArray | None = None,
-    weights: FloatArray | None = None,
-) -> FloatArray:
+@dataclass(frozen=True)
+class Residuals:
+    """What a fit left of the observations, on the scale of its linear predictor.
+
+    Attributes
+    ----------
+    records : Records
+        Of the training rows.
+    values : ndarray of shape (n, T) or (N,)
+        On the grid of the response; or one by one, of observations at points of their own.
+    weights : ndarray of the same shape, or None
+        Of the fit; 0 where nothing was observed. None: 1.
+    points : PointwiseResponse or None
+        Records and points of such observations.
+    precision : ndarray of shape (T, T) or None
+        Working precision of the fit along a curve on the grid; then there are no weights.
+    """
+
+    records: Records
+    values: FloatArray
+    weights: FloatArray | None = None
+    points: PointwiseResponse | None = None
+    precision: FloatArray | None = None
+
+    def scores(self, form: LongForm) -> FloatArray:
+        """``D_i' W r_i`` of each record, D_i its long-form rows, shape (n, p)."""
+        weighted = self.values if self.weights is None else np.where(self.weights > 0, self.values, 0) * self.weights
+        weighted = weighted if self.precision is None else weighted @ self.precision
+        out = np.zeros((self.records.n, form.size))
+        for part in self._parts(np.arange(self.records.n), form):
+            if self.points is None:
+                out[part] = form.scores(self.records[part], weighted[part])
+            else:
+                which, rows, own = self._rows_at(part, form)
+                np.add.at(out, part[own], rows * weighted[which][:, None])
+        return out
+
+    def grams(self, form: LongForm, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """``D_i' W D_i`` of some records, a part of them at a time: which, and the products (k, p, p)."""
+        for part in self._parts(rows, form):
+            if self.points is None:
+                d = form.rows(self.records[part])
+                left = d if self.precision is None else np.einsum("ut,ntp->nup", self.precision, d)
+                left = left if self.weights is None else left * self.weights[part][:, :, None]
+                yield part, np.ascontiguousarray(left.swapaxes(1, 2)) @ d
+                continue
+            which, d, own = self._rows_at(part, form)
+            left = d if self.weights is None else d * self.weights[which][:, None]
+            out = np.zeros((len(part), form.size, form.size))
+            for i in range(len(part)):
+                out[i] = left[own == i].T @ d[own == i]
+            yield part, out
+
+    def size(self, form: LongForm) -> int:
+        """Numbers of the long-form rows of all observations."""
+        return self.values.size * form.size
+
+    def _parts(self, rows: IntArray, form: LongForm) -> Iterator[IntArray]:
+        step = max(AT_A_TIME // (max(self.values.size // self.records.n, form.size, 1) * form.size), 1)
+        for start in range(0, len(rows), step):
+            yield rows[start : start + step]
+
+    def _rows_at(self, part: IntArray, form: LongForm) -> tuple[IntArray, FloatArray, IntArray]:
+        """Numbers of the observations of some records, their long-form rows, and the place of the record in `part`."""
+        assert self.points is not None
+        bounds = np.searchsorted(self.points.record, np.stack((part, part + 1)))
+        which = np.concatenate([np.arange(low, high) for low, high in bounds.T])
+        own = np.repeat(np.arange(len(part)), bounds[1] - bounds[0])
+        return which, form.rows_at(self.records[part], own, self.points.t[which]), own
+
+
+def clustered_covariance(fit: AdditiveFit, residuals: Residuals, clusters: IntArray | None = None) -> FloatArray:
     """Covariance of all coefficients about the truth, shape (p, p): from clusters, and what penalties take away.
 
     Parameters
     ----------
     fit : AdditiveFit
-    records : Records
-        Of the training rows.
-    residuals : ndarray of shape (n, T)
+    residuals : Residuals
     clusters : ndarray of shape (n,) of int, optional
-        Numbers of clusters from 0. Default: each record is one.
-    precision : ndarray of shape (T, T), optional
-        Working precision of the fit along a curve.
-    weights : ndarray of shape (n, T), optional
-        Weights of the fit; 0 where nothing was observed.
+        Numbers of clusters from 0, without gaps. Default: each record is one.
 
     Returns
     -------
@@ -68,22 +127,14 @@ def clustered_covariance(
     to cluster-robust inference, doi:10.3368/jhr.50.2.317; Marra & Wood (2012), Coverage properties of confidence
     intervals for generalized additive model components, doi:10.1111/j.1467-9469.2011.00760.x.
     """
-    changes = left_out(fit.form, fit.inverse, records, residuals, clusters, precision=precision, weights=weights)
-    changes = changes @ with_smoothing_chosen_again(fit).T
+    changes = left_out(fit.form, fit.inverse, residuals, clusters) @ with_smoothing_chosen_again(fit).T
     bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
     covariance = changes.T @ changes + bias
     return np.asarray((covariance + covariance.T) / 2)
 
 
 def left_out(
-    form: LongForm,
-    inverse: FloatArray,
-    records: Records,
-    residuals: FloatArray,
-    clusters: IntArray | None = None,
-    *,
-    precision: FloatArray | None = None,
-    weights: FloatArray | None = None,
+    form: LongForm, inverse: FloatArray, residuals: Residuals, clusters: IntArray | None = None
 ) -> FloatArray:
     """By how much coefficients change when a cluster is left out, at the same smoothing parameters, shape (G, p).
 
@@ -92,25 +143,22 @@ def left_out(
     With ``s = D_g'W r_g`` and ``H = D_g'W D_g`` of a cluster, ``A⁻¹ (I - H A⁻¹)⁻¹ s``, exactly. Where there are more
     than :data:`LEVERAGES` numbers to go through, ``A⁻¹ s`` times ``sqrt(G / (G - 1))``.
     """
-    weighted = residuals if weights is None else residuals * weights
-    weighted = weighted if precision is None else weighted @ precision
-    numbers = np.arange(records.n) if clusters is None else clusters
+    numbers = np.arange(residuals.records.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
     scores = np.zeros((count, form.size))
-    for rows in _blocks(records.n, form.size):
-        np.add.at(scores, numbers[rows], form.scores(records[rows], weighted[rows]))
-    if records.n * len(form.t) * form.size > LEVERAGES:
+    np.add.at(scores, numbers, residuals.scores(form))
+    if residuals.size(form) > LEVERAGES:
         return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
     unit = (1 + ROUNDING) * np.eye(form.size)
-    for clusters_here, rows in _whole_clusters(numbers, count, max(len(form.t), form.size) * form.size):
-        grams = np.zeros((len(clusters_here), form.size, form.size))
-        for part in np.array_split(rows, -(-len(rows) // AT_A_TIME)):
-            d = form.rows(records[part])
-            left = d if precision is None else np.einsum("ut,ntp->nup", precision, d)
-            left = left if weights is None else left * weights[part][:, :, None]
-            own = np.ascontiguousarray(left.swapaxes(1, 2)) @ d
-            np.add.at(grams, np.searchsorted(clusters_here, numbers[part]), own)
-        scores[clusters_here] = np.linalg.solve(unit - grams @ inverse, scores[clusters_here][:, :, None])[..., 0]
+    order = np.argsort(numbers, kind="stable")
+    ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
+    step = max(AT_A_TIME // form.size**2, 1)
+    for start in range(0, count, step):
+        stop = min(start + step, count)
+        grams = np.zeros((stop - start, form.size, form.size))
+        for part, own in residuals.grams(form, order[ends[start] : ends[stop]]):
+            np.add.at(grams, numbers[part] - start, own)
+        scores[start:stop] = np.linalg.solve(unit - grams @ inverse, scores[start:stop][:, :, None])[..., 0]
     return np.asarray(scores @ inverse)
 
 
@@ -128,19 +176,3 @@ def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:
     values, vectors = np.linalg.eigh(fit.hessian)
     hessian = (vectors * np.maximum(values, 0.0)) @ vectors.T + PRIOR_PRECISION * np.eye(len(values))
     return np.asarray(unit + fit.inverse @ pull.T @ np.linalg.solve(hessian, pull / fit.scale))
-
-
-def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(2**22 // max(width, 1), 1)
-    for start in range(0, n, step):
-        yield slice(start, start + step)
-
-
-def _whole_clusters(numbers: IntArray, count: int, size: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Some clusters at a time, and all their rows."""
-    order = np.argsort(numbers, kind="stable")
-    ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
-    step = max(2**21 // size, 1)
-    for start in range(0, count, step):
-        stop = min(start + step, count)
-        yield np.arange(start, stop), order[ends[start] : ends[stop]]
