@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import one_of
 from fdadp._common.parameters import NestedParameters
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.inference import Inference
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
@@ -35,7 +35,7 @@ ROWS_PER_BLOCK = 4096
 """Records that are added up at once."""
 
 
-class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore[misc]
+class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
 
     model: str | Sequence[TermSpec]
@@ -110,11 +110,12 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
             raise InputError(f"terms must be different, got {twice} twice")
         return LongForm(designs, np.zeros(1) if t is None else t)
 
-    def _fitted(self, form: LongForm, observed: Observations) -> None:
+    def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
         """Fit all terms, and publish what was found."""
         fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
         self._adopt(fit, observed.null_deviance(self._family))
         self._prior_weights = observed.weights
+        self._learn_errors(form, observed, self._family, groups)
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
@@ -154,12 +155,6 @@ class AdditiveModel(NestedParameters, TermViews, BaseEstimator):  # type: ignore
                 f"{what} is there for family='gaussian', got {self._family.name!r}; predict_se has standard errors of "
                 "the means"
             )
-
-    def _covariance_of(self, kind: str | None) -> FloatArray:
-        """Covariance of all coefficients, by what is believed of the errors."""
-        check_is_fitted(self, "_fit")
-        one_of("iid" if kind is None else kind, "kind", ("iid",))
-        return self._fit.bayesian_covariance
 
 
 def _blocks(records: Records) -> Iterator[Records]:

@@ -15,6 +15,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.inference import clusters_of
 from fdadp.regression.tables import read_response
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
@@ -50,6 +51,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
+    se : {"curve", "iid"}
+        What standard errors, tests and bands believe of the errors: of any law within a curve (and within a group,
+        where `fit` is told groups), or independent at all points, as refund takes them.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     intercept: bool = True
     missing: str | Mapping[str, str] = "raise"
     progress: bool | str = "auto"
+    se: str = "curve"
 
     _default_response = "Y"
     _stored = (*AdditiveModel._stored, "t_", "_y")
@@ -99,6 +104,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         weights: ArrayLike | str | None = None,
         offset: ArrayLike | str | None = None,
         response: pd.DataFrame | None = None,
+        groups: ArrayLike | str | None = None,
     ) -> FunctionalRegression:
         """Fit the model.
 
@@ -118,6 +124,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             What is added to the linear predictor, such as the logarithm of an exposure.
         response : DataFrame of three columns, optional
             The response as a long table: row (its label in `data`), point t, value.
+        groups : array_like of shape (n,) or str, optional
+            Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
+            a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
 
         Returns
         -------
@@ -134,9 +143,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
+        one_of(self.se, "se", ("curve", "iid"))
         asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
         training, form = self._trained_on(asked, curves=True)
-        self._fitted(form, training.observed)
+        self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
         assert training.curves is not None and training.grid is not None
         eta = training.observed.predictor(form, self._fit.coefficients)
         self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
@@ -225,8 +235,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         ----------
         data, t, type, offset, grids
             As in :meth:`predict`. Of means they are those of the linear predictor times its slope (the delta method).
-        kind : {"iid"}, optional
-            What is believed of the errors along a curve.
+        kind : {"curve", "cluster", "iid"}, optional
+            What is believed of the errors: of any law within a curve, within a group of curves, or independent.
+            Default: `se` of the constructor; ``"cluster"`` where `fit` was told groups.
 
         Returns
         -------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,97 +13,93 @@ from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records
-from fdadp.regression.effects import effect_of, effect_rows
+from fdadp.regression.effects import effect_of, effect_rows, place_of
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.curve_errors import clustered_covariance
+from fdadp.solve.curve_errors import ClusterErrors, Residuals, cluster_errors, corrected_edf
+from fdadp.solve.families import Family
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import Observations
 from fdadp.solve.term_tests import largest_ratio, wald
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "Inference", "Training", "clusters_of"]
+__all__ = ["KINDS", "Inference", "clusters_of"]
 
 KINDS = ("curve", "cluster", "iid")
-
-
-@dataclass(frozen=True)
-class Training:
-    """What is kept of the training rows, for covariances and bootstrap.
-
-    Attributes
-    ----------
-    records : Records
-    y, residuals : ndarray of shape (n, T)
-    groups : ndarray of shape (n,) of int or None
-        Numbers of groups from 0.
-    precision : ndarray of shape (T, T) or None
-        Working precision of the fit along a curve.
-    weights : ndarray of shape (n, T) or None
-        Weights of the fit, 0 where nothing was observed.
-    """
-
-    records: Records
-    y: FloatArray
-    residuals: FloatArray
-    groups: IntArray | None = None
-    precision: FloatArray | None = None
-    weights: FloatArray | None = None
-    found: dict[str, FloatArray] = field(default_factory=dict)
-
-    def covariance(self, fit: AdditiveFit, kind: str) -> FloatArray:
-        """By curves or groups; computed once."""
-        if kind not in self.found:
-            with one_blas_thread():
-                self.found[kind] = clustered_covariance(
-                    fit,
-                    self.records,
-                    self.residuals,
-                    self.groups if kind == "cluster" else None,
-                    precision=self.precision,
-                    weights=self.weights,
-                )
-        return self.found[kind]
 
 
 class Inference:
     """Part of every model of many terms: how sure it is."""
 
+    loglik_: float
     _fit: AdditiveFit
-    _training: Training | None = None
+    _residuals: Residuals | None = None
+    _groups: IntArray | None = None
+    """Numbers of groups of the training rows."""
+    _found: Mapping[str, ClusterErrors] = MappingProxyType({})
+
+    def _learn_errors(self, form: LongForm, observed: Observations, family: Family, groups: IntArray | None) -> None:
+        """Keep what covariances need; they are computed when they are asked for."""
+        eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
+        y = np.where(seen, observed.y, family.placeholder)
+        working = family.working(y, eta)
+        weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
+        left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
+        self._residuals = Residuals(observed.records, left, weights, observed.points)
+        self._groups = groups
+        self._found = {}
+        scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
+        self.loglik_ = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
 
     @property
-    def _default_kind(self) -> str:
-        """What standard errors, bands and tests take when not told."""
-        wanted = str(getattr(self, "se", "iid"))
-        if self._training is None:
-            return "iid"
-        return "cluster" if wanted == "curve" and self._training.groups is not None else wanted
+    def _clusters(self) -> Mapping[str, ClusterErrors]:
+        """Of every kind that there is."""
+        if self._residuals is not None:
+            for kind in ("curve",) if self._groups is None else ("curve", "cluster"):
+                self._errors_of(kind)
+        return self._found
+
+    @_clusters.setter
+    def _clusters(self, found: Mapping[str, ClusterErrors]) -> None:
+        self._found, self._residuals, self._groups = found, None, None
+
+    def _errors_of(self, kind: str) -> ClusterErrors:
+        if kind not in self._found and self._residuals is not None:
+            with one_blas_thread():
+                of = cluster_errors(self._fit, self._residuals, self._groups if kind == "cluster" else None)
+            self._found = {**self._found, kind: of}
+        return self._found[kind]
 
     def _kind_of(self, kind: str | None) -> str:
+        """What is believed of the errors, when told and when not."""
         check_is_fitted(self, "_fit")
-        wanted = self._default_kind if kind is None else one_of(kind, "kind", KINDS)
-        if wanted != "iid" and self._training is None:
-            raise InputError(f"kind={wanted!r} needs the training rows, of which this model keeps none; use 'iid'")
-        if wanted == "cluster" and (self._training is None or self._training.groups is None):
-            raise InputError("kind='cluster' needs groups, got a model that was fitted without; fit(data, groups=...)")
-        return wanted
+        grouped = self._groups is not None or "cluster" in self._found
+        known = self._residuals is not None or "curve" in self._found
+        if kind is None:
+            own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
+            if grouped and own != "iid":
+                return "cluster"
+            return "curve" if own == "curve" and known else "iid"
+        one_of(kind, "kind", KINDS)
+        if kind == "cluster" and not grouped:
+            raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
+        if kind == "curve" and not known:
+            raise InputError("kind='curve' needs residuals of the training rows, of which this model keeps none")
+        return kind
 
     def _covariance_of(self, kind: str | None) -> FloatArray:
         """Covariance of all coefficients, by what is believed of the errors."""
         wanted = self._kind_of(kind)
-        if wanted == "iid" or self._training is None:
-            return self._fit.bayesian_covariance
-        return self._training.covariance(self._fit, wanted)
+        return self._fit.bayesian_covariance if wanted == "iid" else self._errors_of(wanted).covariance
 
-    def _degrees_of(self, kind: str | None) -> float:
-        """Degrees of freedom of that covariance: clusters less one; of independent errors what is left over."""
+    def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
+        """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
         wanted = self._kind_of(kind)
-        if wanted == "cluster" and self._training is not None and self._training.groups is not None:
-            return float(self._training.groups.max())
-        if wanted == "curve":
-            return float(self._fit.n - 1)
-        return max(self._fit.n_rows - self._fit.edf_total, 1.0)
+        if wanted == "iid":
+            return max(self._fit.n_rows - self._fit.edf_total, 1.0)
+        errors = self._errors_of(wanted)
+        return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self._fit.form, name)])
 
     # --- numbers ---
 
@@ -129,20 +125,15 @@ class Inference:
         return pd.DataFrame(covariance, index=names, columns=names)
 
     @property
-    def loglik_(self) -> float:
-        """Gaussian log-likelihood at the estimates, with the maximum-likelihood variance, observations independent."""
-        check_is_fitted(self, "_fit")
-        n = self._fit.n_rows
-        return -n / 2 * (1 + float(np.log(2 * np.pi * max(self._fit.rss, 1e-300) / n)))
-
-    @property
     def aic_(self) -> float:
-        """``-2 loglik + 2 (edf + 1)``, the variance counted as a parameter, as R's AIC of a gam does.
+        """``-2 loglik + 2 edf``, one more for a scale that is estimated.
 
-        Where smoothing parameters were chosen by REML the degrees of freedom count that, to first order (Wood, Pya &
-        Säfken 2016, doi:10.1080/01621459.2016.1180986).
+        Where REML chose the smoothing parameters, that counts in the degrees of freedom, to first order: trace of
+        ``A⁻¹G`` and of what their uncertainty adds (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986).
+        Observations count as independent, as in mgcv.
         """
-        return -2 * self.loglik_ + 2 * (self._fit.edf_total + 1)
+        check_is_fitted(self, "_fit")
+        return -2 * self.loglik_ + 2 * (corrected_edf(self._fit) + (self._fit.scale != 1.0))
 
     # --- tests ---
 
@@ -167,13 +158,13 @@ class Inference:
         import pandas as pd
 
         wanted, covariance = self._kind_of(kind), self._covariance_of(kind)
-        left, fit, rows = self._degrees_of(kind), self._fit, {}
+        fit, rows = self._fit, {}
         for design, place in zip(fit.form.designs, fit.form.slices, strict=True):
             if not design.columns and design.size == 1:
                 continue
             edf = float(fit.edf[place].sum())
             own = (fit.gram[place, place], fit.coefficients[place], covariance[place, place])
-            found = wald(*own, edf, left, clustered=wanted != "iid")
+            found = wald(*own, edf, self._degrees_of(kind), clustered=wanted != "iid")
             rows[design.name] = (edf, found.statistic, found.df, found.p)
         columns = ["edf", "statistic", "df", "p"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("term")
@@ -283,27 +274,43 @@ class Inference:
         wide = student.ppf((1 + level) / 2, left)
         if simultaneous:
             here = rows.rows[~rows.absent]
+            left = self._degrees_of(kind, name)
             wide = largest_ratio(here, covariance[rows.place, rows.place], level, left, random_state)
         frame["lower"], frame["upper"] = frame["value"] - wide * frame["se"], frame["value"] + wide * frame["se"]
         return frame
 
 
-def clusters_of(groups: Any, n: int) -> IntArray:
-    """Numbers of groups from 0, shape (n,).
+def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
+    """Numbers of groups from 0, shape (n,); None where there are none.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,), str or None
+        Labels, or the name of a column of `data`.
+    data : object
+        The table.
+    n : int
+        Number of rows.
 
     Raises
     ------
     InputError
-        Not one group a row, missing ones, or a single group.
+        No such column, not one label a row, missing ones, or a single group.
     """
     import pandas as pd
 
+    if groups is None:
+        return None
+    if isinstance(groups, str):
+        if groups not in data:
+            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")
+        groups = data[groups]
     labels = np.asarray(groups, dtype=object)
     if labels.shape != (n,):
-        raise InputError(f"groups must be a column, or one label a row, shape ({n},), got shape {labels.shape}")
+        raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
     numbers, levels = pd.factorize(labels, use_na_sentinel=True)
     if (numbers < 0).any():
         raise InputError(f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}")
     if len(levels) < 2:
         raise InputError(f"groups must be two or more, got only {levels[0]!r}")
-    return numbers.astype(np.int64)
+    return np.asarray(numbers, dtype=np.int64)

@@ -16,6 +16,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
 from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.inference import clusters_of
 from fdadp.regression.tables import read_response
 from fdadp.regression.training import numbers_of_classes
 from fdadp.responses.pointwise import PointwiseResponse
@@ -86,6 +87,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         grids: Mapping[str, ArrayLike] | None = None,
         weights: ArrayLike | str | None = None,
         offset: ArrayLike | str | None = None,
+        groups: ArrayLike | str | None = None,
     ) -> ScalarRegression:
         """Fit the model.
 
@@ -102,6 +104,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             is that of a column of `data`.
         offset : array_like of shape (n,) or str, optional
             What is added to the linear predictor, such as the logarithm of an exposure.
+        groups : array_like of shape (n,) or str, optional
+            Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
+            a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
 
         Returns
         -------
@@ -120,7 +125,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         asked = self._asked(data, y, grids, weights=weights, offset=offset)
         training, form = self._trained_on(asked, curves=False)
-        self._fitted(form, training.observed)
+        self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
         self._classes = None if training.classes is None else training.classes.tolist()
         self.fitted_values_ = self._family.mean(training.observed.predictor(form, self._fit.coefficients))[:, 0]
         self.residuals_ = training.observed.y[:, 0] - self.fitted_values_

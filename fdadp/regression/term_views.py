@@ -28,7 +28,7 @@ class TermViews(TermDiagnostics):
     """Part of every model of many terms: what is looked at."""
 
     null_deviance_: float
-    _stored: ClassVar[tuple[str, ...]] = ("_covariates", "response_name_", "null_deviance_")
+    _stored: ClassVar[tuple[str, ...]] = ("_covariates", "response_name_", "null_deviance_", "loglik_", "_clusters")
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 
     def _covariance_of(self, kind: str | None) -> FloatArray:

@@ -1,0 +1,275 @@
+"""Standard errors, tests, bands and intervals of models of many terms, through the public estimators."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.errors import InputError
+
+T = np.linspace(0, 1, 21)
+GRIDS = {"X": T, "Y": T}
+
+
+def cohort(n, seed, smooth=0.8, group=1):
+    """Curves with a scalar's effect; errors of levels and slopes along the curve, larger where |z| is, and white ones.
+
+    With `group` above 1, as many curves in a row share their smooth error.
+    """
+    rng = np.random.default_rng(seed)
+    waves = np.stack([np.ones(T.size), np.sin(2 * np.pi * T), np.cos(2 * np.pi * T)])
+    x = rng.normal(size=(n, 3)) @ waves
+    z = np.repeat(rng.normal(size=-(-n // group)), group)[:n]
+    w = np.repeat(rng.normal(size=-(-n // group)), group)[:n]
+    mean = T + np.outer(z, 1 - T) + (x / T.size) @ np.outer(np.sin(np.pi * T), T)
+    level = np.repeat(rng.normal(size=(-(-n // group), 2)), group, axis=0)[:n]
+    errors = np.sqrt(smooth) * level @ np.stack([np.ones(T.size), 2 * T - 1]) * (0.5 + np.abs(z))[:, None]
+    y = mean + 0.5 * (errors + np.sqrt(1 - smooth) * rng.normal(size=(n, T.size)))
+    return {"X": x, "z": z, "w": w, "Y": y, "who": np.arange(n) // group}, mean
+
+
+def model(*more, **settings):
+    return FunctionalRegression([terms.ff("X"), terms.linear("z"), terms.linear("w"), *more], **settings)
+
+
+def rows(data, which):
+    return {name: v[which] for name, v in data.items()}
+
+
+def bias(fitted):
+    fit = fitted._fit
+    return fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
+
+
+@pytest.mark.parametrize("group", [1, 4])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_covariance_is_that_of_leaving_out(group, gaps):
+    """At given smoothing parameters exactly: as many refits, each without a curve or a group of them."""
+    data, _ = cohort(24, 0, group=group)
+    if gaps:
+        data["Y"] = np.where(np.random.default_rng(1).uniform(size=data["Y"].shape) < 0.1, np.nan, data["Y"])
+    sp = model().fit(data, grids=GRIDS).smoothing_parameters_
+    whole = model(smoothing=sp).fit(data, grids=GRIDS, groups="who")
+    changes = [
+        whole._fit.coefficients - model(smoothing=sp).fit(rows(data, data["who"] != g), grids=GRIDS)._fit.coefficients
+        for g in np.unique(data["who"])
+    ]
+    expected = np.transpose(changes) @ changes + bias(whole)
+    found = whole.vcov().to_numpy()
+    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+    if group == 1:
+        assert np.allclose(found, whole.vcov("curve"), rtol=1e-10, atol=0)
+
+
+def test_points_of_their_own_are_clustered_by_their_curve():
+    data, _ = cohort(30, 2)
+    on_grid = model().fit(data, grids=GRIDS)
+    import pandas as pd
+
+    record, t = np.repeat(np.arange(30), T.size), np.tile(T, 30)
+    table = pd.DataFrame({"row": record, "t": t, "y": data["Y"].ravel()})
+    own = model(smoothing=on_grid.smoothing_parameters_)
+    own.fit({k: v for k, v in data.items() if k != "Y"}, response=table, grids={"X": T})
+    same = model(smoothing=on_grid.smoothing_parameters_).fit(data, grids=GRIDS)
+    assert np.allclose(own.predict_se(rows(data, slice(5)), T), same.predict_se(rows(data, slice(5))), rtol=1e-6)
+
+
+def test_smoothing_chosen_by_the_data_widens():
+    """Standard errors know it: those at the same smoothing parameters, given, are smaller."""
+    data, _ = cohort(60, 3)
+    chosen = model().fit(data, grids=GRIDS)
+    given = model(smoothing=chosen.smoothing_parameters_).fit(data, grids=GRIDS)
+    ratio = chosen.coef("ff(X)", se=True)["se"] / given.coef("ff(X)", se=True)["se"]
+    assert ratio.mean() > 1.005
+    assert np.allclose(chosen.vcov("iid"), given.vcov("iid"), rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def repeated():
+    """Thirty cohorts of 60 curves with smooth, uneven errors: what covers, and what rejects."""
+    found = []
+    for seed in range(30):
+        data, mean = cohort(60, 100 + seed)
+        fitted = model().fit(data, grids=GRIDS)
+        error = np.abs(fitted.fitted_values_ - mean)
+        covers = {k: (error < 1.96 * fitted.predict_se(data, kind=k)).mean() for k in ("curve", "iid")}
+        rejects = {k: fitted.test_terms(k).loc["w", "p"] < 0.05 for k in ("curve", "iid")}
+        band = fitted.bands("z", t=T)
+        holds = ((band["lower"] < 1 - T) & (band["upper"] > 1 - T)).all()
+        found.append((covers["curve"], covers["iid"], rejects["curve"], rejects["iid"], holds))
+    return np.mean(found, axis=0)
+
+
+def test_coverage_of_means(repeated):
+    assert repeated[0] > 0.9
+    assert repeated[1] < 0.75
+
+
+def test_level_of_term_tests(repeated):
+    assert repeated[2] <= 0.15
+    assert repeated[3] > 0.4
+
+
+def test_simultaneous_bands_hold_the_whole_function(repeated):
+    assert repeated[4] > 0.83
+
+
+def test_groups_that_share_errors_need_their_own_covariance():
+    """Of a number that is the same within a group: curves taken as independent miss most of its variance."""
+    data, _ = cohort(120, 4, group=6)
+    fitted = model().fit(data, grids=GRIDS, groups=data["who"])
+    ratio = fitted.coef("w", se=True)["se"] / fitted.coef("w", se=True, kind="curve")["se"]
+    assert ratio.mean() > 1.5
+    assert fitted.vcov().equals(fitted.vcov("cluster"))
+    assert fitted.test_terms("curve").loc["w", "p"] < fitted.test_terms().loc["w", "p"]
+
+
+def test_few_curves():
+    data, _ = cohort(6, 5)
+    fitted = FunctionalRegression([terms.linear("z")]).fit(data, grids=GRIDS)
+    band = fitted.bands("z", simultaneous=False, t=T)
+    half = (band["upper"] - band["lower"]) / 2 / band["se"]
+    assert np.allclose(half, 2.5705818366147395)  # Student's t with 5 degrees of freedom
+    assert (fitted.bands("z", t=T)["upper"] > band["upper"]).all()
+    tested = fitted.test_terms()
+    assert tested["p"].between(0, 1).all()
+    assert np.isfinite(fitted.predict_se(data)).all()
+
+
+def test_what_one_curve_alone_determines():
+    """A column that is not 0 for one curve only: nothing says by how much its coefficient varies."""
+    data, _ = cohort(30, 6)
+    data["w"] = np.where(np.arange(30) == 7, 1.0, 0.0)
+    fitted = model().fit(data, grids=GRIDS)
+    assert np.isfinite(fitted.vcov().to_numpy()).all()
+
+
+def test_constant_columns():
+    data, _ = cohort(30, 7)
+    data["w"] = np.full(30, 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model().fit(data, grids=GRIDS)
+    assert np.isfinite(fitted.vcov().to_numpy()).all()
+    assert fitted.test_terms()["p"].between(0, 1).all()
+
+
+def test_strong_and_absent_effects():
+    data, _ = cohort(80, 8)
+    tested = model().fit(data, grids=GRIDS).test_terms()
+    assert tested.columns.tolist() == ["edf", "statistic", "df", "p"]
+    assert tested.index.tolist() == ["s(t)", "ff(X)", "z", "w"]
+    assert tested.loc["z", "p"] < 1e-3 < 0.05 < tested.loc["w", "p"]
+    assert (tested["df"] <= np.ceil(tested["edf"])).all()
+
+
+def test_anova_compares_nested_models():
+    data, _ = cohort(80, 9)
+    large = model().fit(data, grids=GRIDS)
+    small = FunctionalRegression([terms.ff("X"), terms.linear("w")]).fit(data, grids=GRIDS)
+    table = large.anova(small)
+    assert table.equals(small.anova(large))
+    assert table.loc["larger", "p"] == pytest.approx(large.test_terms().loc["z", "p"])
+    assert table.loc["smaller", "aic"] > table.loc["larger", "aic"]
+    with pytest.raises(InputError, match="other must have some of the terms"):
+        large.anova(large)
+    with pytest.raises(InputError, match="same rows, got 210 observations, not 1680"):
+        large.anova(FunctionalRegression([terms.linear("z")]).fit(rows(data, slice(10)), grids=GRIDS))
+    with pytest.raises(InputError, match="other must be a model"):
+        large.anova("small")
+
+
+def test_likelihood_and_aic():
+    """By their definitions, with the smoothing parameters given."""
+    from scipy.stats import norm
+
+    data, _ = cohort(40, 10)
+    chosen = model().fit(data, grids=GRIDS)
+    fitted = model(smoothing=chosen.smoothing_parameters_).fit(data, grids=GRIDS)
+    sd = np.sqrt(np.mean(fitted.residuals_**2))
+    assert fitted.loglik_ == pytest.approx(norm.logpdf(fitted.residuals_, scale=sd).sum(), rel=1e-10)
+    assert fitted.aic_ == pytest.approx(-2 * fitted.loglik_ + 2 * fitted.edf_ + 2, rel=1e-10)
+    assert chosen.aic_ > fitted.aic_
+
+
+def test_bands():
+    data, _ = cohort(60, 11)
+    fitted = model().fit(data, grids=GRIDS)
+    where = {"s": T[::5], "t": T[::4]}
+    pointwise, band = fitted.bands("ff(X)", simultaneous=False, **where), fitted.bands("ff(X)", **where)
+    assert band.columns.tolist() == ["s", "t", "value", "se", "lower", "upper"]
+    assert np.allclose(band[["value", "se"]], fitted.coef("ff(X)", se=True, **where)[["value", "se"]])
+    assert (band["upper"] > pointwise["upper"]).all()
+    assert (fitted.bands("ff(X)", 0.99, **where)["lower"] < band["lower"]).all()
+    assert band.equals(fitted.bands("ff(X)", **where))
+    one = {"s": [0.5], "t": [0.5]}
+    alone, same = fitted.bands("ff(X)", **one), fitted.bands("ff(X)", simultaneous=False, **one)
+    assert alone["upper"].item() == pytest.approx(same["upper"].item(), rel=0.1)
+
+
+def test_files_hold_the_covariance_but_no_rows(tmp_path):
+    data, _ = cohort(40, 12, group=4)
+    fitted = model().fit(data, grids=GRIDS, groups="who")
+    expected = {k: fitted.vcov(k) for k in ("curve", "cluster", "iid")}
+    loaded = FunctionalRegression.load(fitted.save(tmp_path / "model"))
+    for kind, covariance in expected.items():
+        assert np.array_equal(loaded.vcov(kind), covariance)
+    assert loaded.test_terms().equals(fitted.test_terms())
+    assert loaded.aic_ == fitted.aic_
+    assert loaded._residuals is None
+
+
+def test_scalar_responses():
+    """Independent errors by default; uneven ones by kind, and persons by groups."""
+    rng = np.random.default_rng(13)
+    z = rng.normal(size=200)
+    data = {"z": z, "y": z + z**2 * rng.normal(size=200)}
+    fitted = ScalarRegression([terms.linear("z")]).fit(data)
+    assert np.allclose(fitted.predict_se({"z": [2.0]}), fitted.predict_se({"z": [2.0]}, kind="iid"))
+    assert fitted.predict_se({"z": [2.0]}, kind="curve") > 1.3 * fitted.predict_se({"z": [2.0]})
+    twice = {name: np.repeat(v, 2) for name, v in data.items()}
+    doubled = ScalarRegression([terms.linear("z")]).fit(twice, groups=np.repeat(np.arange(200), 2))
+    assert np.allclose(doubled.predict_se({"z": [2.0]}), fitted.predict_se({"z": [2.0]}, kind="curve"), rtol=0.01)
+
+
+def test_counts_with_more_variance_than_poisson():
+    rng = np.random.default_rng(14)
+    z = rng.normal(size=(100, 1))
+    rate = np.exp(1 + 0.3 * z * (1 - T)) * rng.gamma(4, 1 / 4, size=(100, 1))
+    data = {"z": z[:, 0], "Y": rng.poisson(rate).astype(float)}
+    fitted = FunctionalRegression([terms.linear("z")], family="poisson").fit(data, grids={"Y": T})
+    ratio = fitted.coef("z", se=True)["se"] / fitted.coef("z", se=True, kind="iid")["se"]
+    assert ratio.mean() > 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("nobody", "groups must be labels or a column of data, got 'nobody'"),
+        (np.arange(5), r"groups must have one label a row, shape \(20,\), got shape \(5,\)"),
+        (np.where(np.arange(20) == 3, None, "a"), "got a missing one in row 3"),
+        (np.zeros(20), "groups must be two or more, got only 0.0"),
+    ],
+)
+def test_groups_that_are_none(groups, message):
+    with pytest.raises(InputError, match=message):
+        model().fit(cohort(20, 15)[0], grids=GRIDS, groups=groups)
+
+
+def test_settings_that_are_unknown():
+    fitted = model().fit(cohort(20, 16)[0], grids=GRIDS)
+    with pytest.raises(InputError, match="kind must be one of 'curve', 'cluster', 'iid', got 'hac'"):
+        fitted.vcov("hac")
+    with pytest.raises(InputError, match="kind='cluster' needs groups"):
+        fitted.test_terms("cluster")
+    with pytest.raises(InputError, match="se must be one of 'curve', 'iid', got 'robust'"):
+        model(se="robust").fit(cohort(20, 16)[0], grids=GRIDS)
+    with pytest.raises(InputError, match="level must lie between 0 and 1, got 95"):
+        fitted.bands("z", level=95)
+    with pytest.raises(InputError, match="name must be a term"):
+        fitted.bands("age")
+    iid = model(se="iid").fit(cohort(20, 16)[0], grids=GRIDS)
+    assert iid.vcov().equals(fitted.vcov("iid"))
