@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fdadp import FunctionalRegression, ScalarRegression
 from fdadp._common.typing import FloatArray
@@ -88,8 +89,12 @@ class TermCase:
         Given the recorded input, the terms.
     columns, grids : mapping of str to str
         Column of the model: its name in the input; and that of its grid.
+    response : str
+        Name of the response in the input, where it is not ``Y`` or ``y``.
     scalar : bool
         Whether the response is a number.
+    long : callable, optional
+        Given the recorded input, the response as a long table.
     settings : mapping
         Of the estimator, beyond the terms.
     read : callable
@@ -116,7 +121,9 @@ class TermCase:
     terms: Callable[[Recorded], Sequence[TermSpec]]
     columns: Mapping[str, str] = field(default_factory=lambda: {"X": "X"})
     grids: Mapping[str, str] = field(default_factory=lambda: {"X": "s", "Y": "t"})
+    response: str = ""
     scalar: bool = False
+    long: Callable[[Recorded], pd.DataFrame] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     read: Callable[[Recorded], Recorded] = dict
     new: Callable[[Recorded], Recorded] | None = None
@@ -138,8 +145,9 @@ class TermCase:
     def training(self, record: Recorded) -> tuple[dict[str, Any], dict[str, FloatArray]]:
         """Data and grids of the fit."""
         given = inputs(record)
-        response = "y" if self.scalar else "Y"
-        data = {name: _rows(given, source, "train") for name, source in {response: response, **self.columns}.items()}
+        own = "y" if self.scalar else "Y"
+        columns = {**({} if self.long else {own: self.response or own}), **self.columns}
+        data = {name: _rows(given, source, "train") for name, source in columns.items()}
         return data, {name: np.ravel(given[source]) for name, source in self.grids.items()}
 
     def newcomers(self, record: Recorded) -> Recorded:
@@ -172,10 +180,11 @@ def _rows(given: Recorded, source: str, which: str) -> Any:
 def fit_case(case: TermCase, record: Recorded, smoothing: Any = "reml") -> Any:
     """Fit the model of a case, at smoothing parameters or by a criterion; warnings of the model are left out."""
     data, grids = case.training(record)
+    more = {} if case.long is None else {"response": case.long(inputs(record))}
     kind = ScalarRegression if case.scalar else FunctionalRegression
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        return kind(case.terms(inputs(record)), smoothing=smoothing, **case.settings).fit(data, grids=grids)
+        return kind(case.terms(inputs(record)), smoothing=smoothing, **case.settings).fit(data, grids=grids, **more)
 
 
 def differences(case: TermCase, record: Recorded, seconds: dict[str, float] | None = None) -> Iterator[Difference]:
@@ -201,6 +210,11 @@ Found = tuple[str, float, str]
 """Quantity, how far it is from refund's, and relative to what."""
 
 
+def _link(case: TermCase) -> dict[str, str]:
+    """What refund's predictions are of families with a link."""
+    return {"type": "link"} if case.settings.get("family", "gaussian") != "gaussian" else {}
+
+
 def _fit(same: Any, output: Recorded) -> Iterator[Found]:
     sources = {"fitted": same.fitted_values_, "edf_total": same.edf_, "sig2": same.sigma2_}
     names = {"fitted": "fitted", "edf_total": "edf", "sig2": "residual variance"}
@@ -217,9 +231,13 @@ def _predictions(case: TermCase, record: Recorded, same: Any) -> Iterator[Found]
     if "predicted" not in output:
         return
     new = case.newcomers(record)
-    yield "predicted", relative(same.predict(new), output["predicted"]), "relative"
+    yield "predicted", relative(same.predict(new, **_link(case)), output["predicted"]), "relative"
     if "predicted_se" in output:
-        yield "standard errors", relative(same.predict_se(new, kind="iid"), output["predicted_se"]), "relative"
+        yield (
+            "standard errors",
+            relative(same.predict_se(new, kind="iid", **_link(case)), output["predicted_se"]),
+            "relative",
+        )
     parts = {name: part for name, part in same.predict(new, type="terms").items() if name != "(Intercept)"}
     theirs = list(output.get("predicted_terms", ()))
     if theirs:

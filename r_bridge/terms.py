@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fdadp import terms
 from fdadp.functional.fpca import Eigenbasis
@@ -37,6 +38,9 @@ SCORE_OF_SURFACES = {
 
 FLAT = {"fitted, our optimum": 5e-4}
 """The smoothing parameter goes to infinity, where the score is flat."""
+
+BY_NEWTON = {"fitted": 1e-10, "predicted": 1e-10, "standard errors": 1e-10, "edf": 1e-10}
+"""Where mgcv's and our iterations for the coefficients stop."""
 
 REGIONS = ("Arctic", "Atlantic", "Continental", "Pacific")
 
@@ -195,6 +199,13 @@ def _ffpc(given: Recorded) -> list[TermSpec]:
     return [terms.ffpc("X", basis=basis)]
 
 
+def _long(given: Recorded) -> pd.DataFrame:
+    """The response at points of each curve's own."""
+    parts = given["sparse"]
+    row = np.ravel(parts["obs"]).astype(int) - 1
+    return pd.DataFrame({"row": row, "t": np.ravel(parts["index"]), "value": np.ravel(parts["value"])})
+
+
 def _live(part: str, call: str, make: Callable[[], Sequence[TermSpec]], *columns: str, **more: Any) -> TermCase:
     """A fit of the live session."""
     grids = {"X": "s", "Xt": "t"}
@@ -266,6 +277,25 @@ CASES: tuple[TermCase, ...] = (
     _live("smooth_ps", 's(z, bs = "ps", k = 8, m = 2)', lambda: [terms.s("z", bs="ps", k=8, m=2)], "z"),
     _live("smooth_default", "s(z)", lambda: [terms.s("z")], "z", tolerances=_THIN_PLATE),
     _live("re", 'c(s(g, bs = "re")) + x', lambda: [terms.re("g"), terms.linear("x")], "g", "x"),
+    _live(
+        "poisson",
+        "ff(X) + x, family = poisson()",
+        lambda: [terms.ff("X", rule=LEGACY), terms.linear("x")],
+        "X",
+        "x",
+        response="Yp",
+        settings={"family": "poisson"},
+        tolerances=BY_NEWTON,
+    ),
+    TermCase(
+        record="pffr_live",
+        part="sparse",
+        call="pffr(Y ~ ff(X) + x, ydata = ydata)",
+        terms=lambda given: [terms.ff("X", rule=LEGACY), terms.linear("x")],
+        columns={"X": "X", "x": "x"},
+        grids={"X": "s"},
+        long=_long,
+    ),
     TermCase(
         record="pffr_live",
         part="ffpc",
