@@ -15,9 +15,15 @@ __all__ = ["fit_gam"]
 
 
 def fit_gam(
-    formula: str, data: Mapping[str, Any], new: Mapping[str, Any] | None = None, *, sp: ArrayLike | None = None
+    formula: str,
+    data: Mapping[str, Any],
+    new: Mapping[str, Any] | None = None,
+    *,
+    sp: ArrayLike | None = None,
+    family: str = "gaussian()",
+    weights: ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """Fit ``mgcv::gam(formula, data, method = "REML")``.
+    """Fit ``mgcv::gam(formula, family, data, weights, method = "REML")``.
 
     Parameters
     ----------
@@ -27,11 +33,14 @@ def fit_gam(
         Columns of numbers, of text (factors), or matrices, which mgcv sums over; rows to predict.
     sp : array_like, optional
         Smoothing parameters instead of REML's.
+    family : str
+        Of R, such as ``"Gamma(link = 'log')"``.
+    weights : array_like, optional
 
     Returns
     -------
     dict
-        ``sp, fitted, edf_total, sig2, score`` and, of `new`, ``predicted, predicted_se``.
+        ``sp, fitted, edf_total, sig2, score, deviance`` and, of `new`, ``predicted, predicted_se`` of the means.
 
     Raises
     ------
@@ -47,6 +56,8 @@ def fit_gam(
         data=_columns(data),
         new=None if new is None else _columns(new),
         sp=None if sp is None else np.asarray(sp, dtype=np.float64),
+        family=family,
+        weights=None if weights is None else np.asarray(weights, dtype=np.float64),
     )
     return {name: np.asarray(value) for name, value in answer.items() if value is not None}
 

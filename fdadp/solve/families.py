@@ -73,6 +73,10 @@ class Family(ABC):
         """``V(μ)``."""
 
     @abstractmethod
+    def variance_slope(self, mean: FloatArray) -> FloatArray:
+        """``V'(μ)``."""
+
+    @abstractmethod
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """Half the deviance of each observation with weight 1: by how much its log-likelihood is below saturation."""
 
@@ -149,6 +153,10 @@ class Gaussian(Family):
         """Ones."""
         return np.ones_like(mean)
 
+    def variance_slope(self, mean: FloatArray) -> FloatArray:
+        """Zeros."""
+        return np.zeros_like(mean)
+
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``(y - η)² / 2``."""
         return (y - eta) ** 2 / 2
@@ -189,6 +197,10 @@ class Binomial(Family):
     def variance(self, mean: FloatArray) -> FloatArray:
         """``μ (1 - μ)``."""
         return mean * (1 - mean)
+
+    def variance_slope(self, mean: FloatArray) -> FloatArray:
+        """``1 - 2μ``."""
+        return 1 - 2 * mean
 
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """As :meth:`Family.half_deviance`; without cancellation where the mean is near 0 or 1."""
@@ -234,6 +246,10 @@ class Poisson(Family):
         """The mean."""
         return mean
 
+    def variance_slope(self, mean: FloatArray) -> FloatArray:
+        """Ones."""
+        return np.ones_like(mean)
+
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``y log(y / μ) - (y - μ)``."""
         return np.asarray(xlogy(y, y) - y * eta - y + np.exp(eta))
@@ -275,6 +291,10 @@ class Gamma(Family):
     def variance(self, mean: FloatArray) -> FloatArray:
         """The square of the mean."""
         return mean**2
+
+    def variance_slope(self, mean: FloatArray) -> FloatArray:
+        """Twice the mean."""
+        return 2 * mean
 
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``-log(y / μ) + (y - μ) / μ``."""

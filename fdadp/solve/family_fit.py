@@ -199,7 +199,7 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
         edf=problem.whole(edf),
         identified=problem.keep,
         smoothing_parameters=np.exp(log_sp),
-        sigma2=1.0 if problem.family.known_scale else found.pearson / (y.size - float(edf.sum())),
+        sigma2=problem.dispersion(at.beta, found.pearson, float(edf.sum())),
         scale=problem.scale(at.penalized)[0],
         criterion=problem.criterion(log_sp, at),
         rss=found.deviance,

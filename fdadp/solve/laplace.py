@@ -165,6 +165,23 @@ class Laplace:
             log_scale += step
         return scale, half - value - m / 2 * float(np.log(2 * np.pi * scale)), half - second
 
+    def dispersion(self, beta: FloatArray, pearson: float, edf: float) -> float:
+        """Estimate of an unknown scale from Pearson's residuals, with the correction for sparse data of mgcv.
+
+        References
+        ----------
+        Fletcher (2012), Estimating overdispersion when fitting a generalized linear model to sparse data,
+        doi:10.1093/biomet/asr083.
+        """
+        if self.family.known_scale:
+            return 1.0
+        total, n = 0.0, self.observations[0].size
+        for block in self.blocks:
+            mean = self.family.mean(self._predictor(block, beta))
+            parts = self.family.variance_slope(mean) * (block.y - mean) / self.family.variance(mean)
+            total += float((np.sqrt(block.weights) * parts).sum())
+        return pearson / (n - edf) / (1 + max(total / n, -0.9))
+
     def criterion(self, log_sp: FloatArray, at: Inside) -> float:
         """V, the scale profiled out."""
         diagonal = np.exp(log_sp) @ self.penalties

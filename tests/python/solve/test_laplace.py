@@ -81,6 +81,7 @@ def test_likelihoods_are_those_of_statsmodels(name):
     assert_allclose(2 * family.half_deviance(y, eta).sum(), theirs.deviance(y, mean), rtol=1e-10)
     assert_allclose(family.log_likelihood(y, eta, ones, scale), theirs.loglike(y, mean, scale=scale), rtol=1e-10)
     assert_allclose(family.variance(mean), theirs.variance(mean))
+    assert_allclose(family.variance_slope(mean), theirs.variance.deriv(mean), rtol=1e-5)
     weights = rng.integers(1, 5, size=30).astype(float)
     h = 1e-4
     values = [family.saturated(y, weights, scale * np.exp(d)) for d in (-h, 0, h)]
