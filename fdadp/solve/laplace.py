@@ -31,8 +31,11 @@ from fdadp.solve.weighted import Observed
 
 __all__ = ["Inside", "Laplace", "Look"]
 
-CONVERGED = 1e-14
-"""Of the penalised deviance: where a step would lower it by less, the step after it would change nothing."""
+CONVERGED = 1e-22
+"""Of the penalised deviance: a step that would lower it by less is not taken; coefficients are right to its root."""
+
+ROUNDING = 1e-13
+"""Of the penalised deviance: differences below this are rounding."""
 
 STEPS = 100
 """Of Newton's method for the coefficients."""
@@ -127,19 +130,21 @@ class Laplace:
         own = np.exp(log_sp) @ self.penalties + self.held
         found = self.look(beta)
         penalized = found.deviance + float(beta @ (own * beta))
+        last = np.inf
         for _ in range(STEPS):
             normal = NormalEquations(found.gram, (found.gram @ beta + found.cross)[:, None])
             (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
             step = half @ root - beta
-            slack = CONVERGED * (1 + abs(penalized))
-            if float(step @ (found.cross - own * beta)) <= slack:
+            size, gain = 1 + abs(penalized), float(step @ (found.cross - own * beta))
+            if gain <= CONVERGED * size or (gain <= ROUNDING * size and gain > last / 2):
                 break
+            last = gain
             trial, value, then = beta, np.inf, found
             for halvings in range(40):
                 trial = beta + step / 2**halvings
                 then = self.look(trial)
                 value = then.deviance + float(trial @ (own * trial))
-                if value <= penalized + 10 * slack:
+                if value <= penalized + ROUNDING * size:
                     break
             else:
                 break
@@ -179,7 +184,7 @@ class Laplace:
         for block in self.blocks:
             mean = self.family.mean(self._predictor(block, beta))
             parts = self.family.variance_slope(mean) * (block.y - mean) / self.family.variance(mean)
-            total += float((np.sqrt(block.weights) * parts).sum())
+            total += float(parts[block.weights > 0].sum())
         return pearson / (n - edf) / (1 + max(total / n, -0.9))
 
     def criterion(self, log_sp: FloatArray, at: Inside) -> float:
