@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
-PAGES = ("extend/term.md",)
+PAGES = ("terms.md", "extend/term.md")
 
 
 @pytest.mark.parametrize("page", PAGES)
