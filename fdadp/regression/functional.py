@@ -13,10 +13,9 @@ from sklearn.base import RegressorMixin
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_grid
+from fdadp.functional.curves import as_grid
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.inference import clusters_of
-from fdadp.regression.tables import read_response
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
@@ -279,16 +278,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained.
 
-        Of other families than the Gaussian: of the deviance about one mean.
+        Where responses have gaps, of what was observed. Of other families than the Gaussian, and of responses at points
+        of their own: of the deviance about one mean.
         """
-        from fdadp.functional.metrics import functional_r2
+        from fdadp.regression.curve_score import explained_share
 
-        name = self.response_name_
-        observed = read_response(data if y is None else {name: y}, name, {name: self.t_})
-        if not isinstance(observed, Curves):
-            raise InputError(f"{name} must hold curves on one grid for a score, got other responses")
-        records, points = self._new(data, None), self._at(observed.grid)
-        eta = self._fit.form.predictor(records, self._fit.coefficients, points)
-        if self._family.name != "gaussian":
-            return self._deviance_explained(observed.values, eta)
-        return functional_r2(observed.values, eta, observed.grid)
+        return explained_share(self, data, y)

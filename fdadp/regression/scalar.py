@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
+from sklearn.utils import ClassifierTags
 
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
@@ -184,6 +185,13 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         if classes is None:
             raise AttributeError("classes_ is there once a model with family='binomial' has been fitted")
         return np.array(classes, dtype=None if isinstance(classes[0], int | str) else object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self._family.name == "binomial":  # scikit-learn then asks for probabilities
+            tags.estimator_type, tags.regressor_tags = "classifier", None
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        return tags
 
     def _refuse_without_classes(self, what: str) -> None:
         if self._family.name != "binomial":
