@@ -119,6 +119,11 @@ class _Components(TermDesign):
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         x = records.curves(self.columns[0])
         refuse_other_domain(x, self.grid, self.columns[0])
+        if self.rule == "sum" and x.grid.size != self.grid.size:
+            raise InputError(
+                f"{self.columns[0]} must be on the {self.grid.size} training points where {self.name} is a sum over "
+                f"points (rule='sum'), got {x.grid.size}"
+            )
         mean = np.interp(x.grid, self.grid, self.mean)
         return np.asarray((x.values - mean) @ (self.effect(x.grid) * _weights(x.grid, self.rule)[:, None]))
 

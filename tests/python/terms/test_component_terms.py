@@ -65,6 +65,14 @@ def test_fpcr_from_blocks_and_by_shares():
         assert terms.fpcr("X", n_components=wanted, n_basis=12).fixed(seen(data), None).n_features == number
 
 
+def test_fpcr_on_other_grids():
+    data, fine = records(), records(grid=np.linspace(0, 2, 401))
+    design = terms.fpcr("X", n_components=3).fixed(seen(data), None)
+    np.testing.assert_allclose(design.features(fine), design.features(data), atol=0.05)
+    with pytest.raises(InputError, match=r"X must be on the 41 training points where fpcr\(X\) is a sum"):
+        terms.fpcr("X", n_components=3, rule="sum").fixed(seen(data), None).features(fine)
+
+
 @pytest.mark.parametrize("method", ["face", "dense", "sc"])
 def test_ffpc_has_the_scores_of_an_fpca(method):
     data, new = records(), records(8, seed=1)
