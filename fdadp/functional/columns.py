@@ -19,6 +19,7 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves
+from fdadp.functional.irregular import binned
 from fdadp.functional.records import Column, Labels
 
 __all__ = ["TableColumn", "read_column"]
@@ -56,7 +57,8 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
     Parameters
     ----------
     data : Series, FDataGrid, FDataBasis, FDataIrregular, DataFrame, xarray.DataArray or array_like
-        Of shape (n,), or (n, S) for curves; an array of shape (n, 1) is a column of numbers.
+        Of shape (n,), or (n, S) for curves; an array of shape (n, 1) is a column of numbers. Points of very many
+        irregular curves are rounded (:mod:`fdadp.functional.irregular`).
     name : str
         For messages.
     grid : array_like of shape (S,), optional
@@ -78,9 +80,9 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
         held = data.array
         if type(held).__module__.split(".")[0] != "skfda":
             return _one_entry_a_row(data, name, grid, default)
-        return TableColumn(replace(as_curves(held, grid, name=name), index=data.index))
+        return TableColumn(replace(_of_skfda(held, name, grid), index=data.index))
     if module == "skfda":
-        return TableColumn(as_curves(data, grid, name=name))
+        return TableColumn(_of_skfda(data, name, grid))
     if module == "xarray" and getattr(data, "ndim", 0) == 1:
         return _one_entry_a_row(pd.Series(data.to_numpy()), name, grid, default)
     if isinstance(data, pd.DataFrame) or module == "xarray":
@@ -95,6 +97,11 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
     if data.ndim not in (1, 2):
         raise InputError(f"{name} must have shape (n,), or (n, S) for curves, got {data.shape}")
     return _one_entry_a_row(pd.Series(data if data.ndim == 1 else data[:, 0]), name, grid, default)
+
+
+def _of_skfda(data: Any, name: str, grid: ArrayLike | None) -> Curves:
+    rounded = binned(data) if type(data).__name__ == "FDataIrregular" and grid is None else None
+    return as_curves(data, grid, name=name) if rounded is None else rounded
 
 
 def _one_entry_a_row(
