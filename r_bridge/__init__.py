@@ -3,7 +3,7 @@
 * :func:`status`: what is there, what is missing, which command mends it.
 * :mod:`r_bridge.mgcv`, :mod:`r_bridge.refund`, :mod:`r_bridge.vgam`: typed calls with plain results, through rpy2.
 * :func:`record`, :func:`check`: record what R gives, replay it anywhere without R.
-* :func:`crosscheck`: the same data through R, live.
+* :func:`crosscheck`, :func:`crosscheck_terms`: the same data through R, live.
 * ``python -m r_bridge status | record | check | crosscheck``; a pytest plugin with the fixture ``refund_reference``.
 
 Neither R nor rpy2 is loaded before the first call that needs them.
@@ -29,6 +29,7 @@ _EXPORTS = {
     "status": "r_bridge._status",
     "check": "r_bridge._check",
     "crosscheck": "r_bridge._crosscheck",
+    "crosscheck_terms": "r_bridge._crosscheck_terms",
     "record": "r_bridge._record",
 }
 

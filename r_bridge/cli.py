@@ -104,6 +104,7 @@ def crosscheck_command(
     smoothing: Annotated[str, typer.Option(help="reml or gcv.")] = "reml",
     n: Annotated[int, typer.Option(help="Number of simulated curves, where no files are given.")] = 100,
     seed: Annotated[int, typer.Option(help="Of the simulation.")] = 0,
+    terms: Annotated[bool, typer.Option("--terms", help="Models of several terms, on simulated rows.")] = False,
     factor: Factor = 1.0,
     rows: Rows = 5,
     json_path: Json = None,
@@ -113,6 +114,10 @@ def crosscheck_command(
     from fdadp.errors import InputError
     from r_bridge._crosscheck import crosscheck
 
+    if terms:
+        from r_bridge._crosscheck_terms import crosscheck_cohort
+
+        _finish(crosscheck_cohort(n=n, seed=seed, factor=factor), rows, json_path)
     curves: tuple[Any, Any]
     if x is None:
         data = simulate_affr(scenario=1, n=n, seed=seed)

@@ -102,6 +102,8 @@ class TermCase:
         predicted_se, predicted_terms``), where it has others.
     new : callable, optional
         Given the recorded input, rows to predict; default the rows ``test``.
+    predicts : {"response", "link"}
+        What was predicted: means, or linear predictors.
     functions : callable
         Given the recorded fit, its coefficient functions.
     searched : bool
@@ -109,6 +111,9 @@ class TermCase:
     lower : float
         By how much our score is lower at least, where refund sits in a local minimum of REML; fitted values at our own
         optimum are not compared then.
+    only_near : bool
+        Compare fitted values at our own optimum only where the smoothing parameters are within a factor of 3: elsewhere
+        the score is flat, and where a search stops is chance.
     tolerances : mapping of str to float
         Where they are others than :data:`TOLERANCES`.
     left_out : mapping of str to str
@@ -127,9 +132,11 @@ class TermCase:
     settings: Mapping[str, Any] = field(default_factory=dict)
     read: Callable[[Recorded], Recorded] = dict
     new: Callable[[Recorded], Recorded] | None = None
+    predicts: str = "response"
     functions: Callable[[Recorded], Sequence[CoefficientFunction]] = lambda output: ()
     searched: bool = True
     lower: float = 0.0
+    only_near: bool = False
     tolerances: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -210,11 +217,6 @@ Found = tuple[str, float, str]
 """Quantity, how far it is from refund's, and relative to what."""
 
 
-def _link(case: TermCase) -> dict[str, str]:
-    """What refund's predictions are of families with a link."""
-    return {"type": "link"} if case.settings.get("family", "gaussian") != "gaussian" else {}
-
-
 def _fit(same: Any, output: Recorded) -> Iterator[Found]:
     sources = {"fitted": same.fitted_values_, "edf_total": same.edf_, "sig2": same.sigma2_}
     names = {"fitted": "fitted", "edf_total": "edf", "sig2": "residual variance"}
@@ -231,11 +233,11 @@ def _predictions(case: TermCase, record: Recorded, same: Any) -> Iterator[Found]
     if "predicted" not in output:
         return
     new = case.newcomers(record)
-    yield "predicted", relative(same.predict(new, **_link(case)), output["predicted"]), "relative"
+    yield "predicted", relative(same.predict(new, type=case.predicts), output["predicted"]), "relative"
     if "predicted_se" in output:
         yield (
             "standard errors",
-            relative(same.predict_se(new, kind="iid", **_link(case)), output["predicted_se"]),
+            relative(same.predict_se(new, kind="iid", type=case.predicts), output["predicted_se"]),
             "relative",
         )
     parts = {name: part for name, part in same.predict(new, type="terms").items() if name != "(Intercept)"}
@@ -271,5 +273,7 @@ def _at_ours(case: TermCase, same: Any, own: Any, output: Recorded) -> Iterator[
     yield "our score above R's", max(0.0, -lower) / (1 + abs(same.criterion_)), "excess"
     if case.lower:
         yield "R's local minimum is higher", max(0.0, case.lower - lower), "absolute"
-    elif "fitted" in output:
+        return
+    apart = np.abs(np.log(own.smoothing_parameters_ / same.smoothing_parameters_)).max(initial=0.0)
+    if "fitted" in output and not (case.only_near and apart > np.log(3)):
         yield "fitted, our optimum", of_range(own.fitted_values_, output["fitted"]), "of range"

@@ -284,6 +284,7 @@ CASES: tuple[TermCase, ...] = (
         "X",
         "x",
         response="Yp",
+        predicts="link",
         settings={"family": "poisson"},
         tolerances=BY_NEWTON,
     ),
