@@ -25,6 +25,8 @@ from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations, fit_terms
+from fdadp.solve.working_covariance import fit_along_curves
+from fdadp.terms.along import with_more_along
 from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
@@ -86,7 +88,18 @@ class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # t
         self._covariates = training.covariates
         indicators = map(Linear, training.covariates.completion.indicators.values())
         specs = (*self._parsed.terms, *indicators)
+        if self._along_curves:
+            specs = tuple(map(with_more_along, specs))
         return training, self._designs(specs, training.observed, training.points)
+
+    @property
+    def _along_curves(self) -> bool:
+        """Whether generalised least squares was asked for."""
+        if getattr(self, "errors", "iid") == "iid":
+            return False
+        if self._family.name != "gaussian":
+            raise InputError(f"errors='curve' is there for family='gaussian', got {self._family.name!r}")
+        return True
 
     @property
     def _family(self) -> Family:
@@ -112,10 +125,14 @@ class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # t
 
     def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
         """Fit all terms, and publish what was found."""
-        fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+        working = None
+        if self._along_curves:
+            fit, working = fit_along_curves(form, observed, self.smoothing, self._n_unpenalized)
+        else:
+            fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
         self._adopt(fit, observed.null_deviance(self._family))
         self._prior_weights = observed.weights
-        self._learn_errors(form, observed, self._family, groups)
+        self._learn_errors(form, observed, groups, working)
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""

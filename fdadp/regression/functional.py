@@ -50,6 +50,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
+    errors : {"iid", "curve"}
+        What estimates believe of the errors along a curve: independent, as refund takes them; or smooth and white, with
+        a covariance estimated from the curves (generalised least squares). Terms whose number of functions along the
+        response is not given then have 15: few functions cannot follow what is weighted up.
     se : {"curve", "iid"}
         What standard errors, tests and bands believe of the errors: of any law within a curve (and within a group,
         where `fit` is told groups), or independent at all points, as refund takes them.
@@ -89,6 +93,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     intercept: bool = True
     missing: str | Mapping[str, str] = "raise"
     progress: bool | str = "auto"
+    errors: str = "iid"
     se: str = "curve"
 
     _default_response = "Y"
@@ -142,6 +147,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
+        one_of(self.errors, "errors", ("iid", "curve"))
         one_of(self.se, "se", ("curve", "iid"))
         asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
         training, form = self._trained_on(asked, curves=True)

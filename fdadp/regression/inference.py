@@ -20,6 +20,7 @@ from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.term_tests import largest_ratio, wald
+from fdadp.solve.working_covariance import WorkingCovariance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,18 +40,34 @@ class Inference:
     """Numbers of groups of the training rows."""
     _found: Mapping[str, ClusterErrors] = MappingProxyType({})
 
-    def _learn_errors(self, form: LongForm, observed: Observations, family: Family, groups: IntArray | None) -> None:
+    def _learn_errors(
+        self, form: LongForm, observed: Observations, groups: IntArray | None, working: WorkingCovariance | None
+    ) -> None:
         """Keep what covariances need; they are computed when they are asked for."""
+        family = self._family
         eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
         y = np.where(seen, observed.y, family.placeholder)
-        working = family.working(y, eta)
-        weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
-        left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
-        self._residuals = Residuals(observed.records, left, weights, observed.points)
+        slopes = family.working(y, eta)
+        weights = None if observed.whole and family.name == "gaussian" else observed.used * slopes.fisher
+        left = np.where(seen, slopes.residual / np.maximum(slopes.fisher, 1e-300), 0.0)
+        self._residuals = Residuals(
+            observed.records, left, weights, observed.points, None if working is None else working.precision
+        )
         self._groups = groups
         self._found = {}
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
+        if working is not None:
+            rows = self._fit.n_rows
+            weighted = self._fit.sigma2 * (rows - self._fit.edf_total)
+            self.loglik_ = self._fit.n * working.log_det / 2 - rows / 2 * (
+                1 + float(np.log(2 * np.pi * weighted / rows))
+            )
+            return
         self.loglik_ = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
+
+    @property
+    def _family(self) -> Family:
+        raise NotImplementedError
 
     @property
     def _clusters(self) -> Mapping[str, ClusterErrors]:

@@ -104,25 +104,31 @@ class LongSums:
             getattr(self, name).__iadd__(getattr(other, name))
         return self
 
-    def system(self, form: LongForm) -> System:
-        """Normal equations of the long form."""
+    def system(self, form: LongForm, precision: FloatArray | None = None, total: float = 0.0) -> System:
+        """Normal equations of the long form.
+
+        With a `precision` (T, T) along the response, of terms whose features are the same at all t; `total` is then
+        ``Σ Y'PY``, which these sums do not hold.
+        """
         p = form.size
         gram, cross = np.empty((p, p)), np.empty(p)
         places = _places(form)
         for i, (design, rows) in enumerate(zip(form.designs, form.slices, strict=True)):
             b, at = form.along[i], places[i]
+            b = b if precision is None else precision @ b
             c = self.same_y[at] @ b if design.separable else self.own_y[:, at].T @ b
             cross[rows] = c.ravel()[design.kept]
             for j in range(i + 1):
                 other, columns = form.designs[j], form.slices[j]
-                block = self._block(i, j, form, places)[np.ix_(design.kept, other.kept)]
+                block = self._block(i, j, form, places, b)[np.ix_(design.kept, other.kept)]
                 gram[rows, columns] = block
                 gram[columns, rows] = block.T
-        return System(gram, cross, float(self.y_squares.sum()), self.n * len(form.t))
+        total = float(self.y_squares.sum()) if precision is None else total
+        return System(gram, cross, total, self.n * len(form.t))
 
-    def _block(self, i: int, j: int, form: LongForm, places: list[slice]) -> FloatArray:
+    def _block(self, i: int, j: int, form: LongForm, places: list[slice], b: FloatArray) -> FloatArray:
         first, second = form.designs[i], form.designs[j]
-        b, c, at, to = form.along[i], form.along[j], places[i], places[j]
+        c, at, to = form.along[j], places[i], places[j]
         size = (first.n_features * b.shape[1], second.n_features * c.shape[1])
         if first.separable and second.separable:
             return np.asarray(np.kron(self.same[at, to], b.T @ c))

@@ -273,3 +273,52 @@ def test_settings_that_are_unknown():
         fitted.bands("age")
     iid = model(se="iid").fit(cohort(20, 16)[0], grids=GRIDS)
     assert iid.vcov().equals(fitted.vcov("iid"))
+
+
+def test_errors_along_curves_weight_observations():
+    """Where errors are smooth, generalised least squares finds the surface; where they are white it changes little."""
+    waves = np.stack([np.ones(T.size)] + [f(k * np.pi * T) for k in (2, 4) for f in (np.sin, np.cos)])
+    truth = np.outer(np.sin(np.pi * T), np.cos(np.pi * T))
+    off = {}
+    for smooth in (0.0, 0.8):
+        for errors in ("iid", "curve"):
+            parts = []
+            for seed in range(3):
+                rng = np.random.default_rng(200 + seed)
+                x = rng.normal(size=(80, 5)) @ waves + 0.2 * rng.normal(size=(80, T.size))
+                white = np.sqrt(1 - smooth) * rng.normal(size=(80, T.size))
+                y = x @ truth / T.size + 0.5 * (white + np.sqrt(smooth) * rng.normal(size=(80, 3)) @ waves[:3])
+                term = terms.ff("X", k=(7, 7), m=((2, 2), (2, 2)))
+                fitted = FunctionalRegression([term], errors=errors).fit({"X": x, "Y": y}, grids=GRIDS)
+                parts.append(((fitted.coef("ff(X)", s=T, t=T)["value"] - truth.ravel()) ** 2).mean())
+            off[smooth, errors] = np.sqrt(np.mean(parts))
+    assert off[0.8, "curve"] < 0.7 * off[0.8, "iid"]
+    assert off[0.0, "curve"] < 1.2 * off[0.0, "iid"]
+
+
+def test_generalised_least_squares_is_a_whole_model(tmp_path):
+    data, _ = cohort(60, 17)
+    fitted = model(errors="curve").fit(data, grids=GRIDS, groups="who")
+    sizes = {d.name: d.along.size for d in fitted._fit.form.designs}
+    assert sizes == {"(Intercept)": 1, "s(t)": 19, "ff(X)": 15, "z": 15, "w": 15}
+    assert model(terms.linear("x0", k=6), errors="curve").model[-1].k == 6
+    assert fitted.loglik_ > model().fit(data, grids=GRIDS).loglik_
+    assert 0 < fitted.explained_deviance_ < 1
+    assert fitted.sigma2_ == pytest.approx(np.mean(fitted.residuals_**2), rel=0.3)
+    loaded = FunctionalRegression.load(fitted.save(tmp_path / "model"))
+    assert np.array_equal(loaded.predict_se(data), fitted.predict_se(data))
+
+
+def test_generalised_least_squares_needs_whole_curves():
+    data, _ = cohort(20, 18)
+    gaps = {**data, "Y": np.where(data["Y"] > 2, np.nan, data["Y"])}
+    for wrong, message in [
+        (gaps, "needs responses on a common grid without gaps"),
+        (rows(data, slice(5)), "and 8 curves or more, got 21 and 5"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            FunctionalRegression([terms.linear("z")], errors="curve").fit(wrong, grids=GRIDS)
+    with pytest.raises(InputError, match="errors='curve' is there for family='gaussian', got 'poisson'"):
+        model(errors="curve", family="poisson").fit({**data, "Y": np.round(np.abs(data["Y"]))}, grids=GRIDS)
+    with pytest.raises(InputError, match="errors must be one of 'iid', 'curve'"):
+        model(errors="ar1").fit(data, grids=GRIDS)

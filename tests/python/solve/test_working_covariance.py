@@ -1,0 +1,59 @@
+"""Normal equations with a precision along curves, and the covariance that it is the inverse of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import terms
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records, Seen
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.working_covariance import precision_system, working_covariance
+from fdadp.terms.intercept import Intercept, MeanCurve
+
+T = np.linspace(0, 1, 15)
+
+
+def form_and_records(specs, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4)) @ np.stack([np.cos(k * np.pi * T) for k in range(4)])
+    records = Records(n, {"X": Curves(x, T), "z": rng.normal(size=n)})
+    seen = Seen.of(lambda: iter([records]))
+    return LongForm(tuple(spec.fixed(seen, T) for spec in specs), T), records, rng
+
+
+SAME = [Intercept(), MeanCurve(k=8), terms.ff("X"), terms.linear("z")]
+
+
+@pytest.mark.parametrize("specs", [SAME, [*SAME, terms.concurrent("X")]], ids=["same", "varying"])
+def test_precision_system_is_that_of_the_rows(specs):
+    form, records, rng = form_and_records(specs)
+    y = rng.normal(size=(records.n, T.size))
+    root = rng.normal(size=(T.size, T.size))
+    precision = root @ root.T
+    found = precision_system(form, [(records[:25], y[:25]), (records[25:], y[25:])], precision)
+    rows = form.rows(records)
+    gram = np.einsum("ntp,tu,nuq->pq", rows, precision, rows, optimize=True)
+    cross = np.einsum("ntp,tu,nu->p", rows, precision, y, optimize=True)
+    assert np.allclose(found.gram, gram, rtol=1e-10, atol=1e-9 * np.abs(gram).max())
+    assert np.allclose(found.cross, cross, rtol=1e-9, atol=1e-9 * np.abs(cross).max())
+    assert found.total == pytest.approx(np.einsum("nt,tu,nu->", y, precision, y))
+    assert found.n_rows == y.size
+
+
+@pytest.mark.parametrize("specs", [SAME, [*SAME, terms.concurrent("X")]], ids=["same", "varying"])
+def test_smooth_and_white_errors_are_told_apart(specs):
+    form, records, rng = form_and_records(specs, n=400)
+    waves = np.stack([np.ones(T.size), 2 * T - 1])
+    mean = records.numbers("z")[:, None] * T
+    white = 0.5 * rng.normal(size=(records.n, T.size))
+    found = working_covariance(form, records, mean + white + rng.normal(size=(records.n, 2)) @ waves)
+    truth = waves.T @ waves + 0.25 * np.eye(T.size)
+    inverse = np.linalg.inv(truth) * np.trace(truth) / T.size
+    assert found.n_smooth == 2
+    assert found.variance == pytest.approx(np.trace(truth) / T.size, rel=0.15)
+    assert np.abs(found.precision - inverse).max() < 0.1 * np.abs(inverse).max()
+    alone = working_covariance(form, records, mean + white)
+    assert alone.n_smooth == 0
+    assert np.allclose(alone.precision, np.eye(T.size), atol=1e-12)
