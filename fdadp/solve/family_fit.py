@@ -78,7 +78,8 @@ def fit_family(
             problem = replace(problem, held=np.where(free, HELD * information.diagonal(), 0.0))
             found = _found(problem, beta, information, log_sp)
             _warn_separated(form, problem, found[1], information)
-        return _fit(form, problem, *found, n)
+        fit = _fit(form, problem, *found, n)
+        return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
 
 
 def _problem(
