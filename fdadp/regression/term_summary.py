@@ -26,7 +26,7 @@ def summarise(model: TermViews) -> Summary:
         result.tables.append(SimpleTable(numbers, headers=["", "estimate", "std. error", "t", "p"]))
     smooths = _smooths(model)
     if smooths:
-        result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most"]))
+        result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
     fit = model._fit
     if fit.smoothing_parameters.size:
         rows = [
@@ -43,16 +43,18 @@ def _title(model: Any) -> str:
 
 def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     fit = model._fit
-    chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "fixed smoothing"
+    chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "Fixed smoothing"
     t = fit.form.t
-    grid = f"{t.size} points on [{t.min():.4g}, {t.max():.4g}]" if hasattr(model, "t_") else "numbers"
-    return [
-        ("Response", model.response_name_, "Observed at", grid),
+    facts = [
+        ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
         ("R-squared (adj.)", f"{model.r2_:.4f}", "Deviance explained", f"{100 * model.explained_deviance_:.1f} %"),
-        ("Family", f"{model._family.name}, {model._family.link}", "Scale", f"{fit.sigma2:.4g}"),
-        (chosen, f"{fit.criterion:.6g}", "Total edf", f"{fit.edf_total:.2f}"),
+        (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
+        ("Total edf", f"{fit.edf_total:.2f}", "AIC", f"{model.aic_:.6g}"),
     ]
+    if hasattr(model, "t_"):
+        facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
+    return facts
 
 
 def is_parametric(design: TermDesign) -> bool:
@@ -65,12 +67,12 @@ def _numbers(model: Any) -> list[tuple[str, ...]]:
     from scipy.stats import t as student
 
     fit, covariance = model._fit, model._covariance_of(None)
-    left = max(fit.n_rows - fit.edf_total, 1.0)
     found: list[tuple[str, ...]] = []
     for design in fit.form.designs:
         if not is_parametric(design):
             continue
         effect = effect_rows(fit.form, design.name)
+        left = model._degrees_of(None, design.name)
         labels = [design.name]
         for axis in effect.axes.values():
             labels = [f"{label}[{level}]" for label in labels for level in axis]
@@ -85,18 +87,33 @@ def _numbers(model: Any) -> list[tuple[str, ...]]:
 
 
 def _smooths(model: Any) -> list[tuple[str, ...]]:
-    edf = model.term_edf_
-    return [
-        (design.name, f"{edf[design.name]:.2f}", f"{design.size}")
-        for design in model._fit.form.designs
-        if not is_parametric(design)
-    ]
+    edf, tests = model.term_edf_, model.test_terms()
+    found: list[tuple[str, ...]] = []
+    for design in model._fit.form.designs:
+        if is_parametric(design):
+            continue
+        row = (design.name, f"{edf[design.name]:.2f}", f"{design.size}")
+        if design.name in tests.index:
+            test = tests.loc[design.name]
+            found.append((*row, f"{test['statistic']:.4g}", f"{test['df']:g}", _p(float(test["p"]))))
+        else:
+            found.append((*row, "", "", ""))
+    return found
 
 
 def _p(value: float) -> str:
     return "" if np.isnan(value) else "<0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
+ERRORS = {
+    "iid": "Standard errors and tests take all observations as independent",
+    "curve": "Standard errors and tests allow any dependence of errors along a curve",
+    "cluster": "Standard errors and tests allow any dependence of errors within a group",
+}
+
+
 def _notes(model: Any) -> list[str]:
+    notes = [f"Formula: {model.model}"] if isinstance(model.model, str) else []
+    notes.append(ERRORS[model._kind_of(None)] + ".")
     lost = model._fit.unidentified()
-    return [f"Note: the data do not identify all of {', '.join(lost)}."] if lost else []
+    return [*notes, f"Note: the data do not identify all of {', '.join(lost)}."] if lost else notes

@@ -145,6 +145,24 @@ def test_summary(model):
     assert str(FunctionalRegression(MODEL)).startswith("FunctionalRegression(")
 
 
+def test_summary_has_the_tests_of_terms(model):
+    tests = model.test_terms()
+    rows_ = [row.split() for row in str(model).splitlines()]
+    for name in ("ff(X)", "age"):
+        (row,) = (row for row in rows_ if row[:1] == [name])
+        edf, statistic, df = (tests.loc[name, column] for column in ("edf", "statistic", "df"))
+        assert row[1:5:2] == [f"{edf:.2f}", f"{statistic:.4g}"]
+        assert row[4] == f"{df:g}"
+
+
+def test_summary_shows_the_formula():
+    model = FunctionalRegression("Y ~ ff(X) + age").fit(simulated(), grids=GRIDS)
+    assert "Formula: Y ~ ff(X) + age" in str(model)
+    assert "allow any dependence of errors along a curve" in str(model)
+    grouped = FunctionalRegression("Y ~ age").fit(simulated(), grids=GRIDS, groups=np.arange(N) % 9)
+    assert "within a group" in str(grouped)
+
+
 def test_summary_of_least_squares():
     """The table of numbers is that of ordinary least squares."""
     sm = pytest.importorskip("statsmodels.api")
