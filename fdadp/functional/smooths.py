@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
 from fdadp.functional.splines import BSplines
 
 __all__ = ["Basis", "Constant", "SmoothMargin", "diagonalised"]
@@ -108,6 +109,8 @@ class SmoothMargin:
         """
         points = np.asarray(x, dtype=np.float64)
         low, high = float(points.min()), float(points.max())
+        if low == high:
+            raise InputError(f"{name} is for a variable with two different values or more, got {low:g} alone")
         basis = BSplines.uniform(low, high, k, degree=m[0] + 1, name=name)
         even = basis.design(np.linspace(low, high, basis.n_basis))
         polynomials = np.vander(np.linspace(-1, 1, basis.n_basis), m[1], increasing=True)

@@ -92,7 +92,7 @@ class Inference:
         """What is believed of the errors, when told and when not."""
         check_is_fitted(self, "_fit")
         grouped = self._groups is not None or "cluster" in self._found
-        known = self._residuals is not None or "curve" in self._found
+        known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
         if kind is None:
             own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
             if grouped and own != "iid":
@@ -102,7 +102,7 @@ class Inference:
         if kind == "cluster" and not grouped:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
-            raise InputError("kind='curve' needs residuals of the training rows, of which this model keeps none")
+            raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
         return kind
 
     def _covariance_of(self, kind: str | None) -> FloatArray:

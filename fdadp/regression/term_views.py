@@ -125,16 +125,21 @@ class TermViews(TermDiagnostics):
 
     @property
     def r2_(self) -> float:
-        """Adjusted R²: one minus the ratio of the residual variance to that about one mean, mgcv's ``r.sq``."""
+        """Adjusted R²: one minus the ratio of the residual variance to that about one mean, mgcv's ``r.sq``.
+
+        NaN where it is not defined: responses are all equal, or no degrees of freedom are left.
+        """
         check_is_fitted(self, "_fit")
-        left = self._fit.n_rows - self._fit.edf_total
-        return 1 - self._fit.rss / left / (self.null_deviance_ / (self._fit.n_rows - 1))
+        left, total = self._fit.n_rows - self._fit.edf_total, self.null_deviance_
+        if total <= 0 or left <= 0:
+            return float("nan")
+        return 1 - self._fit.rss / left / (total / (self._fit.n_rows - 1))
 
     @property
     def explained_deviance_(self) -> float:
         """Share of the deviance about one mean that is explained; of gaussian responses of the sum of squares."""
         check_is_fitted(self, "_fit")
-        return 1 - self._fit.rss / self.null_deviance_
+        return 1 - self._fit.rss / self.null_deviance_ if self.null_deviance_ > 0 else float("nan")
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""

@@ -155,6 +155,8 @@ def _with_curves(
         each, y, t, grid, template = None, response.values, response.grid, response.grid, response
     else:
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    if t.min() == t.max():
+        raise InputError(f"{name} must be observed at two points or more, got {t.min():g} alone; use ScalarRegression")
     weights = _weights(asked, (records.n, *y.shape[1:]), each)
     offset = beside(asked.offset, "offset", asked.data, (records.n, *y.shape[1:]), each)
     family.check(y, weights, name)

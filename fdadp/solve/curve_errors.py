@@ -207,6 +207,8 @@ def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:
     parameters were given or chosen otherwise.
     """
     pull, variance = _smoothing(fit)
+    if fit.scale <= 0:  # a perfect fit: nothing moves
+        return np.eye(fit.form.size)
     return np.asarray(np.eye(fit.form.size) + fit.inverse @ pull.T @ variance @ pull / fit.scale)
 
 
@@ -214,6 +216,8 @@ def corrected_edf(fit: AdditiveFit) -> float:
     """Effective degrees of freedom, with those that choosing smoothing parameters by REML adds to first order."""
     pull, variance = _smoothing(fit)
     moves = pull @ fit.inverse
+    if fit.sigma2 <= 0:
+        return fit.edf_total
     return fit.edf_total + float(np.einsum("jk,ja,ab,kb->", variance, moves, fit.gram, moves)) / fit.sigma2
 
 
