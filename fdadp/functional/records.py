@@ -111,6 +111,17 @@ class Records:
         first = int(kept[0]) if isinstance(rows, slice) and rows.step in (None, 1) and len(kept) else 0
         return replace(self, n=len(kept), columns=taken, first=self.first + first)
 
+    @classmethod
+    def together(cls, parts: Sequence[Records]) -> Records:
+        """All rows of several blocks of one table."""
+        columns: dict[str, Column] = {}
+        for name, first in parts[0].columns.items():
+            every = [part.columns[name] for part in parts]
+            values = np.concatenate([c.values if isinstance(c, Curves) else c for c in every])
+            columns[name] = replace(first, values=values, index=None) if isinstance(first, Curves) else values
+        order = {name: levels for part in parts for name, levels in part.order.items()}
+        return cls(sum(part.n for part in parts), columns, order, parts[0].first)
+
     def with_columns(self, **columns: Column) -> Records:
         """These rows with more columns."""
         return replace(self, columns={**self.columns, **columns})

@@ -20,6 +20,7 @@ from fdadp.regression.inference import Inference
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
+from fdadp.regression.terms_from_chunks import TermsFromChunks
 from fdadp.regression.training import Asked, Covariates, Training, beside, read_training
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.families import Family, family_of
@@ -37,7 +38,7 @@ ROWS_PER_BLOCK = 4096
 """Records that are added up at once."""
 
 
-class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
+class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
 
     model: str | Sequence[TermSpec]
@@ -90,7 +91,8 @@ class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # t
         specs = (*self._parsed.terms, *indicators)
         if self._along_curves:
             specs = tuple(map(with_more_along, specs))
-        return training, self._designs(specs, training.observed, training.points)
+        seen = Seen.of(partial(_blocks, training.observed.records), training.observed.made(training.points))
+        return training, self._designs(specs, seen, training.points)
 
     @property
     def _along_curves(self) -> bool:
@@ -110,9 +112,8 @@ class AdditiveModel(NestedParameters, Inference, TermViews, BaseEstimator):  # t
         check_is_fitted(self, "_fit")
         return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
 
-    def _designs(self, specs: Sequence[TermSpec], observed: Observations, t: FloatArray | None) -> LongForm:
+    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
-        seen = Seen.of(partial(_blocks, observed.records), observed.made(t))
         mean: list[TermSpec] = [Intercept()] if self._parsed.intercept else []
         if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
             mean.append(MeanCurve())

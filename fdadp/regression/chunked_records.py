@@ -18,7 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
 from fdadp.regression.table import Grids
-from fdadp.regression.tables import kinds_of, read_records, read_response
+from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.chunks import Totals, check_dask, is_dask, with_progress
 
@@ -71,12 +71,12 @@ class ChunkedRecords:
         """Number of rows; 0 before all of them were read once."""
         return 0 if self._totals is None else self._totals.n
 
-    def kinds(self) -> Mapping[str, str]:
-        """Kinds of the columns of the first chunk, for the formula."""
-        first = next(iter(self._tables()), None)
-        if first is None:
+    def first(self) -> Any:
+        """The first table as it came, for the kinds of its columns."""
+        table = next(iter(self._tables()), None)
+        if table is None:
             raise InputError("chunks must hold at least one table, got none")
-        return kinds_of(first, self._grids)
+        return table
 
     def records(self, what: str = "columns") -> Iterator[Records]:
         """Go through the rows of all chunks, without the response."""
@@ -192,7 +192,7 @@ def _said(kind: Any) -> str:
 def _numbers(column: Any) -> FloatArray:
     """What is added up to tell passes apart; of labels their hashes, the same within one run of Python."""
     if isinstance(column, Curves):
-        return np.nan_to_num(column.values)
+        return column.values if np.isfinite(column.values.sum()) else np.nan_to_num(column.values)
     if column.dtype.kind == "f":
         return np.asarray(column)
     return np.array([hash(label) % 65521 for label in column], dtype=np.float64)

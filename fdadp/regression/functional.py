@@ -13,7 +13,7 @@ from sklearn.base import RegressorMixin
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
+from fdadp.functional.curves import Curves, as_grid
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.inference import clusters_of
 from fdadp.solve.families import Family
@@ -97,6 +97,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     se: str = "curve"
 
     _default_response = "Y"
+    _of_curves = True
     _stored = (*AdditiveModel._stored, "t_", "_y")
 
     def fit(
@@ -166,6 +167,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         else:
             self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
         return self
+
+    def _adopt_response(self, response: Curves | None) -> None:
+        assert response is not None
+        self._y, self.t_, self.observed_at_ = response, response.grid, None
 
     def _at(self, t: ArrayLike | None) -> FloatArray:
         """Points of the response, within its domain."""

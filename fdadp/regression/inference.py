@@ -47,12 +47,7 @@ class Inference:
         family = self._family
         eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
         y = np.where(seen, observed.y, family.placeholder)
-        slopes = family.working(y, eta)
-        weights = None if observed.whole and family.name == "gaussian" else observed.used * slopes.fisher
-        left = np.where(seen, slopes.residual / np.maximum(slopes.fisher, 1e-300), 0.0)
-        self._residuals = Residuals(
-            observed.records, left, weights, observed.points, None if working is None else working.precision
-        )
+        self._residuals = Residuals.of(observed, eta, family, None if working is None else working.precision)
         self._groups = groups
         self._found = {}
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows

@@ -78,6 +78,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     progress: bool | str = "auto"
 
     _default_response = "y"
+    _of_curves = False
     _stored = (*AdditiveModel._stored, "_classes")
 
     def fit(
@@ -131,6 +132,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self.fitted_values_ = self._family.mean(training.observed.predictor(form, self._fit.coefficients))[:, 0]
         self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self
+
+    def _adopt_response(self, response: Curves | None) -> None:
+        self._classes = [0, 1] if self._family.name == "binomial" else None
 
     def predict(
         self,

@@ -7,7 +7,7 @@ needs one pass over the records and no refit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,19 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import Observations
 
-__all__ = ["ClusterErrors", "Residuals", "cluster_errors", "corrected_edf", "left_out", "with_smoothing_chosen_again"]
+__all__ = [
+    "ClusterErrors",
+    "Residuals",
+    "Scores",
+    "cluster_errors",
+    "corrected_edf",
+    "left_out",
+    "with_smoothing_chosen_again",
+]
 
 LEVERAGES = 2**27
 """Numbers of long-form rows up to which leverages of clusters count; of more data no cluster has one that matters."""
@@ -56,6 +66,31 @@ class Residuals:
     weights: FloatArray | None = None
     points: PointwiseResponse | None = None
     precision: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls, observed: Observations, eta: FloatArray, family: Family, precision: FloatArray | None = None
+    ) -> Residuals:
+        """What linear predictors leave of observations: working residuals, where the family has a link."""
+        seen = observed.used > 0
+        working = family.working(np.where(seen, observed.y, family.placeholder), eta)
+        weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
+        left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
+        return cls(observed.records, left, weights, observed.points, precision)
+
+    @classmethod
+    def together(cls, parts: Sequence[Residuals]) -> Residuals:
+        """Residuals on a grid of all records of several parts."""
+        weights = None
+        if any(part.weights is not None for part in parts):
+            weights = np.concatenate([np.ones_like(p.values) if p.weights is None else p.weights for p in parts])
+        records = Records.together([part.records for part in parts])
+        return cls(records, np.concatenate([part.values for part in parts]), weights)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.records.n
 
     def scores(self, form: LongForm) -> FloatArray:
         """``D_i' W r_i`` of each record, D_i its long-form rows, shape (n, p)."""
@@ -105,6 +140,22 @@ class Residuals:
 
 
 @dataclass(frozen=True)
+class Scores:
+    """What :class:`Residuals` says of large data, in which leverages do not count: of each record, shape (n, p)."""
+
+    values: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.values)
+
+    def scores(self, form: LongForm) -> FloatArray:
+        """The scores of each record, shape (n, p)."""
+        return self.values
+
+
+@dataclass(frozen=True)
 class ClusterErrors:
     """What leaving out clusters says of the estimates.
 
@@ -122,13 +173,13 @@ class ClusterErrors:
     n_clusters: int
 
 
-def cluster_errors(fit: AdditiveFit, residuals: Residuals, clusters: IntArray | None = None) -> ClusterErrors:
+def cluster_errors(fit: AdditiveFit, residuals: Residuals | Scores, clusters: IntArray | None = None) -> ClusterErrors:
     """Covariance of all coefficients about the truth: from clusters, and what penalties take away.
 
     Parameters
     ----------
     fit : AdditiveFit
-    residuals : Residuals
+    residuals : Residuals or Scores
     clusters : ndarray of shape (n,) of int, optional
         Numbers of clusters from 0, without gaps. Default: each record is one.
 
@@ -161,18 +212,21 @@ def _degrees(gram: FloatArray, changes: FloatArray, bias: FloatArray) -> float:
     values, vectors = np.linalg.eigh(gram)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     own = root @ changes.T  # (p, G)
-    square = (own**2).sum(axis=1)
+    squares = own**2
+    square = squares.sum(axis=1)
     known = np.einsum("ij,jk,ik->i", root, bias, root)
     total = square + np.maximum(known, 0.0)
     heavy = total > 1e-12 * max(float(total.max(initial=0.0)), 1e-300)
     if not heavy.any():
         return float(count - 1)
-    each = (own[heavy] ** 4).sum(axis=1) / (3 * total[heavy] ** 2)
+    each = (squares[heavy] ** 2).sum(axis=1) / (3 * total[heavy] ** 2)
     clusters = total[heavy].sum() / max(float((each * total[heavy]).sum()), 1e-300)
     return float(np.clip(clusters - 1, 1.0, max(count - 1, 1)))
 
 
-def left_out(form: LongForm, inverse: FloatArray, residuals: Residuals, clusters: IntArray | None = None) -> FloatArray:
+def left_out(
+    form: LongForm, inverse: FloatArray, residuals: Residuals | Scores, clusters: IntArray | None = None
+) -> FloatArray:
     """By how much coefficients change when a cluster is left out, at the same smoothing parameters, shape (G, p).
 
     Notes
@@ -180,11 +234,11 @@ def left_out(form: LongForm, inverse: FloatArray, residuals: Residuals, clusters
     With ``s = D_g'W r_g`` and ``H = D_g'W D_g`` of a cluster, ``A⁻¹ (I - H A⁻¹)⁻¹ s``, exactly. Where there are more
     than :data:`LEVERAGES` numbers to go through, ``A⁻¹ s`` times ``sqrt(G / (G - 1))``.
     """
-    numbers = np.arange(residuals.records.n) if clusters is None else clusters
+    numbers = np.arange(residuals.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
     scores = np.zeros((count, form.size))
     np.add.at(scores, numbers, residuals.scores(form))
-    if residuals.size(form) > LEVERAGES:
+    if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
         return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
     unit = (1 + ROUNDING) * np.eye(form.size)
     order = np.argsort(numbers, kind="stable")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -22,6 +23,27 @@ from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_sy
 __all__ = ["Observations", "fit_terms"]
 
 RECORDS_AT_A_TIME = 4096
+
+
+class Summable(Protocol):
+    """Observations that a fit goes through, all at hand or in chunks."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    @property
+    def level(self) -> float:
+        """Mean of the responses less their offsets."""
+
+    def below(self, level: float) -> Summable:
+        """The same with lower responses."""
+
+    def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
+        """Rows of the long form with their responses."""
+
+    def system(self, form: LongForm) -> System:
+        """Normal equations of least squares."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,11 @@ class Observations:
     weights: FloatArray | None = None
     offset: FloatArray | None = None
     points: PointwiseResponse | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.records.n
 
     @property
     def whole(self) -> bool:
@@ -90,9 +117,14 @@ class Observations:
         if not self.whole:
             return weighted_system(self.blocks(form, 0.0))
         y = self.y if self.offset is None else self.y - self.offset
-        starts = range(0, self.records.n, RECORDS_AT_A_TIME)
-        parts = (slice(start, start + RECORDS_AT_A_TIME) for start in starts)
-        return LongSums.over(form, ((self.records[part], y[part]) for part in parts)).system(form)
+        parts = replace(self, y=y, offset=None).parts()
+        return LongSums.over(form, ((part.records, part.y) for part in parts)).system(form)
+
+    def parts(self) -> Iterator[Observations]:
+        """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
+        for start in range(0, self.records.n, RECORDS_AT_A_TIME):
+            part = slice(start, start + RECORDS_AT_A_TIME)
+            yield Observations(self.records[part], self.y[part])
 
     @property
     def level(self) -> float:
@@ -128,7 +160,7 @@ class Observations:
 
 def fit_terms(
     form: LongForm,
-    observed: Observations,
+    observed: Summable,
     family: Family,
     smoothing: str | ArrayLike,
     n_unpenalized: int | None = None,
@@ -138,7 +170,7 @@ def fit_terms(
     Parameters
     ----------
     form : LongForm
-    observed : Observations
+    observed : Observations or ChunkedObservations
     family : Family
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         GCV is there for the Gaussian family only.
@@ -150,7 +182,7 @@ def fit_terms(
     InputError
         As :func:`fdadp.solve.additive_fit.fit_gaussian` and :func:`fdadp.solve.family_fit.fit_family`.
     """
-    n = observed.records.n
+    n = observed.n
     with one_blas_thread():
         if family.name != "gaussian":
             blocks = Remembered(lambda: observed.blocks(form, family.placeholder))
@@ -158,7 +190,7 @@ def fit_terms(
         level = observed.level if form.has_intercept else 0.0
         fit = fit_gaussian(form, observed.below(level).system(form), smoothing, n, n_unpenalized)
     fit.coefficients[0] += level
-    if observed.weights is None:
+    if not isinstance(observed, Observations) or observed.weights is None:
         return fit
     weights = observed.used
     means = sum(block.rows.cross((block.weights > 0).astype(np.float64)) for block in observed.blocks(form, 0.0))

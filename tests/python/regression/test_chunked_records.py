@@ -13,6 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Seen
 from fdadp.regression.chunked_records import ChunkedRecords
+from fdadp.regression.tables import kinds_of
 
 RNG = np.random.default_rng(0)
 N, S = 23, np.array([0.0, 0.2, 0.5, 1.0])
@@ -65,7 +66,7 @@ def dask_columns():
 def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
-    assert dict(chunks.kinds())["region"] == "labels"
+    assert kinds_of(chunks.first())["X"] == "curves"
     seen = Seen.of(chunks.records)
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())

@@ -1,0 +1,178 @@
+"""Models of many terms fitted from tables in chunks that need not fit into memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records, Seen
+from fdadp.regression.chunked_records import ChunkedRecords
+from fdadp.regression.completion import Completion
+from fdadp.regression.formula import ParsedFormula
+from fdadp.regression.table import Grids
+from fdadp.regression.training import Asked, Covariates
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.chunked_observations import ChunkedObservations
+from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors
+from fdadp.solve.families import Family
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import fit_terms
+from fdadp.terms.spec import TermSpec
+
+__all__ = ["TermsFromChunks"]
+
+Model = TypeVar("Model", bound="TermsFromChunks")
+
+
+class TermsFromChunks:
+    """Part of every model of many terms: :meth:`fit_chunks`."""
+
+    missing: str | Mapping[str, str]
+    smoothing: str | ArrayLike
+    progress: bool | str
+    loglik_: float
+    _parsed: ParsedFormula
+    _fit: AdditiveFit
+    _covariates: Covariates
+    _clusters: Mapping[str, ClusterErrors]
+    _prior_weights: FloatArray | None
+    _n_unpenalized: int | None
+    _of_curves: ClassVar[bool]
+    """Whether responses are curves, or numbers."""
+
+    @property
+    def _family(self) -> Family:
+        raise NotImplementedError
+
+    def _asked(self, data: Any, y: Any, grids: Grids | None, **beside: Any) -> Asked:
+        raise NotImplementedError
+
+    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
+        raise NotImplementedError
+
+    def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
+        raise NotImplementedError
+
+    def _adopt_response(self, response: Curves | None) -> None:
+        """Keep what predictions come as."""
+        raise NotImplementedError
+
+    def fit_chunks(
+        self: Model,
+        chunks: Sequence[Any] | Callable[[], Iterable[Any]],
+        *,
+        grids: Mapping[str, ArrayLike] | None = None,
+        groups: str | None = None,
+    ) -> Model:
+        """Fit the model from chunks that need not fit into memory together; the answer is that of :meth:`fit`.
+
+        Parameters
+        ----------
+        chunks : sequence of tables, function returning an iterator over tables, or one table of dask's
+            Each as :meth:`fit` takes them, the response a column among them. They are read three times, and a look is
+            taken at the first: for ranges and levels, for sums, for residuals; responses with gaps once more, families
+            other than the Gaussian once for each step. Columns of numbers are kept, and of each row as many numbers as
+            the model has coefficients.
+        grids : mapping of str to array_like, optional
+            Grids of plain arrays, by column.
+        groups : str, optional
+            Column that says whose each row is, as in :meth:`fit`.
+
+        Returns
+        -------
+        self
+            Without `fitted_values_` and `residuals_`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`fit`; chunks that differ in the kinds or grids of their columns, or from one pass to the next;
+            `missing` other than ``"raise"``, `errors` other than ``"iid"``; responses at points of each row's own.
+        """
+        if self.missing != "raise":
+            raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
+        if getattr(self, "errors", "iid") != "iid":
+            raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
+        asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
+        names = tuple(dict.fromkeys((*asked.columns, *([groups] if groups else []))))
+        source = ChunkedRecords(chunks, names, asked.response, grids, self.progress)
+        records, response = next(iter(source.read("first chunk")))
+        t = response.grid if isinstance(response, Curves) else None
+        read = self._responses_of(source, asked.response)
+        with one_blas_thread():
+            observed, seen = ChunkedObservations.seen(read, t)
+            form = self._designs(self._parsed.terms, seen, t)
+            fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+            self._adopt(fit, observed.null_deviance(self._family))
+            known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+            self._covariates = Covariates(known, Completion.learned(records, {}))
+            self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
+        self._prior_weights = None
+        self._adopt_response(
+            replace(response, values=response.values[:0], index=None) if isinstance(response, Curves) else None
+        )
+        for name in ("fitted_values_", "residuals_"):
+            self.__dict__.pop(name, None)
+        return self
+
+    def _responses_of(self, source: ChunkedRecords, name: str) -> Callable[[], Iterator[tuple[Records, FloatArray]]]:
+        """The chunks, with their responses as numbers that the family may have."""
+
+        def read() -> Iterator[tuple[Records, FloatArray]]:
+            for records, response in source.read():
+                y = _numbers(response, name, self._of_curves)
+                self._family.check(y, name=name, first=records.first)
+                yield records, y
+
+        return read
+
+    def _learn_errors_of(self, observed: ChunkedObservations, groups: IntArray | None) -> None:
+        """Go through the chunks once more for what the fit leaves of them."""
+        fit, family = self._fit, self._family
+        small = observed.n * len(fit.form.t) * fit.form.size <= LEVERAGES
+        scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
+        parts: list[Residuals] = []
+        scores: list[FloatArray] = []
+        self.loglik_ = 0.0
+        for chunk in observed.chunks():
+            eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
+            self.loglik_ += family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
+            left = Residuals.of(chunk, eta, family)
+            if small:
+                parts.append(left)
+            else:
+                scores.append(left.scores(fit.form))
+        whole = Residuals.together(parts) if small else Scores(np.concatenate(scores))
+        clusters = {"curve": cluster_errors(fit, whole)}
+        if groups is not None:
+            clusters["cluster"] = cluster_errors(fit, whole, groups)
+        self._clusters = clusters
+
+
+def _numbers(response: Any, name: str, curves: bool) -> FloatArray:
+    """Responses of a chunk, shape (n, T) or (n, 1)."""
+    if isinstance(response, Curves) and not curves:
+        raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
+    if isinstance(response, Curves):
+        return response.values
+    if curves:
+        raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    if response.dtype.kind != "f":
+        raise InputError(f"{name} must hold numbers in chunks (0 and 1 for two classes), got {response[0]!r}")
+    return np.asarray(response)[:, None]
+
+
+def _clusters(source: ChunkedRecords, groups: str) -> IntArray:
+    """Numbers of the groups of all rows."""
+    numbers: dict[Any, int] = {}
+    found = [numbers.setdefault(label, len(numbers)) for r in source.records("groups") for label in r.labels(groups)]
+    if len(numbers) < 2:
+        raise InputError(f"groups must be two or more, got {next(iter(numbers))!r} in all rows")
+    return np.array(found, dtype=np.int64)
