@@ -19,6 +19,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria
+from fdadp.solve.jumps import with_jumps
 from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
 from fdadp.solve.search import minima
 from fdadp.solve.solution import Solution
@@ -34,6 +35,9 @@ SMOOTHEST = 48
 
 START_RANGE = 10.0
 """Of these rehearsals, in log λ: beyond it the criteria are nearly flat, and no start is wanted there."""
+
+GRID_OF_ALL = 2
+"""Smoothing parameters over which one grid goes: jumps of single ones find nothing more then."""
 
 LOG_ROUNDING = float(np.log(np.finfo(float).eps))
 
@@ -204,9 +208,9 @@ class PenalizedLeastSquares:
         """Fit every response at the smoothing parameters that minimise ``"reml"`` or ``"gcv"``.
 
         Newton's method with exact derivatives, jointly in all log λ. REML starts from several points, the best of grids
-        over the penalties of one term at a time among them: a guard against local minima. GCV starts where penalties
-        and data weigh the same, as mgcv does, and takes the minimum it comes to: the global one is often an
-        interpolation.
+        over the penalties of one term at a time among them, and tries from where it ends whether jumps of one log λ
+        lead to a lower minimum: a guard against local minima. GCV starts where penalties and data weigh the same, as
+        mgcv does, and takes the minimum it comes to: the global one is often an interpolation.
 
         Raises
         ------
@@ -215,26 +219,37 @@ class PenalizedLeastSquares:
         """
         if criterion not in ("reml", "gcv"):
             raise InputError(f"criterion must be 'reml' or 'gcv', got {criterion!r}")
-        tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
-        bounds = self._centre - LOG_RANGE, self._centre + LOG_RANGE
         if criterion == "gcv":
-            found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, bounds, tolerance)
+            tolerance = 1e-9 * self._criteria.dof  # both criteria are sums over the observations
+            found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, self._bounds(LOG_RANGE), tolerance)
         else:
-            found = minima(self._criteria.reml, self._starts(), bounds, tolerance)
+            found = self._reml_minima()
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
-    def _starts(self) -> list[list[FloatArray]]:
-        """Where REML's search starts for each response: at its minima on the smoothest coordinates, if there are many.
+    def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
+        return self._centre - log_range, self._centre + log_range
 
-        Smoothing parameters mean the same there, a step costs a small part, and the minima are nearly those of all.
+    def _reml_minima(self) -> list[list[FloatArray]]:
+        """Minima of REML for each response, the lowest first.
+
+        Where there are many coordinates the search is rehearsed on the smoothest ones. Smoothing parameters mean the
+        same there, a step costs a small part, and the minima are nearly those of all.
         """
         of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
         few = of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
         starts = starts_of(few.reml_values, self.total.size, self._centre, self._n_penalties, flat=1e-7 * self.n)
+        jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
-            return starts
-        bounds = self._centre - START_RANGE, self._centre + START_RANGE
-        return minima(few.reml, starts, bounds, 1e-4 * of.dof)
+            return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)
+        rehearsed = _search(few, starts, self._bounds(START_RANGE), 1e-4 * of.dof, jumps)
+        return _search(of, rehearsed, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps=False)
+
+
+def _search(
+    of: Criteria, starts: list[list[FloatArray]], bounds: tuple[FloatArray, FloatArray], tolerance: float, jumps: bool
+) -> list[list[FloatArray]]:
+    found = minima(of.reml, starts, bounds, tolerance)
+    return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
 
 
 def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int]]:
