@@ -11,10 +11,10 @@ from fdadp.solve.search import NEAR, Score, newton
 
 __all__ = ["with_jumps"]
 
-JUMPS = (-10.0, -5.0, 5.0, 10.0)
+JUMPS = (-20.0, -10.0, -5.0, 5.0, 10.0, 20.0)
 """Of one log λ at a time."""
 
-TRIED = 3
+TRIED = 4
 """Lowest points that jumps lead to, from which Newton's search goes on, lower than where it jumped off or not."""
 
 MOST = 8

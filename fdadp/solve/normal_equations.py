@@ -9,7 +9,7 @@ from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["OWN_SCALE", "NormalEquations", "identified"]
+__all__ = ["OWN_SCALE", "NormalEquations", "from_roots", "identified"]
 
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
@@ -83,19 +83,7 @@ class NormalEquations:
         return triangles, scales, log_det, np.flatnonzero(weak).tolist()
 
     def _from_roots(self, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """Solve from the roots, ``A = [R; S^½]'[R; S^½]``, which have twice the digits of A.
-
-        With the rows in order of size and pivoting of columns a light penalty keeps its digits beside heavy ones and
-        beside the data, so that directions that only this penalty holds are as exact as others (Cox & Higham 1998,
-        Stability of Householder QR factorization for weighted least squares problems).
-        """
-        gram_root, rotated = self._root
-        rows = np.vstack((gram_root, np.diag(np.sqrt(penalty))))
-        right = np.vstack((rotated, np.zeros((len(penalty), rotated.shape[1]))))
-        order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
-        q, r, pivot = qr(rows[order], mode="economic", pivoting=True)
-        root = lapack.dtrtri(r.T, lower=1)[0][:, np.argsort(pivot)]
-        return root, q.T @ right[order], 2 * float(np.log(np.abs(r.diagonal())).sum())
+        return from_roots(*self._root, penalty)
 
     @cached_property
     def _root(self) -> tuple[FloatArray, FloatArray]:
@@ -105,6 +93,38 @@ class NormalEquations:
         firm = values > ROUNDING * values[-1]
         size, axes = np.sqrt(values[firm])[:, None], vectors.T[firm]
         return size * axes * own, (axes @ (self.cross / own[:, None])) / size
+
+
+def from_roots(gram_root: FloatArray, rotated: FloatArray, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Solve from the roots, ``A = [R; S^½]'[R; S^½]``, which have twice the digits of A.
+
+    With the rows in order of size and pivoting of columns a light penalty keeps its digits beside heavy ones and
+    beside the data, so that directions that only this penalty holds are as exact as others (Cox & Higham 1998,
+    Stability of Householder QR factorization for weighted least squares problems).
+
+    Parameters
+    ----------
+    gram_root : ndarray of shape (r, p)
+        R with ``R'R = G``.
+    rotated : ndarray of shape (r, K)
+        q with ``R'q = c`` for each response.
+    penalty : ndarray of shape (p,)
+
+    Returns
+    -------
+    root : ndarray of shape (p, p)
+        ``root'root = A⁻¹``.
+    halves : ndarray of shape (p, K)
+        The coefficients are ``halves' root``.
+    log_det : float
+        log|A|.
+    """
+    rows = np.vstack((gram_root, np.diag(np.sqrt(penalty))))
+    right = np.vstack((rotated, np.zeros((len(penalty), rotated.shape[1]))))
+    order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
+    q, r, pivot = qr(rows[order], mode="economic", pivoting=True)
+    root = lapack.dtrtri(r.T, lower=1)[0][:, np.argsort(pivot)]
+    return root, q.T @ right[order], 2 * float(np.log(np.abs(r.diagonal())).sum())
 
 
 def identified(

@@ -1,0 +1,79 @@
+"""Covariance of coefficients that knows that smoothing parameters were estimated: mgcv's ``Vc``.
+
+References
+----------
+Wood, Pya & Säfken (2016), Smoothing parameter and model selection for general smooth models, JASA 111(516),
+section 4 and web appendix, doi:10.1080/01621459.2016.1180986.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from fdadp._common.typing import FloatArray
+from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.solution import Solution
+
+__all__ = ["unconditional_covariance"]
+
+PRIOR_PRECISION = 0.1
+"""Of each log λ where the curvature of REML scales the roots of the covariance, as in mgcv."""
+
+
+def unconditional_covariance(
+    problem: PenalizedLeastSquares, solution: Solution, coordinates: FloatArray | None = None
+) -> FloatArray:
+    """Bayesian covariance of the coefficients with that of the smoothing parameters, shape (p, p).
+
+    ``Vp + J V_ρ J' + σ² Σ_kl V_kl dK_k dK_l'``: how the coefficients follow the logarithms ρ of the smoothing
+    parameters (J), and how the Cholesky root K of ``A⁻¹`` does.
+
+    Parameters
+    ----------
+    problem : PenalizedLeastSquares
+    solution : Solution
+        At the minimum of REML.
+    coordinates : ndarray of shape (p, p), optional
+        C where the coefficients are ``C b`` of other coordinates b, mgcv's: the last part is not the same in all
+        coordinates, as Cholesky roots are not.
+    """
+    keep = problem.identified
+    within = np.ix_(keep, keep)
+    inverse, gram, beta = solution.inverse[within], problem.gram[within], solution.coefficients[keep]
+    heavy = solution.smoothing_parameters[:, None] * problem.penalties[:, keep]  # diagonals of λ_j S_j
+    hessian = _hessian(problem, solution, heavy @ beta**2)
+    size, axes = np.linalg.eigh(hessian)
+    count = len(heavy)
+    down = size > 0
+    steps = (axes[:count, down] / np.sqrt(size[down])).T @ (-(heavy * beta) @ inverse)  # V_ρ^½ J'
+    found = solution.covariance[within] + steps.T @ steps
+    spread = (axes / (np.maximum(size, 0.0) + PRIOR_PRECISION)) @ axes.T
+    other = np.eye(len(gram)) if coordinates is None else coordinates[within]
+    roots = other @ _root_changes(other.T @ (gram + np.diag(heavy.sum(axis=0))) @ other, other, heavy)
+    found += solution.noise_variance * np.einsum("kl,kpr,lqr->pq", spread[:count, :count], roots, roots, optimize=True)
+    out = np.zeros_like(problem.gram)
+    out[within] = (found + found.T) / 2
+    return out
+
+
+def _hessian(problem: PenalizedLeastSquares, solution: Solution, pulls: FloatArray) -> FloatArray:
+    """Hessian of REML in all log λ and, where it is estimated, in the log scale; `pulls` are ``λ_j β'S_jβ``."""
+    if problem.scale is not None:
+        return solution.hessian
+    dof = problem.n - problem.n_unpenalized
+    mixed = -pulls / (2 * solution.scale)
+    inner = solution.hessian + np.outer(mixed, mixed) * (2 / dof)  # the scale is profiled out of the solution's
+    return np.block([[inner, mixed[:, None]], [mixed, np.array(dof / 2)]])
+
+
+def _root_changes(precision: FloatArray, coordinates: FloatArray, heavy: FloatArray) -> FloatArray:
+    """``dR⁻¹/dρ_j`` of the Cholesky factor R'R of a precision whose penalties are diagonal elsewhere, (M, p, p)."""
+    triangle = lapack.dpotrf(precision, lower=0)[0]
+    root = lapack.dtrtri(triangle, lower=0)[0]  # R⁻¹
+    root = np.triu(root)
+    turned = coordinates @ root
+    middle = (turned.T * heavy[:, None, :]) @ turned  # R⁻ᵀ λS R⁻¹
+    half = np.triu(middle)
+    half[:, np.arange(len(root)), np.arange(len(root))] /= 2
+    return np.asarray(-root @ half)

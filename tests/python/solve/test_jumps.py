@@ -1,0 +1,73 @@
+"""REML's search over the walls between its minima."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fdadp.solve.jumps import with_jumps
+from fdadp.solve.search import minima
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+BOUNDS = np.full(3, -25.0), np.full(3, 25.0)
+TILT = np.array([-0.3, 0.3, 0.0])
+
+
+def two_wells(points, of):
+    """``(u² - 16)²/64 + tilt u + v² + w²/4``: wells at u = ±4, of which the tilt makes one the lower."""
+    u = points[:, 0]
+    value = (u**2 - 16) ** 2 / 64 + TILT[of] * u + points[:, 1] ** 2 + points[:, 2] ** 2 / 4
+    gradient = np.stack((u * (u**2 - 16) / 16 + TILT[of], 2 * points[:, 1], points[:, 2] / 2), axis=1)
+    hessian = np.zeros((len(u), 3, 3))
+    hessian[:, 0, 0], hessian[:, 1, 1], hessian[:, 2, 2] = (3 * u**2 - 16) / 16, 2, 0.5
+    return value, gradient, hessian
+
+
+def values(points):
+    return np.stack([two_wells(points, np.full(len(points), k))[0] for k in range(3)], axis=1)
+
+
+def test_jumps_lead_to_the_lower_of_two_wells():
+    found = minima(two_wells, [[np.array([-5.0, 1, 1])]] * 3, BOUNDS, 1e-9)
+    assert all(ends[0][0] < -3 for ends in found)
+    after = with_jumps(two_wells, values, found, BOUNDS, 1e-9)
+    assert after[0][0][0] > 3  # the right well is the lower one of the first function
+    assert len(after[0]) == 2
+    np.testing.assert_array_equal(after[0][1], found[0][0])
+    for k in (1, 2):  # not lower, or as low
+        assert after[k] is found[k]
+    np.testing.assert_allclose(two_wells(after[0][0][None], np.zeros(1, int))[1], 0, atol=1e-6)
+
+
+def test_jumps_stay_within_bounds():
+    narrow = np.array([-5.0, -1, -1]), np.array([2.0, 1, 1])
+    found = minima(two_wells, [[np.array([-5.0, 1, 1])]], narrow, 1e-9)
+    (ends,) = with_jumps(two_wells, lambda points: values(points)[:, :1], found, narrow, 1e-9)
+    assert ends is found[0]
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.delitem(sys.modules, "jumps", raising=False)
+    import jumps
+
+    return jumps
+
+
+def test_jumps_find_a_lower_score(script):
+    """A model whose starts all lead to a higher minimum."""
+    one = script.problem(script.MODELS["ff, 8 x 8, re, x"], 39)
+    without, with_them = (script.optimum(jumps)(one) for jumps in (False, True))
+    assert with_them < without - 0.1
+    assert with_them <= script.from_random_points(one) + 1e-6 * (1 + abs(with_them))
+
+
+@pytest.mark.long
+def test_script_of_the_decision_runs(script, capsys):
+    found = script.main(["--problems", "2"])
+    assert len(found) == 3 * len(script.MODELS)
+    assert "and jumps" in capsys.readouterr().out
