@@ -220,8 +220,8 @@ read_formula <- function(formula, data) {
   list(Y = eval(formula[[2]], data, frame), X = eval(term, data, frame), term = paste(deparse(term), collapse = " "))
 }
 
-as_called <- function(call) {
-  call[[1]] <- quote(affr)
+as_called <- function(call, name = quote(affr)) {
+  call[[1]] <- name
   call
 }
 

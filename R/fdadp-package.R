@@ -2,7 +2,7 @@
 #'
 #' Additive function-on-function regression, curves predicting curves:
 #' \deqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t).}
-#' [affr()] fits it without privacy, [dp_affr()] with an end-to-end guarantee of
+#' [fdadp()] fits curves, or numbers, on any terms. [affr()] fits the model above without privacy, [dp_affr()] with an end-to-end guarantee of
 #' differential privacy; [ledger()] tells what was released, [plan_dp()] what a private fit
 #' will be worth. The work is done by the Python package of the same name, through
 #' \pkg{reticulate}; [fdadp_config()] says whether it is there and, if not, what to do.
@@ -16,8 +16,10 @@
 #' `fdadp_file_format_error`, `fdadp_python_error` (anything unforeseen). Warnings are of class
 #' `fdadp_warning`, among them `fdadp_extrapolation_warning` and `fdadp_not_private_warning`.
 #'
+#' @name fdadp-package
+#' @docType package
 #' @keywords internal
-"_PACKAGE"
+NULL
 
 # What is known of this session: the Python module that does the work, once it is loaded.
 the <- new.env(parent = emptyenv())

@@ -114,6 +114,15 @@ class TermViews(TermDiagnostics):
     # --- numbers ---
 
     @property
+    def coefficients_(self) -> pd.Series[float]:
+        """All coefficients, numbered within each term, in coordinates where penalties are diagonal; of :meth:`vcov`."""
+        import pandas as pd
+
+        check_is_fitted(self, "_fit")
+        names = [f"{design.name}.{i + 1}" for design in self._fit.form.designs for i in range(design.size)]
+        return pd.Series(self._fit.coefficients, index=names)
+
+    @property
     def term_edf_(self) -> dict[str, float]:
         """Effective degrees of freedom of each term, by its name."""
         check_is_fitted(self, "_fit")

@@ -87,6 +87,12 @@ def test_coefficients_add_up_to_predictions(model):
     np.testing.assert_allclose(sum(parts.values()), model.predict(data), rtol=1e-12)
 
 
+def test_coefficients_are_those_of_their_covariance(model):
+    assert model.coefficients_.index.tolist() == model.vcov("iid").index.tolist()
+    (slope,) = model.coef("c(weight)")["value"]
+    assert model.coefficients_["c(weight).1"] == slope
+
+
 def test_a_historical_effect_has_no_coefficients_beyond_its_limits(model):
     frame = model.coef("ff(X)", se=True, level=0.9, s=[0.2, 0.6], t=[0.1, 0.5, 0.9])
     assert frame.columns.tolist() == ["s", "t", "value", "se", "lower", "upper"]

@@ -1,0 +1,137 @@
+#' Regression of curves, or numbers, on curves, numbers and factors
+#'
+#' Fits \eqn{E[Y_i(t)] = \mu(t) + \sum_j f_j(X_{ij}, t)} by penalised splines, the family of models of refund's `pffr()` (and, where the response
+#' is a number, of `pfr()`), with smoothing parameters by REML. Sums over curves stand for the long table of all points, so that
+#' time and memory hardly grow with the number of curves. **Not private**; see [dp_affr()].
+#'
+#' @section Terms:
+#' | in the formula | effect | refund, mgcv |
+#' |---|---|---|
+#' | `ff(X)`, `ff(X, limits = "s<=t")` | \eqn{\int X(s) \beta(s, t) ds}; historical | `ff()` |
+#' | `sff(X)` | \eqn{\int F\{X(s), s, t\} ds} | `sff()` |
+#' | `ffpc(X)` | scores of principal components times curves | `ffpc()` |
+#' | `X`, a matrix; `concurrent(X)` | \eqn{X(t) \beta(t)} | `X` |
+#' | `x`, a number | \eqn{x \beta(t)} | `x` |
+#' | `region`, a factor | a curve for each level but the first | (`pffr` has no level means) |
+#' | `s(age)`, `te(a, b)` | \eqn{f(age, t)} | `s()`, `te()` |
+#' | `s(g, bs = "re")`, `re(g)` | a random curve, or number, for each level | `s(g, bs = "re")`, `c(s(g, bs = "re"))` |
+#' | `c(x)`, `c(s(age))` | the same at all t | `c()` |
+#' | `region:ff(X)`, `s(age, by = x)` | an effect for each level; times x | `by =` |
+#' | `lf(X)`, `af(X)`, `fpcr(X)` | for a response that is a number | `lf()`, `af()`, `fpcr()` |
+#' | `offset(z)` | known | `offset()` |
+#'
+#' Arguments are those of Python's terms: `k`, `m` as in mgcv (`m = list(c(2, 1), c(2, 1))`), `rule` of the integral (`"trapezoid"`; refund's default
+#' is `"simpson_legacy"`), `limits`, `bs`. `xind`, `argvals`, `integration` and `npc` are known by refund's names: `integration = "simpson"` gives refund's
+#' weights. Arguments are evaluated in R.
+#'
+#' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
+#' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
+#' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log.
+#' @param groups The person of each row, where people have several curves: standard errors, bands and tests then allow for errors that
+#'   depend within a person.
+#' @param weights,offset One a row, or a matrix with one a point.
+#' @param smoothing `"reml"`, `"gcv"`, or smoothing parameters on mgcv's scale: the mean curve's first, then each term's in order.
+#' @param grids Grids of matrices by column, `list(X1 = s)`; a matrix may also have one as attribute `"grid"` or as its column names.
+#'   Default: even on \[0, 1\].
+#' @param yind Grid of the response, likewise.
+#' @param se What is believed of errors, for standard errors, bands and tests: `"curve"`: they may depend within a curve (the default); `"cluster"`: within a
+#'   group (the default with `groups`); `"iid"`: independent, as refund has it (the default where the response is a number).
+#'
+#' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
+#'   `dev.expl`, `t`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
+#'   [predict][predict.fdadp_regression], [plot][plot.fdadp_regression] and [those of other models][fdadp-methods].
+#' @references Ivanescu, Staicu, Scheipl and Greven (2015), Penalized function-on-function regression, *Computational Statistics* 30, 539-568.
+#'   \doi{10.1007/s00180-014-0548-4}
+#' @seealso [affr()], [dp_affr()]
+#' @examples
+#' if (fdadp_available()) {
+#'   weather <- canadian_weather()
+#'   stations <- weather$stations
+#'   stations$temperature <- weather$X
+#'   stations$rain <- weather$Y
+#'   fit <- fdadp(rain ~ ff(temperature) + region, data = stations, grids = list(temperature = weather$s), yind = weather$t)
+#'   print(fit)
+#'   anova(fit)
+#'   head(coef(fit, "region"))
+#'   dim(predict(fit, stations[1:3, ]))
+#' }
+#' @export
+fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
+                  grids = list(), yind = NULL, se = NULL) {
+  own <- substitute(list(groups = groups, weights = weights, offset = offset))
+  own <- lapply(as.list(own)[-1], eval, data, parent.frame())
+  if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
+  model <- read_model(formula, data, grids, yind)
+  settings <- list(family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE)
+  if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
+  se <- one_of(se, c("curve", "cluster", "iid"), "se")
+  if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve"))
+  spec <- c(model$spec, list(settings = settings))
+  spec$weights <- per_row(own$weights, "weights")
+  spec$offset <- per_row(if (is.null(own$offset)) model$offset else if (is.null(model$offset)) own$offset else own$offset + model$offset, "offset")
+  spec$groups <- if (!is.null(own$groups)) array(as.character(own$groups), length(own$groups))
+  fit <- call_python("fit_terms", spec = spec, smoothing = if (is.character(smoothing)) smoothing else as_array(smoothing, "smoothing"))
+  fit$term.edf <- stats::setNames(as.double(fit$term.edf), fit$term.names)
+  fit$sp <- stats::setNames(as.double(fit$sp), unlist(fit$sp.names))
+  fit$coefficient.names <- unlist(fit$coefficient.names)
+  response <- spec$columns[[spec$response]]
+  for (name in c("fitted.values", "residuals")) fit[[name]] <- shaped(fit[[name]], spec, response, model$rows)
+  fit[c("sp.names", "term.names")] <- NULL
+  if (!is.null(fit$t)) fit$t <- as.double(fit$t)
+  fit$n <- NROW(fit$fitted.values)
+  structure(
+    c(fit, list(
+      formula = plain_formula(formula), call = as_called(match.call(), quote(fdadp)), family = settings$family, spec = spec,
+      expressions = model$expressions, se = se, smoothing = if (is.character(smoothing)) smoothing else "given"
+    )),
+    class = "fdadp_regression"
+  )
+}
+
+# Curves with the names that the response had; numbers as a vector.
+shaped <- function(values, spec, response = NULL, rows = NULL) {
+  if (spec$scalar) {
+    return(stats::setNames(as.double(values), rows))
+  }
+  rownames(values) <- rows
+  as_labelled(values, response)
+}
+
+per_row <- function(values, name) {
+  if (is.null(values)) {
+    return(NULL)
+  }
+  if (!is.numeric(values)) input_error(name, " must be numbers, got ", class(values)[1])
+  array(as.double(values), if (is.matrix(values)) dim(values) else length(values))
+}
+
+# The environment of a formula may hold data.
+plain_formula <- function(formula) {
+  environment(formula) <- globalenv()
+  formula
+}
+
+family_name <- function(family) {
+  if (is.function(family)) family <- family()
+  if (!inherits(family, "family")) {
+    return(one_of(if (identical(family, "Gamma")) "gamma" else family, c("gaussian", "binomial", "poisson", "gamma"), "family"))
+  }
+  name <- tolower(family$family)
+  links <- c(gaussian = "identity", binomial = "logit", poisson = "log", gamma = "log")
+  if (!name %in% names(links)) input_error("family must be one of ", paste(names(links), collapse = ", "), ", got ", family$family)
+  if (family$link != links[[name]]) input_error("link of family ", family$family, " must be ", links[[name]], ", got ", family$link)
+  name
+}
+
+# What is believed of errors, when not told: what the fit says.
+believed <- function(object, se) if (is.null(se)) object$se else one_of(se, c("curve", "cluster", "iid"), "se")
+
+# Let Python do something with a fit: its model is there in this session, or is made again from what the fit holds.
+call_on_fit <- function(.name, object, ...) call_python(.name, fit = as_handle(object), ...)
+
+as_handle <- function(object) {
+  if (!inherits(object, "fdadp_regression") || is.null(object$spec)) input_error("object must be a fit of fdadp(), got ", class(object)[1])
+  handle <- list(key = object$key)
+  if (!call_python("has_model", key = object$key)$here) handle <- c(handle, list(spec = object$spec, sp = array(unname(object$sp), length(object$sp))))
+  handle
+}

@@ -1,0 +1,217 @@
+# R's side of a model of several terms: walk the formula, evaluate what it speaks of, and say it to Python in plain values.
+
+# Calls that are terms; all else in a formula is a column.
+specials <- c("ff", "sff", "ffpc", "lf", "af", "fpcr", "fosr", "concurrent", "s", "te", "re", "c", "linear")
+
+# refund's names of arguments, and of rules of quadrature, that ours differ from.
+refund_rules <- c(simpson = "simpson_legacy", trapezoidal = "trapezoid", riemann = "riemann")
+
+# What the formula says: list(response, terms, columns, expressions, intercept, offset).
+read_model <- function(formula, data, grids, yind) {
+  if (!inherits(formula, "formula") || length(formula) != 3) {
+    input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
+  }
+  frame <- environment(formula)
+  walked <- tryCatch(
+    stats::terms.formula(formula, specials = specials, keep.order = TRUE, data = if (is.data.frame(data)) data),
+    error = function(e) input_error("formula cannot be read: ", conditionMessage(e))
+  )
+  seen <- new.env()
+  seen$columns <- seen$expressions <- list()
+  seen$data <- data
+  seen$frame <- frame
+  seen$grids <- grids
+  name <- paste(deparse(formula[[2]]), collapse = " ")
+  seen$scalar <- !looks_like_curves(value_of(formula[[2]], seen))
+  response <- read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
+  variables <- as.list(attr(walked, "variables"))[-1]
+  factors <- attr(walked, "factors")
+  labels <- attr(walked, "term.labels")
+  told <- lapply(seq_along(labels), function(j) read_term(variables[factors[, j] > 0], labels, seen))
+  offsets <- lapply(variables[attr(walked, "offset")], function(call) value_of(call[[2]], seen))
+  list(
+    spec = list(
+      terms = told, columns = c(seen$columns, stats::setNames(list(response), name)), response = name, scalar = seen$scalar
+    ),
+    expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
+    offset = if (length(offsets)) Reduce(`+`, offsets), rows = row_names_of(data, c(list(response), seen$columns))
+  )
+}
+
+# One term of the formula: of one variable, or of two that are multiplied.
+read_term <- function(variables, labels, seen) {
+  if (length(variables) == 1) {
+    return(read_variable(variables[[1]], seen))
+  }
+  if (length(variables) > 2) {
+    input_error("interactions must be of two variables, got ", paste(vapply(variables, text_of, ""), collapse = ":"))
+  }
+  special <- vapply(variables, is_special, TRUE)
+  if (all(special)) input_error("interactions must be with a column, got ", paste(vapply(variables, text_of, ""), collapse = ":"))
+  if (!any(special)) {
+    values <- lapply(variables, value_of, seen)
+    is_curve <- vapply(values, looks_like_curves, TRUE)
+    is_label <- vapply(values, function(v) is.factor(v) || is.character(v), TRUE)
+    if (all(is_label) || !any(is_label | is_curve)) { # one column: all pairs of levels, or products
+      call <- as.call(c(if (all(is_label)) quote(interaction) else quote(`*`), variables))
+      return(read_variable(call, seen))
+    }
+    by <- if (any(is_curve)) which(!is_curve)[1] else which(is_label)[1]
+  } else {
+    by <- which(!special)
+  }
+  by_name <- text_of(variables[[by]])
+  remember(variables[[by]], by_name, seen)
+  term <- read_variable(variables[[3 - by]], seen)
+  labelled <- seen$columns[[by_name]]$kind == "labels"
+  beside <- text_of(variables[[3 - by]]) %in% labels # then only differences from the first level are left
+  settings <- if (labelled && beside) list(coding = "treatment") else empty()
+  list(kind = "by", columns = list(by_name), settings = settings, term = term)
+}
+
+is_special <- function(call) is.call(call) && as.character(call[[1]])[1] %in% specials
+
+text_of <- function(call) paste(deparse(call, width.cutoff = 500L), collapse = " ")
+
+# An empty list with names: a dict in Python.
+empty <- function() stats::setNames(list(), character(0))
+
+read_variable <- function(call, seen) {
+  if (!is_special(call)) {
+    name <- text_of(call)
+    remember(call, name, seen)
+    kind <- switch(seen$columns[[name]]$kind, curves = "concurrent", numbers = "linear", labels = "factor")
+    return(list(kind = kind, columns = list(name), settings = empty()))
+  }
+  kind <- as.character(call[[1]])
+  given <- as.list(call)[-1]
+  named <- if (is.null(names(given))) rep(FALSE, length(given)) else nzchar(names(given))
+  columns <- unname(given[!named])
+  settings <- given[named]
+  if (!length(columns)) input_error(text_of(call), " must name a column")
+  if (kind == "c") {
+    if (length(columns) != 1 || length(settings)) input_error("c() must hold one term, got ", text_of(call))
+    return(list(kind = "c", columns = list(), settings = empty(), term = read_variable(columns[[1]], seen)))
+  }
+  grid <- NULL
+  for (other in intersect(c("xind", "argvals"), names(settings))) {
+    grid <- eval(settings[[other]], seen$data, seen$frame)
+    settings[[other]] <- NULL
+  }
+  if ("by" %in% names(settings)) {
+    by <- settings$by
+    settings$by <- text_of(by)
+    remember(by, settings$by, seen)
+    if (!kind %in% c("s", "te")) {
+      inner <- as.call(c(call[[1]], columns, settings[names(settings) != "by"]))
+      return(list(kind = "by", columns = list(settings$by), settings = empty(), term = read_variable(inner, seen)))
+    }
+  }
+  kept <- settings$by
+  settings <- lapply(settings[names(settings) != "by"], eval, seen$data, seen$frame)
+  if ("integration" %in% names(settings)) {
+    settings$rule <- refund_rules[[one_of(settings$integration, names(refund_rules), "integration")]]
+    settings$integration <- NULL
+  }
+  names(settings)[names(settings) == "npc"] <- "n_components"
+  if (kind == "s" && identical(settings$bs, "re")) { # refund: curves; the constant is c(s(g, bs = "re"))
+    kind <- "re"
+    settings$bs <- NULL
+    if (is.null(settings$k) && !seen$scalar) settings$k <- 5
+  }
+  bad <- Filter(function(v) !(is.numeric(v) || is.character(v) || is.logical(v) || is.list(v) || is.null(v)), settings)
+  if (length(bad)) input_error(names(bad)[1], " of ", text_of(call), " must be numbers or text, got ", class(bad[[1]])[1])
+  names <- vapply(columns, text_of, "")
+  for (i in seq_along(columns)) remember(columns[[i]], names[i], seen, if (i == 1) grid)
+  settings <- lapply(settings, as_setting)
+  if (!is.null(kept)) settings$by <- kept
+  list(kind = kind, columns = as.list(names), settings = if (length(settings)) settings else empty())
+}
+
+as_setting <- function(value) {
+  if (is.list(value)) {
+    return(unname(lapply(value, as_setting)))
+  }
+  if (length(value) < 2) value else array(unname(value), length(value))
+}
+
+value_of <- function(call, seen) {
+  tryCatch(eval(call, seen$data, seen$frame), error = function(e) {
+    known <- if (is.list(seen$data) && length(names(seen$data))) paste0("; data has ", paste(names(seen$data), collapse = ", "))
+    input_error(text_of(call), " in the formula cannot be evaluated: ", conditionMessage(e), known)
+  })
+}
+
+# Read a column once; a second term on the same column takes it as it is.
+remember <- function(call, name, seen, grid = NULL) {
+  if (is.null(seen$columns[[name]])) {
+    seen$columns[[name]] <- read_column(call, name, seen, grid)
+    seen$expressions[[name]] <- text_of(call)
+  }
+}
+
+read_column <- function(call, name, seen, grid = NULL, response = FALSE) {
+  if (is.null(grid)) grid <- seen$grids[[name]]
+  as_column(value_of(call, seen), name, grid, response)
+}
+
+looks_like_curves <- function(value) {
+  inherits(value, "fd") || is.data.frame(value) || (is.matrix(value) && ncol(value) > 1)
+}
+
+# Names of rows: of a data frame that has some, else of the first column of curves that has.
+row_names_of <- function(data, columns) {
+  if (is.data.frame(data) && .row_names_info(data) > 0) {
+    return(row.names(data))
+  }
+  for (column in columns) {
+    if (column$kind == "curves" && !is.null(rownames(column$values))) {
+      return(rownames(column$values))
+    }
+  }
+}
+
+# A column on its way to Python.
+as_column <- function(value, name, grid = NULL, response = FALSE, levels = NULL) {
+  if (looks_like_curves(value)) {
+    if (is.null(grid)) grid <- attr(value, "grid")
+    curves <- as_curves(if (inherits(value, "AsIs")) unclass(value) else value, grid, name)
+    own <- c("labels", "backwards")
+    return(c(list(kind = "curves", values = curves$values, grid = curves$grid), curves[intersect(own, names(curves))]))
+  }
+  if (is.matrix(value)) value <- c(value)
+  if (response && (is.factor(value) || is.character(value))) { # R's way: the first level is failure
+    value <- as.factor(value)
+    if (nlevels(value) != 2) input_error(name, " must have two levels, got ", nlevels(value))
+    value <- as.integer(value) - 1
+  }
+  if (is.factor(value) || is.character(value)) {
+    if (is.null(levels)) levels <- if (is.factor(value)) base::levels(value) else sort(unique(value))
+    labels <- as.character(value)
+    levels <- unique(c(levels, labels[!is.na(labels)])) # what is new is refused there, by name
+    gone <- is.na(labels)
+    labels[gone] <- ""
+    return(list(kind = "labels", values = array(labels, length(labels)), missing = array(gone, length(gone)), levels = as.list(levels)))
+  }
+  if (!is.numeric(value) && !is.logical(value)) {
+    input_error(name, " must be numbers, labels or curves, got ", class(value)[1])
+  }
+  list(kind = "numbers", values = array(as.double(value), length(value)))
+}
+
+# Columns of new data, by the expressions of the formula; nothing is looked up beyond the new data.
+new_columns <- function(object, newdata, grids) {
+  if (!is.list(newdata)) input_error("newdata must be a data frame or a list of columns, got ", class(newdata)[1])
+  out <- lapply(stats::setNames(nm = names(object$expressions)), function(name) {
+    call <- str2lang(object$expressions[[name]])
+    absent <- setdiff(all.vars(call), names(newdata))
+    if (length(absent)) {
+      input_error("newdata must hold ", absent[1], ", of which the formula speaks, got ", paste(names(newdata), collapse = ", "))
+    }
+    known <- object$spec$columns[[name]]
+    value <- eval(call, newdata, baseenv())
+    if (known$kind == "labels" && !is.factor(value)) value <- as.character(value)
+    as_column(value, name, grids[[name]], levels = unlist(known$levels))
+  })
+  if (length(out)) out else empty()
+}

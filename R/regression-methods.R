@@ -1,0 +1,241 @@
+#' Predictions of a regression on several terms
+#'
+#' @param object A fit of [fdadp()].
+#' @param newdata A data frame or list with the columns of which the formula speaks. Left out: the training rows.
+#' @param type `"response"`: the mean; `"link"`: the linear predictor; `"terms"`: what each term adds to it.
+#' @param se.fit Also give pointwise standard errors (of the linear predictor, with `type = "link"`)?
+#' @param t Where to predict, within the domain of the response; default its grid.
+#' @param grids Grids of new matrices by column; default those of the fit.
+#' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
+#' @param level Nominal coverage of the intervals.
+#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`; default that of the fit.
+#' @param ... Not used.
+#' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
+#'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number).
+#' @examples
+#' if (fdadp_available()) {
+#'   sim <- simulate_affr(n = 60, n_points = 31)
+#'   fit <- fdadp(Y ~ ff(X), data = sim)
+#'   new <- predict(fit, list(X = sim$X[1:3, ]), se.fit = TRUE)
+#'   dim(new$se.fit)
+#' }
+#' @export
+predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms"), se.fit = FALSE, t = NULL, grids = list(),
+                                     interval = c("none", "prediction"), level = 0.95, se = NULL, ...) {
+  no_more(...)
+  no_na(t = t, se.fit = se.fit, level = level)
+  type <- one_of(type, c("response", "link", "terms"), "type")
+  interval <- one_of(interval, c("none", "prediction"), "interval")
+  if (type != "response" && interval != "none" || type == "terms" && se.fit) {
+    input_error("type must be 'response' where intervals are asked for, and not 'terms' with se.fit, got '", type, "'")
+  }
+  columns <- if (missing(newdata)) object$spec$columns[names(object$expressions)] else new_columns(object, newdata, grids)
+  rows <- if (missing(newdata)) names_of(object$fitted.values) else row_names_of(newdata, columns)
+  if (!length(columns)) columns <- empty()
+  found <- call_on_fit("predict_terms", object,
+    columns = columns, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se), level = if (interval == "prediction") level
+  )
+  response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
+  if (type == "terms") {
+    parts <- lapply(found$terms, shaped, object$spec, response, rows)
+    return(if (object$spec$scalar) do.call(cbind, parts) else parts)
+  }
+  found <- lapply(found, shaped, object$spec, response, rows)
+  if (length(found) == 1) found$fit else found
+}
+
+names_of <- function(values) if (is.matrix(values)) rownames(values) else names(values)
+
+#' Looking at a regression on several terms
+#'
+#' `coef()` without a term gives all coefficients, of which `vcov()` is the covariance (their coordinates are those in which penalties are diagonal,
+#' not mgcv's); with a term its coefficient function on a grid, such as \eqn{\beta(s, t)} of `ff(X)`, with bands, and so does `confint()` for
+#' several terms. `anova()` of one fit tests each term, of two nested fits those by which they differ; both are Wald tests with the covariance of
+#' the fit (`se`), because errors along a curve are seldom independent.
+#'
+#' @param object,x A fit of [fdadp()], or its summary.
+#' @param ... Of `coef()`: points of the axes, such as `s = c(0, 0.5), t = 0.2`; of `anova()`: another fit. Else not used.
+#' @param level Of the bands.
+#' @param simultaneous Shall the band hold the whole function, not each point?
+#' @param parm Name of a term, as `print()` shows it: `"ff(X)"`, `"s(t)"` (the mean curve), `"(Intercept)"`; of `confint()` names of terms, default
+#'   all.
+#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"` (refund's); default that of the fit.
+#' @param type Of residuals: `"response"`, `"pearson"`.
+#' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
+#' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
+#'   frames. `summary()`: a list with `terms`, a table of the tests, and `text`. `logLik()` takes points as independent, and `AIC()` and
+#'   `BIC()` with it, as mgcv does. `simulate()`: a list of responses like the training ones; Gaussian errors are whole residual curves drawn with
+#'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows.
+#' @name fdadp-methods
+#' @examples
+#' if (fdadp_available()) {
+#'   sim <- simulate_affr(n = 60, n_points = 31)
+#'   fit <- fdadp(Y ~ ff(X), data = sim)
+#'   summary(fit)
+#'   head(confint(fit, "ff(X)", simultaneous = TRUE)[[1]])
+#'   AIC(fit)
+#' }
+NULL
+
+#' @rdname fdadp-methods
+#' @export
+coef.fdadp_regression <- function(object, parm = NULL, ..., level = 0.95, simultaneous = FALSE, se = NULL) {
+  if (is.null(parm)) {
+    no_more(...)
+    values <- call_on_fit("coefficients_of", object)$coefficients
+    return(stats::setNames(as.double(values), object$coefficient.names))
+  }
+  points <- list(...)
+  if (length(points) && (is.null(names(points)) || !all(nzchar(names(points))))) input_error("points must have the names of axes, got one without")
+  points <- lapply(points, function(v) if (is.numeric(v)) array(as.double(v), length(v)) else array(as.character(v), length(v)))
+  found <- call_on_fit("coefficient_function", object,
+    term = parm, points = if (length(points)) points else empty(), level = level, errors = believed(object, se), simultaneous = isTRUE(simultaneous)
+  )
+  as_frame(found)
+}
+
+as_frame <- function(found) {
+  as.data.frame(lapply(found, function(column) if (is.list(column)) unlist(lapply(column, function(v) if (is.null(v)) NA else v)) else as.vector(column)),
+    stringsAsFactors = FALSE, check.names = FALSE, optional = TRUE
+  )
+}
+
+#' @rdname fdadp-methods
+#' @importFrom stats confint
+#' @export
+confint.fdadp_regression <- function(object, parm = NULL, level = 0.95, simultaneous = FALSE, se = NULL, ...) {
+  no_more(...)
+  if (is.null(parm)) parm <- names(object$term.edf)
+  lapply(stats::setNames(nm = parm), function(term) coef(object, term, level = level, simultaneous = simultaneous, se = se))
+}
+
+#' @rdname fdadp-methods
+#' @importFrom stats vcov
+#' @export
+vcov.fdadp_regression <- function(object, se = NULL, ...) {
+  no_more(...)
+  found <- call_on_fit("covariance_of_coefficients", object, errors = believed(object, se))$covariance
+  dimnames(found) <- list(object$coefficient.names, object$coefficient.names)
+  found
+}
+
+#' @rdname fdadp-methods
+#' @importFrom stats anova
+#' @export
+anova.fdadp_regression <- function(object, ..., se = NULL) {
+  others <- list(...)
+  if (!length(others)) {
+    return(tests_of(object, se))
+  }
+  if (length(others) > 1 || !inherits(others[[1]], "fdadp_regression")) input_error("anova() must have one fit of fdadp() or two")
+  found <- as_frame(call_on_fit("compare_models", object, other = as_handle(others[[1]]), errors = believed(object, se)))
+  rownames(found) <- c("smaller", "larger")
+  as_test(found, "Wald test of the terms by which the models differ")
+}
+
+tests_of <- function(object, se = NULL) {
+  found <- as_frame(call_on_fit("tests_of_terms", object, errors = believed(object, se)))
+  rownames(found) <- found$term
+  as_test(found[names(found) != "term"], paste0("Wald tests of the terms, errors '", if (is.null(se)) object$se else se, "'"))
+}
+
+as_test <- function(table, heading) {
+  names(table)[names(table) == "p"] <- "p-value"
+  structure(table, heading = heading, class = c("anova", "data.frame"))
+}
+
+#' @rdname fdadp-methods
+#' @export
+summary.fdadp_regression <- function(object, ...) {
+  keep <- c("call", "formula", "family", "n", "t", "edf", "r.sq", "dev.expl", "sigma2", "criterion", "sp", "smoothing", "se")
+  structure(c(unclass(object)[intersect(keep, names(object))], list(
+    terms = tests_of(object), text = call_on_fit("summary_text", object)$text
+  )), class = "summary.fdadp_regression")
+}
+
+#' @rdname fdadp-methods
+#' @export
+print.summary.fdadp_regression <- function(x, ...) {
+  regression_head(x)
+  cat("\n")
+  print(x$terms)
+  cat("\nR-sq. = ", format(x$r.sq, digits = 4), "   deviance explained = ", format(100 * x$dev.expl, digits = 4), " %\n", x$smoothing, " = ",
+    format(x$criterion, digits = 6), "   scale = ", format(x$sigma2, digits = 4), "   n = ", x$n, if (length(x$t)) paste(" curves on", grid_text(x$t)), "\n",
+    sep = ""
+  )
+  invisible(x)
+}
+
+#' @rdname fdadp-methods
+#' @export
+print.fdadp_regression <- function(x, ...) {
+  regression_head(x)
+  cat("\nEffective degrees of freedom:\n")
+  print(signif(x$term.edf, 4))
+  cat("total ", format(x$edf, digits = 4), "; R-sq. = ", format(x$r.sq, digits = 4), "; n = ", x$n, "\n", sep = "")
+  invisible(x)
+}
+
+regression_head <- function(x) {
+  cat("Functional regression, family ", x$family, "\n", sep = "")
+  cat(deparse(x$formula), sep = "\n")
+  cat("Fitted without privacy: do not release.\n")
+}
+
+#' @rdname fdadp-methods
+#' @export
+fitted.fdadp_regression <- function(object, ...) object$fitted.values
+
+#' @rdname fdadp-methods
+#' @export
+residuals.fdadp_regression <- function(object, type = c("response", "pearson"), ...) {
+  type <- one_of(type, c("response", "pearson"), "type")
+  if (type == "response") object$residuals else object$residuals / sqrt(variance_of(object$family, object$fitted.values))
+}
+
+variance_of <- function(family, mean) {
+  switch(family, gaussian = 1, binomial = mean * (1 - mean), poisson = mean, gamma = mean^2)
+}
+
+#' @rdname fdadp-methods
+#' @importFrom stats logLik
+#' @export
+logLik.fdadp_regression <- function(object, ...) {
+  structure(object$loglik, df = object$df, nobs = sum(!is.na(object$residuals)), class = "logLik")
+}
+
+#' @rdname fdadp-methods
+#' @export
+nobs.fdadp_regression <- function(object, ...) object$n
+
+#' @rdname fdadp-methods
+#' @importFrom stats deviance sigma
+#' @export
+sigma.fdadp_regression <- function(object, ...) sqrt(object$sigma2)
+
+#' @rdname fdadp-methods
+#' @importFrom stats formula
+#' @export
+formula.fdadp_regression <- function(x, ...) x$formula
+
+#' @rdname fdadp-methods
+#' @importFrom stats simulate
+#' @export
+simulate.fdadp_regression <- function(object, nsim = 1, seed = NULL, ...) {
+  no_more(...)
+  if (!is.null(seed)) set.seed(seed)
+  mean <- object$fitted.values
+  size <- length(mean)
+  draw <- switch(object$family,
+    gaussian = function() {
+      left <- as.matrix(object$residuals)
+      wide <- sqrt(object$sigma2 * length(left) / sum(left^2)) # residuals are smaller than errors
+      drawn <- left[sample(nrow(left), replace = TRUE), , drop = FALSE] * wide
+      if (object$spec$scalar) mean + c(drawn) else mean + unname(drawn)
+    },
+    binomial = function() mean * 0 + stats::rbinom(size, 1, mean),
+    poisson = function() mean * 0 + stats::rpois(size, mean),
+    gamma = function() mean * 0 + stats::rgamma(size, 1 / object$sigma2, scale = mean * object$sigma2)
+  )
+  stats::setNames(replicate(nsim, draw(), simplify = FALSE), paste0("sim_", seq_len(nsim)))
+}

@@ -1,0 +1,213 @@
+"""What R's ``fdadp()`` calls: models of several terms. Plain values in, plain values out, as in ``fdadp_from_r.py``.
+
+R walks its own formula and evaluates the arguments of terms; what comes here says which terms there are and gives
+their columns. A fit in R is that description with its smoothing parameters: Python's model of this session is used
+where it is still there, and is made again otherwise, at the same smoothing parameters.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.errors import InputError
+from fdadp.terms.spec import TermSpec
+
+MOST_KEPT = 16
+_models: OrderedDict[str, Any] = OrderedDict()
+"""Models of this session, by the key that a fit in R has."""
+
+
+# --- what R says ---
+
+
+def term_of(told: Mapping[str, Any]) -> TermSpec:
+    """The term that R's formula asks for."""
+    kind, settings = str(told["kind"]), {name: setting(v) for name, v in (told["settings"] or {}).items()}
+    made: TermSpec
+    columns = [str(name) for name in told["columns"]]
+    if "term" in told:
+        inner = term_of(told["term"])
+        made = terms.c(inner) if kind == "c" else terms.by(columns[0], inner, **settings)
+        return made
+    if kind == "fosr":
+        made = terms.fosr(tuple(columns), **settings)
+        return made
+    if kind != "te" and len(columns) != 1:
+        raise InputError(f"{kind}() must have one column, got {', '.join(columns)}")
+    try:
+        made = getattr(terms, kind)(*columns, **settings)
+    except TypeError as exc:
+        raise InputError(f"{kind}({', '.join(columns)}): {str(exc).split(') ')[-1].split('() ')[-1]}") from None
+    return made
+
+
+def setting(value: Any) -> Any:
+    """An argument of a term: R's whole numbers are doubles, its vectors tuples."""
+    if isinstance(value, np.ndarray | list | tuple):
+        return tuple(setting(v) for v in (value.tolist() if isinstance(value, np.ndarray) else value))
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def table(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns and the grids of those that are curves."""
+    data: dict[str, Any] = {}
+    grids: dict[str, Any] = {}
+    for name, told in columns.items():
+        values = told["values"]
+        if told["kind"] == "labels":
+            labels = np.array(values, dtype=object)
+            labels[np.asarray(told["missing"], dtype=bool)] = None
+            data[name] = pd.Categorical(labels, categories=[str(level) for level in told["levels"]])
+        else:
+            own = np.array(values, dtype=np.float64, order="C")
+            own[np.isnan(own)] = np.nan  # R's NA is a signalling one
+            data[name] = own
+        if told.get("grid") is not None:
+            grids[name] = np.asarray(told["grid"], dtype=np.float64)
+    return data, grids
+
+
+def made(spec: Mapping[str, Any], smoothing: Any) -> Any:
+    """A fitted model."""
+    data, grids = table(spec["columns"])
+    kind = ScalarRegression if spec["scalar"] else FunctionalRegression
+    model = kind(
+        [term_of(told) for told in spec["terms"]],
+        response=spec["response"],
+        smoothing=smoothing if isinstance(smoothing, str) else np.atleast_1d(np.asarray(smoothing, dtype=np.float64)),
+        **(spec["settings"] or {}),
+    )
+    more = {name: as_given(spec[name]) for name in ("weights", "offset", "groups") if spec.get(name) is not None}
+    return model.fit(data, grids=grids, **more)
+
+
+def as_given(values: Any) -> Any:
+    """Numbers or labels, one a row, or one a point."""
+    array = np.asarray(values)
+    return np.array(array, order="C") if array.dtype.kind in "biuf" else array.astype(object)
+
+
+# --- fits ---
+
+
+def fit_terms(spec: Mapping[str, Any], smoothing: Any) -> dict[str, Any]:
+    """Fit and describe."""
+    model, key = made(spec, smoothing), uuid.uuid4().hex
+    keep(key, model)
+    return {"key": key, **description(model)}
+
+
+def keep(key: str, model: Any) -> None:
+    """Keep a model of this session."""
+    _models[key] = model
+    while len(_models) > MOST_KEPT:
+        _models.popitem(last=False)
+
+
+def has_model(key: str) -> dict[str, Any]:
+    """Whether the model of a fit is here, so that R need not send its data again."""
+    return {"here": key in _models}
+
+
+def model_of(fit: Mapping[str, Any]) -> Any:
+    """The model of a fit, made again at its smoothing parameters where it is not here."""
+    key = fit["key"]
+    if key not in _models:
+        keep(key, made(fit["spec"], fit["sp"]))
+    _models.move_to_end(key)
+    return _models[key]
+
+
+def description(model: Any) -> dict[str, Any]:
+    """Return everything of a fit that R shows."""
+    return {
+        "sp": np.atleast_1d(model.smoothing_parameters_),
+        "sp.names": list(model.smoothing_names_),
+        "term.names": list(model.term_names_),
+        "term.edf": np.array(list(model.term_edf_.values())),
+        "coefficient.names": model.coefficients_.index.tolist(),
+        "edf": model.edf_,
+        "criterion": model.criterion_,
+        "sigma2": model.sigma2_,
+        "r.sq": model.r2_,
+        "dev.expl": model.explained_deviance_,
+        "t": getattr(model, "t_", None),
+        "fitted.values": np.asarray(model.fitted_values_),
+        "residuals": np.asarray(model.residuals_),
+        "loglik": model.loglik_,
+        "df": model.aic_ / 2 + model.loglik_,
+    }
+
+
+def frame(table: pd.DataFrame) -> dict[str, Any]:
+    """A table by columns, as R's data frames are."""
+    return {str(name): table[name].tolist() for name in table}
+
+
+# --- using a fit ---
+
+
+def predict_terms(
+    fit: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    t: Any,
+    kind: str,
+    se: bool,
+    errors: str | None,
+    level: float | None,
+) -> dict[str, Any]:
+    """Predictions of new rows, with standard errors and prediction intervals where asked for."""
+    model = model_of(fit)
+    data, grids = table(columns)
+    more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
+    if kind == "terms":
+        parts = model.predict(data, type="terms", **more)
+        return {"terms": {name: np.asarray(part) for name, part in parts.items()}}
+    result = {"fit": np.asarray(model.predict(data, type=kind, **more))}
+    if se:
+        result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, **more))
+    if level is not None:
+        lower, upper = model.predict_interval(data, level, **more)
+        result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)
+    return result
+
+
+def coefficient_function(
+    fit: Mapping[str, Any], term: str, points: Mapping[str, Any], level: float, errors: str | None, simultaneous: bool
+) -> dict[str, Any]:
+    """A term's coefficient function on a grid, with a band."""
+    at = {name: np.atleast_1d(np.asarray(v)) for name, v in (points or {}).items()}
+    return frame(model_of(fit).bands(term, level, simultaneous, at=at, kind=errors))
+
+
+def covariance_of_coefficients(fit: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
+    """Of all coefficients."""
+    return {"covariance": model_of(fit).vcov(errors).to_numpy()}
+
+
+def tests_of_terms(fit: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
+    """One row a term."""
+    found = model_of(fit).test_terms(errors)
+    return {"term": found.index.tolist(), **frame(found)}
+
+
+def compare_models(fit: Mapping[str, Any], other: Mapping[str, Any], errors: str | None) -> dict[str, Any]:
+    """Two nested models."""
+    return frame(model_of(fit).anova(model_of(other), errors))
+
+
+def summary_text(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables as text."""
+    return {"text": str(model_of(fit).summary())}
+
+
+def coefficients_of(fit: Mapping[str, Any]) -> dict[str, Any]:
+    """All of them, in the order of their covariance."""
+    return {"coefficients": model_of(fit).coefficients_.to_numpy()}

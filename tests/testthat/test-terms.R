@@ -1,0 +1,205 @@
+# Models of several terms: R's formula is walked here, the numbers are Python's on the same data.
+
+terms_data <- function() {
+  if (is.null(cache$terms)) {
+    sim <- simulate_affr(scenario = 1, n = 60, seed = 3, n_points = 31)
+    set.seed(1)
+    d <- data.frame(age = stats::runif(60, 20, 70), region = factor(sample(c("west", "east", "north"), 60, TRUE), c("west", "east", "north")))
+    d$X <- sim$X
+    d$Z <- sim$X[60:1, ] / 2
+    d$Y <- sim$Y + outer(d$age / 50, sim$t) + outer(as.integer(d$region), 1 - sim$t)
+    d$number <- rowMeans(d$X) + d$age / 30 + stats::rnorm(60, sd = 0.2)
+    cache$terms <- d
+  }
+  cache$terms
+}
+
+terms_fit <- function() {
+  if (is.null(cache$terms_fit)) cache$terms_fit <- fdadp(Y ~ ff(X) + s(age, k = c(6, 5)) + region, data = terms_data())
+  cache$terms_fit
+}
+
+# The same model by Python's own names.
+python_terms <- "
+import numpy as np, pandas as pd
+from fdadp import FunctionalRegression, terms
+def model(X, Y, age, region, levels):
+    data = {'X': np.array(X, order='C'), 'Y': np.array(Y, order='C'), 'age': np.asarray(age), 'region': pd.Categorical(region, categories=levels)}
+    m = FunctionalRegression([terms.ff('X'), terms.s('age', k=(6, 5)), terms.factor('region')]).fit(data)
+    new = {name: v[:4] for name, v in data.items()}
+    return {'fitted': m.fitted_values_, 'sp': m.smoothing_parameters_, 'edf': m.edf_, 'criterion': m.criterion_,
+            'predicted': m.predict(new), 'se': m.predict_se(new), 'coef': m.coef('ff(X)', s=[0.25, 0.5], t=[0.1])['value'].to_numpy(),
+            'tests': m.test_terms()['statistic'].to_numpy(), 'vcov': m.vcov().to_numpy()}
+"
+
+test_that("a formula of R gives Python's numbers", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- terms_fit()
+  python <- reticulate::py_run_string(python_terms, convert = FALSE)
+  expected <- reticulate::py_to_r(python$model(d$X, d$Y, array(d$age), as.list(as.character(d$region)), as.list(levels(d$region))))
+  expect_same(fitted(fit), expected$fitted)
+  expect_same(unname(fit$sp), c(expected$sp), 1e-10)
+  expect_equal(c(fit$edf, fit$criterion), c(expected$edf, expected$criterion))
+  new <- predict(fit, d[1:4, ], se.fit = TRUE)
+  expect_same(unname(new$fit), expected$predicted)
+  expect_same(unname(new$se.fit), expected$se)
+  expect_same(coef(fit, "ff(X)", s = c(0.25, 0.5), t = 0.1)$value, c(expected$coef), 1e-10)
+  expect_same(anova(fit)$statistic, c(expected$tests), 1e-9)
+  expect_same(unname(vcov(fit)), expected$vcov, 1e-10)
+  expect_identical(unique(coef(fit, "region")$region), levels(d$region)) # in R's order: the first is the reference
+})
+
+test_that("the S3 methods agree with each other", {
+  skip_without_python()
+  fit <- terms_fit()
+  d <- terms_data()
+  expect_s3_class(fit, "fdadp_regression")
+  expect_equal(fitted(fit) + residuals(fit), d$Y, ignore_attr = TRUE)
+  expect_equal(predict(fit), fitted(fit))
+  parts <- predict(fit, d, type = "terms")
+  expect_named(parts, names(fit$term.edf))
+  expect_equal(Reduce(`+`, parts), fitted(fit), ignore_attr = TRUE)
+  expect_equal(predict(fit, d, type = "link"), fitted(fit))
+  expect_equal(sum(fit$term.edf), fit$edf)
+  expect_identical(dim(vcov(fit)), rep(length(coef(fit)), 2))
+  expect_identical(names(coef(fit)), rownames(vcov(fit)))
+  band <- confint(fit, "s(age)", level = 0.9)[["s(age)"]]
+  wide <- confint(fit, "s(age)", level = 0.9, simultaneous = TRUE)[["s(age)"]]
+  expect_true(all(band$lower <= band$value & wide$lower <= band$lower & wide$upper >= band$upper))
+  expect_true(mean(coef(fit, "ff(X)", se = "iid")$se) != mean(coef(fit, "ff(X)")$se))
+  expect_equal(AIC(fit), -2 * c(logLik(fit)) + 2 * attr(logLik(fit), "df"))
+  expect_equal(attr(logLik(fit), "nobs"), length(d$Y))
+  expect_identical(nobs(fit), 60L)
+  expect_identical(deparse(formula(fit)), "Y ~ ff(X) + s(age, k = c(6, 5)) + region")
+  expect_output(print(fit), "do not release")
+  expect_output(print(summary(fit)), "p-value")
+  drawn <- simulate(fit, 2, seed = 1)
+  expect_identical(drawn, simulate(fit, 2, seed = 1))
+  expect_equal(sd(drawn[[1]] - fitted(fit)), sigma(fit), tolerance = 0.2)
+  interval <- predict(fit, d[1:3, ], interval = "prediction")
+  expect_true(all(interval$lwr < interval$fit & interval$fit < interval$upr))
+  expect_identical(dim(predict(fit, d[1:3, ], t = c(0.2, 0.5))), c(3L, 2L))
+})
+
+test_that("people with several curves make standard errors by person", {
+  skip_without_python()
+  d <- terms_data()
+  d$person <- rep(1:20, 3)
+  fit <- fdadp(Y ~ age, data = d, groups = person)
+  expect_identical(fit$se, "cluster")
+  expect_identical(coef(fit, "age"), coef(fit, "age", se = "cluster"))
+  expect_false(isTRUE(all.equal(coef(fit, "age")$se, coef(fit, "age", se = "curve")$se)))
+  expect_error(coef(terms_fit(), "ff(X)", se = "cluster"), "needs groups", class = "fdadp_input_error")
+})
+
+test_that("two fits are compared, and what is not nested is refused", {
+  skip_without_python()
+  small <- fdadp(Y ~ ff(X) + region, data = terms_data())
+  large <- fdadp(Y ~ ff(X) + age + region, data = terms_data())
+  table <- anova(small, large)
+  expect_s3_class(table, "anova")
+  expect_identical(table, anova(large, small))
+  expect_lt(table$`p-value`[2], 0.01)
+  other <- fdadp(Y ~ s(age), data = terms_data())
+  expect_error(anova(small, other), "must have some of the terms", class = "fdadp_input_error")
+})
+
+test_that("terms are what the formula says", {
+  skip_without_python()
+  d <- terms_data()
+  names_of_terms <- function(formula, ...) setdiff(names(fdadp(formula, data = d, ...)$term.edf), c("(Intercept)", "s(t)"))
+  expect_identical(names_of_terms(Y ~ X), "concurrent(X)")
+  expect_identical(names_of_terms(Y ~ log(age) + c(I(age^2 / 100))), c("log(age)", "c(I(age^2/100))"))
+  expect_identical(names_of_terms(Y ~ sff(X, k = c(5, 5, 5)) + ffpc(Z, npc = 2)), c("sff(X)", "ffpc(Z)"))
+  expect_identical(names_of_terms(Y ~ region:ff(X)), "ff(X):region")
+  expect_identical(names_of_terms(Y ~ s(age, by = region)), "s(age):region")
+  expect_identical(names_of_terms(Y ~ region:age), "age:region")
+  expect_identical(names_of_terms(Y ~ c(s(region, bs = "re"))), "re(region)")
+  expect_length(fdadp(Y ~ 0 + c(age), data = d)$term.edf, 1)
+  k <- 6
+  by_name <- fdadp(Y ~ ff(Z, k = c(k, k), m = list(c(2, 1), c(2, 1)), limits = "s<=t"), data = d) # evaluated in R
+  expect_length(by_name$sp, 3)
+  same <- fdadp(Y ~ ff(X, integration = "simpson"), data = d)
+  expect_equal(fitted(same), fitted(fdadp(Y ~ ff(X, rule = "simpson_legacy"), data = d)))
+  twice <- fdadp(Y ~ region + ff(X) + region:ff(X), data = d)
+  expect_length(twice$term.edf, 5)
+})
+
+test_that("grids come from arguments, attributes and xind", {
+  skip_without_python()
+  d <- as.list(terms_data())
+  s <- seq(0, 4, length.out = 31)
+  t <- seq(1, 2, length.out = 31)
+  fit <- fdadp(Y ~ ff(X), data = d, grids = list(X = s), yind = t)
+  expect_equal(range(coef(fit, "ff(X)")$s), c(0, 4))
+  expect_equal(fit$t, t)
+  expect_equal(fitted(fdadp(Y ~ ff(X, xind = s), data = d, yind = t)), fitted(fit))
+  attr(d$X, "grid") <- s
+  expect_equal(fitted(fdadp(Y ~ ff(X), data = d, yind = t)), fitted(fit))
+  half <- predict(fit, list(X = terms_data()$X[1:3, seq(1, 31, 2)]), grids = list(X = s[seq(1, 31, 2)]))
+  expect_equal(half, fitted(fit)[1:3, ], tolerance = 0.05)
+})
+
+test_that("responses that are numbers, and families", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- fdadp(number ~ lf(X, k = 10) + s(age), data = d)
+  expect_null(fit$t)
+  expect_length(predict(fit, d[1:5, ]), 5)
+  expect_identical(dim(predict(fit, d[1:5, ], type = "terms")), c(5L, 3L))
+  expect_gt(fit$r.sq, 0.5)
+  d$sick <- factor(ifelse(d$number > median(d$number), "yes", "no"))
+  logistic <- fdadp(sick ~ age, data = d, family = binomial())
+  classical <- glm(sick ~ age, data = d, family = binomial())
+  expect_equal(unname(fitted(logistic)), unname(fitted(classical)), tolerance = 1e-6)
+  expect_equal(unname(predict(logistic, d, type = "link")), unname(predict(classical)), tolerance = 1e-6)
+  expect_equal(c(logLik(logistic)), c(logLik(classical)), tolerance = 1e-6)
+  expect_true(all(unlist(simulate(logistic, seed = 1)) %in% 0:1))
+  expect_error(fdadp(number ~ age, data = d, family = Gamma()), "link of family Gamma must be log, got inverse", class = "fdadp_input_error")
+  d$count <- stats::rpois(60, exp(d$age / 30))
+  poisson_fit <- fdadp(count ~ age + offset(log(age)), data = d, family = "poisson")
+  theirs <- glm(count ~ age + offset(log(age)), data = d, family = poisson())
+  expect_equal(unname(fitted(poisson_fit)), unname(fitted(theirs)), tolerance = 1e-6)
+})
+
+test_that("a fit survives saveRDS, and another session makes its model again", {
+  skip_without_python()
+  fit <- terms_fit()
+  expect_false("externalptr" %in% unlist(rapply(unclass(fit), typeof, how = "list")))
+  path <- tempfile(fileext = ".rds")
+  on.exit(unlink(path))
+  saveRDS(fit, path)
+  again <- readRDS(path)
+  expect_identical(again, fit)
+  here <- predict(fit, terms_data()[1:3, ], se.fit = TRUE)
+  again$key <- "of another session"
+  expect_equal(predict(again, terms_data()[1:3, ], se.fit = TRUE), here, tolerance = 1e-8)
+})
+
+test_that("what cannot be is said in the words of the formula", {
+  skip_without_python()
+  d <- terms_data()
+  expect_error(fdadp(Y ~ ff(nothing), data = d), "nothing in the formula cannot be evaluated", class = "fdadp_input_error")
+  expect_error(fdadp(~ ff(X), data = d), "of the form Y ~ terms", class = "fdadp_input_error")
+  expect_error(fdadp(Y ~ ff(X, q = 3), data = d), "ff\\(X\\).*'q'", class = "fdadp_input_error")
+  expect_error(fdadp(Y ~ lf(X), data = d), "must have a response that is a number", class = "fdadp_input_error")
+  expect_error(fdadp(Y ~ ff(X):s(age), data = d), "interactions must be with a column", class = "fdadp_input_error")
+  new <- d[1:3, ]
+  new$region <- c("west", "mars", "east")
+  expect_error(predict(terms_fit(), new), "mars", class = "fdadp_input_error")
+  expect_error(predict(terms_fit(), d[c("X", "age")]), "newdata must hold region", class = "fdadp_input_error")
+  expect_error(coef(terms_fit(), "ff(Z)"), "must be a term of the model", class = "fdadp_input_error")
+  expect_error(fdadp(Y ~ age, data = d, family = "tweedie"), "family must be one of", class = "fdadp_input_error")
+  d$age[3] <- NA
+  expect_error(fdadp(Y ~ age, data = d), "age.*row 3", class = "fdadp_input_error")
+})
+
+test_that("pictures of terms", {
+  skip_without_python()
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  shown <- plot(terms_fit())
+  expect_named(shown, c("s(t)", "ff(X)", "s(age)", "region"))
+  expect_named(plot(terms_fit(), "region", simultaneous = TRUE), "region")
+})
