@@ -2,7 +2,7 @@
 
 gam_by_formula <- function(formula, data, new, sp, family, weights) {
   given <- list(formula = as.formula(formula), family = eval(parse(text = family)), data = data, method = "REML",
-                sp = sp, control = mgcv::gam.control(epsilon = 1e-13))
+                sp = sp, control = mgcv::gam.control(epsilon = 1e-11))
   fit <- do.call(mgcv::gam, c(given, if (!is.null(weights)) list(weights = weights)))
   found <- list(sp = as.numeric(fit$sp), fitted = as.numeric(fit$fitted.values), edf_total = sum(fit$edf),
                 sig2 = as.numeric(fit$sig2), score = as.numeric(fit$gcv.ubre),
