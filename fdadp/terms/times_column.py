@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -171,6 +172,10 @@ class _Times(TermDesign):
         codes, first = self.levels.codes(points[0]), len(self.levels) - self.n_copies
         which: FloatArray = np.eye(len(self.levels))[codes, first:]
         return np.asarray(np.kron(which, self.of.effect(*points[1:])))
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        own = self.of.acts(axes)
+        return own if own is None or self.levels is None else np.stack([own] * len(axes[self.columns[-1]]))
 
 
 @dataclass(frozen=True, kw_only=True)

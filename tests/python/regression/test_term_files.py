@@ -74,6 +74,50 @@ def test_numbers(data, case, tmp_path):
     check(ScalarRegression(NUMBERS[case]).fit(data, grids=GRIDS), data, tmp_path)
 
 
+def more(data):
+    """Responses and gaps beside the other columns."""
+    draw = np.random.default_rng(2)
+    gone = {"age": data["age"].copy(), "X": data["X"].copy()}
+    gone["age"][3], gone["X"][5, 3:6] = np.nan, np.nan
+    counts = {"count": draw.poisson(2, N) * 1.0, "group": np.where(data["y"] + draw.normal(size=N) > 0, "high", "low")}
+    return data | {"P": np.exp(data["Y"])} | counts | {f"{name}_gone": v for name, v in gone.items()}
+
+
+OTHERS = {
+    "formula": (FunctionalRegression, "log(P) ~ ff(X, limits='s<=t') + region*age + mean(Z)", {}, {}),
+    "scalar formula": (ScalarRegression, "y ~ lf(X) + region + last(Z) + s(age)", {}, {}),
+    "groups": (FunctionalRegression, "Y ~ ff(X) + age", {}, {"groups": "person"}),
+    "weights": (FunctionalRegression, "Y ~ age", {}, {"weights": "age"}),
+    "classes": (ScalarRegression, "group ~ lf(X, k=6) + age", {"family": "binomial"}, {}),
+    "counts": (ScalarRegression, "count ~ s(age)", {"family": "poisson"}, {}),
+    "gaps": (
+        FunctionalRegression,
+        "Y ~ ff(X_gone) + age_gone",
+        {"missing": {"age_gone": "indicator", "X_gone": "fpca"}},
+        {},
+    ),
+    "by level": (FunctionalRegression, [terms.ff("X", limits="s<=t", by="region")], {"smoothing": [1e-2] * 7}, {}),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_formulas_families_groups_and_gaps(data, case, tmp_path):
+    kind, formula, settings, fit = OTHERS[case]
+    rows = more(data)
+    grids = GRIDS | {"P": T, "X_gone": S}
+    model = kind(formula, **settings).fit(rows, grids=grids, **fit)
+    loaded = kind.load(model.save(tmp_path / "model"))
+    assert str(loaded) == str(model)
+    same(loaded.predict(rows), model.predict(rows))
+    same(loaded.predict_se(rows), model.predict_se(rows))
+    for se in ("iid", "curve", "cluster")[: 3 if fit.get("groups") else 2 if kind is FunctionalRegression else 1]:
+        same(loaded.vcov(se), model.vcov(se))
+    pd.testing.assert_frame_equal(loaded.test_terms(), model.test_terms())
+    if case == "classes":
+        assert loaded.classes_.tolist() == ["high", "low"]
+        same(loaded.predict_proba(rows), model.predict_proba(rows))
+
+
 def test_no_array_of_a_file_has_one_entry_a_record(data, tmp_path):
     model = FunctionalRegression(CURVES["several"][:3]).fit(data, grids=GRIDS)
     with zipfile.ZipFile(model.save(tmp_path / "model")) as file:

@@ -56,6 +56,21 @@ def test_the_curve_of_a_concurrent_effect_is_refunds(reference):
         assert max(found.values()) < CLOSE, (name, found)
 
 
+def test_curves_of_levels_are_refunds(reference):
+    """Each centred over t; with the mean of everything else in their standard errors."""
+    record = reference("pffr_fos_canadian")
+    i, o = record["input"], record["output"]["factor"]
+    data = {"region": np.array([str(level) for level in i["region"]]), "Y": i["Y"]}
+    term = terms.factor("region", coding="levels")
+    model = FunctionalRegression([term], smoothing=np.ravel(o["sp"])).fit(data, grids={"Y": np.ravel(i["t"])})
+    levels = [str(level) for level in i["region_levels"]]
+    found = beside(model, "s(t)", o["surfaces"][0], t=o["surfaces"][0]["x"])
+    assert max(found.values()) < CLOSE, found
+    for level, surface in zip(levels, o["surfaces"][1:], strict=True):
+        found = beside(model, "region", surface, region=[level], t=surface["x"])
+        assert max(found.values()) < CLOSE, (level, found)
+
+
 N, S, T = 40, np.linspace(0, 2, 25), np.linspace(0, 1, 20)
 
 
@@ -100,6 +115,15 @@ def test_a_historical_effect_has_no_coefficients_beyond_its_limits(model):
     table = frame.pivot(index="s", columns="t", values="value")
     assert table.shape == (2, 3)
     assert far(frame["upper"].dropna() - frame["value"].dropna(), 1.6448536 * frame["se"].dropna()) < 1e-7
+
+
+def test_a_historical_effect_for_each_level(model):
+    data = simulated() | {"g": np.array(["a", "b"] * (N // 2))}
+    by_level = FunctionalRegression([terms.ff("X", limits="s<=t", by="g")]).fit(data, grids=GRIDS)
+    (name,) = by_level.term_names_[2:]
+    frame = by_level.coef(name, s=[0.2, 0.6], t=[0.1, 0.5, 0.9])
+    assert frame["g"].tolist() == ["a"] * 6 + ["b"] * 6
+    assert frame["value"].notna().tolist() == [False, True, True, False, False, True] * 2
 
 
 def test_default_points(model):
