@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "numbers", "one_of", "whole"]
+__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "numbers", "one_of", "several", "whole"]
 
 
 def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = None) -> int:
@@ -24,6 +24,13 @@ def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = No
         within = "" if least is None else f" of at least {least}" if most is None else f" from {least} to {most}"
         raise InputError(f"{name} must be a whole number{within}, got {value!r}")
     return number
+
+
+def several(value: Any, count: int, name: str) -> tuple[Any, ...]:
+    """Return a tuple of so many entries; raises InputError for all else."""
+    if not isinstance(value, tuple | list) or len(value) != count:
+        raise InputError(f"{name} must have {count} entries, got {value!r}")
+    return tuple(value)
 
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:

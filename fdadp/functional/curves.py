@@ -193,7 +193,7 @@ def as_curves(
         if default is not None and default.size != values.shape[1]:
             raise InputError(
                 f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "
-                f"(an FDataGrid, a data frame whose column labels are the points, or s= of predict), got "
+                f"(an FDataGrid, a data frame whose column labels are the points, or as an argument beside them), got "
                 f"{values.shape[1]} points"
             )
         points = as_grid(default, values.shape[1], f"grid of {name}")

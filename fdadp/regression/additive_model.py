@@ -17,7 +17,7 @@ from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
-from fdadp.regression.table import Grids
+from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
 from fdadp.regression.terms_from_chunks import TermsFromChunks
@@ -69,6 +69,7 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         if self.response is not None and self._parsed.response not in (None, self.response):
             raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
         self.response_name_ = self._parsed.response or self.response or self._default_response
+        check_grids(grids, data, self.response_name_)
         return Asked(
             data, y, self.response_name_, columns_of(self._parsed.terms), grids, missing=self.missing, **beside
         )
@@ -118,6 +119,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
             mean.append(MeanCurve())
         designs = tuple(spec.fixed(seen, t) for spec in [*mean, *specs])
+        if not designs:
+            raise InputError("model must have at least one term, or an intercept, got none")
         names = [design.name for design in designs]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

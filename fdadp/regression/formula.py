@@ -87,6 +87,11 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"formula must have each term once, got {twice} twice{pointing_at(formula, twice)}")
+    circular = next((s for s in found if response in s.columns and getattr(s, "limits", None) is None), None)
+    if circular is not None:
+        raise InputError(
+            f"formula must not explain {response} by itself, got {circular.name}{pointing_at(formula, circular.name)}"
+        )
     return ParsedFormula(response, found, intercept or constant, intercept and not constant)
 
 

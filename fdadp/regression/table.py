@@ -14,11 +14,11 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_rows
 from fdadp.functional.columns import TableColumn, read_column
-from fdadp.functional.curves import Curves, check_finite
+from fdadp.functional.curves import Curves, check_finite, refuse_other_domain
 from fdadp.functional.records import Records
 from fdadp.regression.row_functions import column_named, row_function
 
-__all__ = ["Grids", "Table", "unknown_column"]
+__all__ = ["Grids", "Table", "check_grids", "unknown_column"]
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""
@@ -26,13 +26,22 @@ Grids = Mapping[str, ArrayLike]
 
 def unknown_column(name: str, columns: Collection[Any], what: str = "data") -> InputError:
     """The error that says which columns there are, those with a name like it first."""
-    known = [str(column) for column in columns]
-    close = difflib.get_close_matches(name, known, n=3)
+    known = list(dict.fromkeys(str(column) for column in columns))
+    same = [column for column in known if column.casefold() == name.casefold()]
+    close = same or difflib.get_close_matches(name, known, n=3)
     some = known if len(known) <= 20 else [*known[:20], f"... ({len(known)} in all)"]
     return InputError(
         f"{what} must have the column {name!r}, got the columns {', '.join(some) or 'none'}"
         + (f"; did you mean {' or '.join(map(repr, close))}?" if close else "")
     )
+
+
+def check_grids(grids: Grids | None, data: Any, response: str) -> None:
+    """Refuse grids of columns that are not there."""
+    known = [*Table(data).names, response]
+    for name in grids or {}:
+        if name not in known:
+            raise InputError(f"grids must be of columns: {unknown_column(name, known)}")
 
 
 class Table:
@@ -54,6 +63,8 @@ class Table:
     ----------
     index : Index or None
         Labels of the rows, of the first column read that has any.
+    sources : dict of Curves
+        Columns of curves of which others were computed.
 
     Raises
     ------
@@ -78,6 +89,7 @@ class Table:
         self._data, self._grids, self._defaults = data, grids or {}, defaults or {}
         self._first, self._gaps = first, gaps
         self._lengths: dict[str, int] = {}
+        self.sources: dict[str, Curves] = {}
         self._labelled: dict[str, Any] = {}
         self.index: pd.Index[Any] | None = data.index if isinstance(data, pd.DataFrame) else None
         if isinstance(data, pd.DataFrame):
@@ -123,6 +135,10 @@ class Table:
         column = self.read(name)
         if not (self._gaps and column.kind == "curves"):
             self.refuse_missing(name, column)
+        if isinstance(column.values, Curves):
+            if name in self._defaults:
+                refuse_other_domain(column.values, self._defaults[name], name)
+            self.sources[name] = column.values
         if column.kind == "labels":
             Records(len(column), {name: column.values}, first=self._first).numbers(name)
         return column.values

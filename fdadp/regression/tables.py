@@ -56,6 +56,7 @@ def read_records(
     Returns
     -------
     records : Records
+        The columns, and curves of which some were computed.
     index : Index or None
         Labels of the rows, where the table has any.
 
@@ -74,7 +75,7 @@ def read_records(
         columns[name] = column.values
         if column.order is not None:
             order[name] = column.order
-    n = table.n_rows()
+    n, columns = table.n_rows(), {**table.sources, **columns}
     return Records(n, columns, order, first), table.index
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import several
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import Curves, refuse_other_domain
@@ -64,6 +65,7 @@ class FunctionalAdditive(TermSpec):
         """P-splines over t, s and the range of X; the scale of their penalties takes a pass over the curves."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use af()")
+        several(self.k, 3, f"k of {self.name}")
         along = along_response(t, self.k[0], self.m, values=True, name=f"k of {self.name}")
         return additive(self.name, self.column, seen, self.k[1:], self.m, self.rule, along_first=True, **along)
 
@@ -85,6 +87,8 @@ def additive(
         Of the design: `along`, `along_norm`, `along_first`, `uneven_simpson`.
     """
     curves = seen.curves_of(column)
+    several(k, 2, f"k of {name}")
+    several(m, 2, f"m of {name}")
     over_s = SmoothMargin.pspline(curves.grid, k[0], m, values=True, name=f"k of {name}")
     over_x = SmoothMargin.pspline(curves.range, k[1], m, values=True, name=f"k of {name}")
     weights = quadrature_weights(curves.grid, rule)

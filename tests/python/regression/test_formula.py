@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfda import FDataGrid
 
-from fdadp import terms
+from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.records import Seen
 from fdadp.regression.formula import parse
@@ -241,3 +241,69 @@ def test_whatever_is_written_is_understood_or_refused_clearly(formula):
         assert str(exc)
     else:
         assert all(column in KINDS or "(" in column for spec in parsed.terms for column in spec.columns)
+
+
+# --- formulas in models ---
+
+
+def tabular(n=40):
+    rng = np.random.default_rng(0)
+    return {"X": np.cumsum(rng.normal(size=(n, 9)), axis=1), "Y": rng.normal(size=(n, 7)), "y": rng.normal(size=n)}
+
+
+UNEVEN = np.linspace(0, 1, 9) ** 2
+
+
+def test_computed_columns_of_new_rows_know_the_training_grid():
+    data = tabular()
+    model = ScalarRegression("y ~ mean(X) + last(X)", progress=False).fit(data, grids={"X": UNEVEN})
+    want = model.fitted_values_[:4]
+    for new in ({"X": data["X"][:4]}, {"X": FDataGrid(data["X"][:4], UNEVEN)}):
+        np.testing.assert_allclose(model.predict(new), want)
+    with pytest.raises(InputError, match=r"X must lie on the training domain \[0, 1\], got \[0, 2\]"):
+        model.predict({"X": FDataGrid(data["X"][:4], 2 * UNEVEN)})
+    halves = [{name: c[rows] for name, c in data.items()} for rows in (slice(20), slice(20, None))]
+    chunked = ScalarRegression("y ~ mean(X) + last(X)", progress=False).fit_chunks(halves, grids={"X": UNEVEN})
+    np.testing.assert_allclose(chunked.predict({"X": data["X"][:4]}), want)
+
+
+def test_scores_of_a_transformed_response():
+    data = tabular()
+    logged = FunctionalRegression("Y ~ ff(X)", progress=False).fit(data)
+    data["expY"] = np.exp(data["Y"])
+    model = FunctionalRegression("log(expY) ~ ff(X)", progress=False).fit(data)
+    np.testing.assert_allclose(model.score(data), logged.score(data), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        ("Y ~ 0", "model must have at least one term, or an intercept, got none"),
+        ("Y ~ Y", "formula must not explain Y by itself, got concurrent"),
+        ("Y ~ ff(Y)", "formula must not explain Y by itself, got ff"),
+        ("Y ~ ff(X, k=5)", r"k of ff\(X\) must have 2 entries, got 5"),
+        ("Y ~ ff(X, m=(2, 1))", r"m of ff\(X\) must have 2 entries, got 2"),
+        ("Y ~ sff(X, k=(5, 5))", r"k of sff\(X\) must have 3 entries, got \(5, 5\)"),
+        ("Y ~ ff(y)", "y must hold curves, got numbers"),
+        ("Y ~ s(X)", "X must hold numbers, got curves"),
+        ("y ~ ff(X)", "y must hold curves .* use ScalarRegression"),
+    ],
+)
+def test_models_refuse_what_cannot_be(formula, text):
+    with pytest.raises(InputError, match=text):
+        FunctionalRegression(formula, progress=False).fit(tabular())
+
+
+def test_grids_are_of_columns():
+    data = tabular()
+    with pytest.raises(InputError, match="grids must be of columns: .*'x', got the columns X, Y, y.*did you mean"):
+        FunctionalRegression("Y ~ ff(X)", progress=False).fit(data, grids={"x": UNEVEN})
+    y = data.pop("Y")
+    FunctionalRegression("Y ~ ff(X)", progress=False).fit(data, y, grids={"Y": np.linspace(0, 1, 7)})
+
+
+def test_a_curve_may_be_explained_by_its_own_past():
+    data = tabular()
+    data["Y"] = data["X"] + 0
+    model = FunctionalRegression("Y ~ ff(Y, limits='s<t')", progress=False).fit(data)
+    assert model.term_names_[-1].startswith("ff(Y")
