@@ -78,8 +78,9 @@ class FunctionalLinear(TermSpec):
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
         grid = seen.curves_of(self.column).grid
-        (k_s, k_t), (m_s, m_t) = several(self.k, 2, f"k of {self.name}"), several(self.m, 2, f"m of {self.name}")
-        along = along_response(t, k_t, several(m_t, 2, f"m of {self.name}"), values=True, name=f"k of {self.name}")
+        k_s, k_t = several(self.k, 2, f"k of {self.name}")
+        m_s, m_t = (several(m, 2, f"m of {self.name}") for m in several(self.m, 2, f"m of {self.name}"))
+        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
         used: FloatArray = grid
         fields: dict[str, Any] = {
             "name": f"ff({self.column})",
@@ -94,9 +95,7 @@ class FunctionalLinear(TermSpec):
                 raise InputError(
                     f"limits of {self.name} must leave points of {self.column} for some t, got {used.size}"
                 )
-        over_s = SmoothMargin.pspline(
-            used, k_s, several(m_s, 2, f"m of {self.name}"), values=True, name=f"k of {self.name}"
-        )
+        over_s = SmoothMargin.pspline(used, k_s, m_s, values=True, name=f"k of {self.name}")
         norm = over_s.row_norm(used)
         fields |= {"over_s": over_s, "own_norm": norm, **along}
         fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
