@@ -237,8 +237,6 @@ class Seen:
         """
         if name in self.curves:
             return self.curves[name]
-        if name in self.numbers or name in self.levels:
-            raise InputError(f"{name} must hold curves, got {'numbers' if name in self.numbers else 'labels'}")
         raise InputError(f"data must have the column {name!r} (curves), got " + self._names())
 
     def numbers_of(self, name: str) -> FloatArray:
@@ -255,8 +253,6 @@ class Seen:
             for block in self.read():
                 if not isinstance(block.columns[name], Curves) and _first_word(block.columns[name]) is not None:
                     block.numbers(name)  # raises, and names the entry
-        if name in self.curves:
-            raise InputError(f"{name} must hold numbers, got curves")
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
 
     def observed_numbers(self, name: str) -> FloatArray:

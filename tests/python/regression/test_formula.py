@@ -284,8 +284,8 @@ def test_scores_of_a_transformed_response():
         ("Y ~ ff(X, k=5)", r"k of ff\(X\) must have 2 entries, got 5"),
         ("Y ~ ff(X, m=(2, 1))", r"m of ff\(X\) must have 2 entries, got"),
         ("Y ~ sff(X, k=(5, 5))", r"k of sff\(X\) must have 3 entries, got \(5, 5\)"),
-        ("Y ~ ff(y)", "y must hold curves, got numbers"),
-        ("Y ~ s(X)", "X must hold numbers, got curves"),
+        ("Y ~ ff(y)", "data must have the column 'y' .curves., got y .numbers."),
+        ("Y ~ s(X)", "data must have the column 'X' .numbers., got X .curves."),
         ("y ~ ff(X)", "y must hold curves .* use ScalarRegression"),
     ],
 )
