@@ -67,6 +67,38 @@ def simulated(runs: int) -> pd.DataFrame:
     return pd.DataFrame(rows).groupby(["how", "share", "n"], sort=False).median().unstack("n")
 
 
+def expected(seen: np.ndarray) -> np.ndarray:
+    """Simulated curves given what was seen of them, by the law that they were drawn from."""
+    out = np.empty(seen.shape)
+    for row, curve in enumerate(seen):
+        at = ~np.isnan(curve)
+        weighted = np.diag([1, 0.64, 0.25]) @ SHAPES[:, at]
+        out[row] = (
+            np.linalg.solve(SHAPES[:, at].T @ weighted + 0.09 * np.eye(at.sum()), curve[at]) @ weighted.T @ SHAPES
+        )
+    return out
+
+
+def coverage(runs: int) -> pd.DataFrame:
+    """What nominal 95 % cover with "pace": intervals of new responses, the surface, means given what was seen of X."""
+    rows = []
+    for run in range(runs):
+        for n in (200, 1000):
+            rng = np.random.default_rng(run)
+            x = (rng.normal(size=(n + 400, 3)) * [1, 0.8, 0.5]) @ SHAPES
+            y = 1 + (x * quadrature_weights(S)) @ SURFACE + 0.2 * rng.normal(size=x.shape)
+            few = thinned(x, 8, 0.3, rng)
+            model = fit("pace", None, terms.ff("X"), {"X": few[:n], "Y": y[:n]}, {"X": S, "Y": S})
+            lower, upper = model.predict_interval({"X": few[n:]})
+            found = model.coef("ff(X)", s=S, t=S, se=True)
+            off = np.abs(np.asarray(found["value"]) - SURFACE.ravel()) < 1.96 * np.asarray(found["se"])
+            mean = 1 + (expected(few[n:]) * quadrature_weights(S)) @ SURFACE
+            near = np.abs(model.predict({"X": few[n:]}) - mean) < 1.96 * model.predict_se({"X": few[n:]})
+            inside = (y[n:] > lower) & (y[n:] < upper)
+            rows.append({"n": n, "intervals": inside.mean(), "surface": off.mean(), "means": near.mean()})
+    return pd.DataFrame(rows).groupby("n").mean()
+
+
 def icu(runs: int) -> pd.DataFrame:
     stays = load_icu(as_frame=True)
     enough = (stays.X.notna().sum(axis=1) >= 8) & (stays.Y.notna().sum(axis=1) >= 8)
@@ -92,7 +124,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
     asked = parser.parse_args(arguments)
-    print(simulated(asked.runs).to_string(float_format="{:.3f}".format))
+    for table in (simulated, coverage):
+        print(table(asked.runs).to_string(float_format="{:.3f}".format))
     try:
         print(icu(asked.runs).to_string(float_format="{:.3f}".format))
     except MissingDataError as exc:

@@ -47,7 +47,8 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
         expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
         conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
-        in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``).
+        in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``). Standard
+        errors take what was filled in as known (docs/decisions/0028-incomplete-covariates.md).
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
     errors : {"iid", "curve"}
