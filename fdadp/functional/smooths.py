@@ -166,7 +166,7 @@ class SmoothMargin:
     def centred(self, points: ArrayLike) -> SmoothMargin:
         """Sum to zero over `points`: without the constant, the first function."""
         rest = replace(self, rotation=self.rotation[:, 1:], eigenvalues=self.eigenvalues[1:], shift=None)
-        return replace(rest, shift=rest.design(points).mean(axis=0))
+        return replace(rest, shift=self.basis.design(points).mean(axis=0) @ rest.to_raw)
 
     @property
     def size(self) -> int:
@@ -195,7 +195,7 @@ class SmoothMargin:
 
     def row_sums(self, x: ArrayLike) -> FloatArray:
         """Sums of absolute values of the rows of mgcv's design, before its constraints, shape (n,)."""
-        return np.asarray(np.abs(self.basis.design(x) @ self.to_basis).sum(axis=1))
+        return np.asarray(np.abs(self.basis.design(x) @ self.to_basis) @ np.ones(self.to_basis.shape[1]))
 
     def row_norm(self, x: ArrayLike) -> float:
         """Largest of them."""

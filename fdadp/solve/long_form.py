@@ -138,6 +138,14 @@ class LongForm:
             out[:, place] = (features[:, :, None] * along[:, None, :]).reshape(len(t), -1)[:, design.kept]
         return out
 
+    def predictor_at(self, records: Records, record: IntArray, t: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """The linear predictor of single observations, shape (N,)."""
+        out = np.zeros(len(t))
+        for design, place in zip(self.designs, self.slices, strict=True):
+            values = design.along.design(t) @ self.functions(design, coefficients[place]).T  # (N, q)
+            out += np.einsum("iq,iq->i", design.features_at(records, record, t), values)
+        return out
+
     def blocks(self, records: Records, t: FloatArray | None = None) -> list[Records]:
         """Records in blocks whose long-form rows fit in memory."""
         step = max(ROWS_AT_A_TIME // (max(self.size, 1) * len(self.t if t is None else t)), 1)

@@ -150,12 +150,9 @@ class Observations:
         """The linear predictor with its offset, in the shape of the response."""
         if self.points is None:
             return form.predictor(self.records, coefficients) + self.added()
-        weights, offset = self.used, self.added()
-        found = [
-            block.rows.predictor(coefficients) + block.offset
-            for block in observed_at_points(form, self.records, self.points, weights, offset)
-        ]
-        return np.concatenate(found)
+        at = self.points
+        found = form.predictor_at(self.records, at.record, at.t, coefficients)
+        return found + self.added()
 
 
 def fit_terms(

@@ -61,3 +61,12 @@ def test_features_of_single_observations(term):
     assert_allclose(TermDesign.features_at(design, data, seen.record, seen.t), expected, atol=1e-13)
     shuffled = np.random.default_rng(0).permutation(seen.t.size)
     assert_allclose(design.features_at(data, seen.record[shuffled], seen.t[shuffled]), expected[shuffled], atol=1e-13)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_predictors_are_rows_times_coefficients(model):
+    data, seen = records(), response()
+    form = form_of(MODELS[model], data, np.append(seen.t, T))
+    beta = np.random.default_rng(6).normal(size=form.size)
+    found = form.predictor_at(data, seen.record, seen.t, beta)
+    assert_allclose(found, form.rows_at(data, seen.record, seen.t) @ beta, atol=1e-12)
