@@ -15,7 +15,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.regression.additive_model import AdditiveModel
-from fdadp.regression.inference import clusters_of
+from fdadp.regression.learned_errors import clusters_of
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
@@ -58,6 +58,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     se : {"curve", "iid"}
         What standard errors, tests and bands believe of the errors: of any law within a curve (and within a group,
         where `fit` is told groups), or independent at all points, as refund takes them.
+    variance : {"auto", "t", "model", "constant"}
+        Of new responses about their means, in prediction intervals: it varies over t; over t and by the level and
+        roughness of a record's curves, the default from 300 records; or it is the same everywhere, with Gaussian
+        errors. All but the last take the law of residuals as it is, of each curve without itself in the fit.
 
     Attributes
     ----------
@@ -96,6 +100,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     progress: bool | str = "auto"
     errors: str = "iid"
     se: str = "curve"
+    variance: str = "auto"
 
     _default_response = "Y"
     _of_curves = True
@@ -149,6 +154,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
+        one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
         one_of(self.errors, "errors", ("iid", "curve"))
         one_of(self.se, "se", ("curve", "iid"))
         asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
@@ -271,20 +277,18 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         data, t, grids
             As in :meth:`predict`.
         level : float
-            Nominal coverage at each point, in (0, 1).
+            Nominal coverage at each point, in (0, 1). The variance about the mean is that of :attr:`variance`.
 
         Returns
         -------
         lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
         """
-        from scipy.stats import norm
-
         fraction(level, "level")
         self._refuse_other_families("predict_interval")
         records, points = self._new(data, grids), self._at(t)
         mean = self._fit.form.predictor(records, self._fit.coefficients, points)
         se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
-        half = norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self.sigma2_)
+        half = self._half_width(records, points, se, level, self.variance)
         return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:

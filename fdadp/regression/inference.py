@@ -1,117 +1,29 @@
-"""How sure a model of many terms is: covariances, tests of terms, bands, likelihood, bootstrap."""
+"""How sure a model of many terms is: covariances, tests of terms, bands, likelihood."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, fraction, one_of
-from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.checks import flag, fraction
+from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.regression.effects import effect_of, effect_rows, place_of
-from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.curve_errors import ClusterErrors, Residuals, cluster_errors, corrected_edf
-from fdadp.solve.families import Family
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations
+from fdadp.regression.effects import effect_of, effect_rows
+from fdadp.regression.learned_errors import LearnedErrors
+from fdadp.solve.curve_errors import corrected_edf
 from fdadp.solve.term_tests import largest_ratio, wald
-from fdadp.solve.working_covariance import WorkingCovariance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["KINDS", "Inference", "clusters_of"]
-
-KINDS = ("curve", "cluster", "iid")
+__all__ = ["Inference"]
 
 
-class Inference:
+class Inference(LearnedErrors):
     """Part of every model of many terms: how sure it is."""
-
-    loglik_: float
-    _fit: AdditiveFit
-    _residuals: Residuals | None = None
-    _groups: IntArray | None = None
-    """Numbers of groups of the training rows."""
-    _found: Mapping[str, ClusterErrors] = MappingProxyType({})
-
-    def _learn_errors(
-        self, form: LongForm, observed: Observations, groups: IntArray | None, working: WorkingCovariance | None
-    ) -> None:
-        """Keep what covariances need; they are computed when they are asked for."""
-        family = self._family
-        eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
-        y = np.where(seen, observed.y, family.placeholder)
-        self._residuals = Residuals.of(observed, eta, family, None if working is None else working.precision)
-        self._groups = groups
-        self._found = {}
-        scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
-        if working is not None:
-            rows = self._fit.n_rows
-            weighted = self._fit.sigma2 * (rows - self._fit.edf_total)
-            self.loglik_ = self._fit.n * working.log_det / 2 - rows / 2 * (
-                1 + float(np.log(2 * np.pi * weighted / rows))
-            )
-            return
-        self.loglik_ = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
-
-    @property
-    def _family(self) -> Family:
-        raise NotImplementedError
-
-    @property
-    def _clusters(self) -> Mapping[str, ClusterErrors]:
-        """Of every kind that there is."""
-        if self._residuals is not None:
-            for kind in ("curve",) if self._groups is None else ("curve", "cluster"):
-                self._errors_of(kind)
-        return self._found
-
-    @_clusters.setter
-    def _clusters(self, found: Mapping[str, ClusterErrors]) -> None:
-        self._found, self._residuals, self._groups = found, None, None
-
-    def _errors_of(self, kind: str) -> ClusterErrors:
-        if kind not in self._found and self._residuals is not None:
-            with one_blas_thread():
-                of = cluster_errors(self._fit, self._residuals, self._groups if kind == "cluster" else None)
-            self._found = {**self._found, kind: of}
-        return self._found[kind]
-
-    def _kind_of(self, kind: str | None) -> str:
-        """What is believed of the errors, when told and when not."""
-        check_is_fitted(self, "_fit")
-        grouped = self._groups is not None or "cluster" in self._found
-        known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
-        if kind is None:
-            own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
-            if grouped and own != "iid":
-                return "cluster"
-            return "curve" if own == "curve" and known else "iid"
-        one_of(kind, "kind", KINDS)
-        if kind == "cluster" and not grouped:
-            raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
-        if kind == "curve" and not known:
-            raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
-        return kind
-
-    def _covariance_of(self, kind: str | None) -> FloatArray:
-        """Covariance of all coefficients, by what is believed of the errors."""
-        wanted = self._kind_of(kind)
-        return self._fit.bayesian_covariance if wanted == "iid" else self._errors_of(wanted).covariance
-
-    def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
-        """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
-        wanted = self._kind_of(kind)
-        if wanted == "iid":
-            return max(self._fit.n_rows - self._fit.edf_total, 1.0)
-        errors = self._errors_of(wanted)
-        return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self._fit.form, name)])
 
     # --- numbers ---
 
@@ -290,39 +202,3 @@ class Inference:
             wide = largest_ratio(here, covariance[rows.place, rows.place], level, left, random_state)
         frame["lower"], frame["upper"] = frame["value"] - wide * frame["se"], frame["value"] + wide * frame["se"]
         return frame
-
-
-def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
-    """Numbers of groups from 0, shape (n,); None where there are none.
-
-    Parameters
-    ----------
-    groups : array_like of shape (n,), str or None
-        Labels, or the name of a column of `data`.
-    data : object
-        The table.
-    n : int
-        Number of rows.
-
-    Raises
-    ------
-    InputError
-        No such column, not one label a row, missing ones, or a single group.
-    """
-    import pandas as pd
-
-    if groups is None:
-        return None
-    if isinstance(groups, str):
-        if groups not in data:
-            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")
-        groups = data[groups]
-    labels = np.asarray(groups, dtype=object)
-    if labels.shape != (n,):
-        raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
-    numbers, levels = pd.factorize(labels, use_na_sentinel=True)
-    if (numbers < 0).any():
-        raise InputError(f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}")
-    if len(levels) < 2:
-        raise InputError(f"groups must be two or more, got only {levels[0]!r}")
-    return np.asarray(numbers, dtype=np.int64)

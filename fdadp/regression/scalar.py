@@ -17,7 +17,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
 from fdadp.regression.additive_model import AdditiveModel
-from fdadp.regression.inference import clusters_of
+from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.tables import read_response
 from fdadp.regression.training import numbers_of_classes
 from fdadp.responses.pointwise import PointwiseResponse

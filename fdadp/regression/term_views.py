@@ -28,7 +28,14 @@ class TermViews(TermDiagnostics):
     """Part of every model of many terms: what is looked at."""
 
     null_deviance_: float
-    _stored: ClassVar[tuple[str, ...]] = ("_covariates", "response_name_", "null_deviance_", "loglik_", "_clusters")
+    _stored: ClassVar[tuple[str, ...]] = (
+        "_covariates",
+        "response_name_",
+        "null_deviance_",
+        "loglik_",
+        "_clusters",
+        "_variances",
+    )
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 
     def _covariance_of(self, kind: str | None) -> FloatArray:

@@ -20,7 +20,7 @@ from fdadp.regression.table import Grids
 from fdadp.regression.training import Asked, Covariates
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors
+from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import fit_terms
@@ -150,10 +150,14 @@ class TermsFromChunks:
             else:
                 scores.append(left.scores(fit.form))
         whole = Residuals.together(parts) if small else Scores(np.concatenate(scores))
-        clusters = {"curve": cluster_errors(fit, whole)}
+        changes = left_out(fit.form, fit.inverse, whole)
+        clusters = {"curve": cluster_errors(fit, changes)}
         if groups is not None:
-            clusters["cluster"] = cluster_errors(fit, whole, groups)
+            clusters["cluster"] = cluster_errors(fit, left_out(fit.form, fit.inverse, whole, groups))
         self._clusters = clusters
+        self._variances = {}
+        if isinstance(whole, Residuals) and whole.n > 1 and self._of_curves and family.name == "gaussian":
+            self._variances = {kind: self._learned_variance(whole, changes, kind) for kind in ("t", "model")}
 
 
 def _numbers(response: Any, name: str, curves: bool) -> FloatArray:

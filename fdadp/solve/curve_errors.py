@@ -121,6 +121,17 @@ class Residuals:
                 out[i] = left[own == i].T @ d[own == i]
             yield part, out
 
+    def without(self, form: LongForm, changes: FloatArray) -> FloatArray:
+        """Residuals of a record under coefficients that do not know it, shape of the values; `changes` (n, p)."""
+        out = self.values.copy()
+        for part in self._parts(np.arange(self.records.n), form):
+            if self.points is None:
+                out[part] += np.einsum("ntp,np->nt", form.rows(self.records[part]), changes[part])
+            else:
+                which, rows, own = self._rows_at(part, form)
+                out[which] += np.einsum("ij,ij->i", rows, changes[part][own])
+        return out
+
     def size(self, form: LongForm) -> int:
         """Numbers of the long-form rows of all observations."""
         return self.values.size * form.size
@@ -173,15 +184,14 @@ class ClusterErrors:
     n_clusters: int
 
 
-def cluster_errors(fit: AdditiveFit, residuals: Residuals | Scores, clusters: IntArray | None = None) -> ClusterErrors:
+def cluster_errors(fit: AdditiveFit, changes: FloatArray) -> ClusterErrors:
     """Covariance of all coefficients about the truth: from clusters, and what penalties take away.
 
     Parameters
     ----------
     fit : AdditiveFit
-    residuals : Residuals or Scores
-    clusters : ndarray of shape (n,) of int, optional
-        Numbers of clusters from 0, without gaps. Default: each record is one.
+    changes : ndarray of shape (G, p)
+        Of :func:`left_out`.
 
     Notes
     -----
@@ -199,7 +209,7 @@ def cluster_errors(fit: AdditiveFit, residuals: Residuals | Scores, clusters: In
     for linear regression with multi-stage samples; Marra & Wood (2012), Coverage properties of confidence intervals
     for generalized additive model components, doi:10.1111/j.1467-9469.2011.00760.x.
     """
-    changes = left_out(fit.form, fit.inverse, residuals, clusters) @ with_smoothing_chosen_again(fit).T
+    changes = changes @ with_smoothing_chosen_again(fit).T
     bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
     covariance = changes.T @ changes + bias
     degrees = [_degrees(fit.gram[at, at], changes[:, at], bias[at, at]) for at in fit.form.slices]

@@ -1,0 +1,221 @@
+"""What a model of many terms keeps of its training rows: residuals, and covariances and variances from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.checks import one_of
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.records import Records
+from fdadp.regression.effects import place_of
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.curve_errors import ClusterErrors, Residuals, Scores, cluster_errors, left_out
+from fdadp.solve.families import Family
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import Observations
+from fdadp.solve.residual_variance import ResidualVariance, looks, residual_variance
+from fdadp.solve.working_covariance import WorkingCovariance
+
+__all__ = ["KINDS", "LearnedErrors", "clusters_of"]
+
+KINDS = ("curve", "cluster", "iid")
+
+MODELLED_FROM = 300
+"""Records from which prediction intervals tell a variance of their own for each, unless told."""
+
+
+class LearnedErrors:
+    """Part of every model of many terms: its residuals, and covariances and variances from them."""
+
+    loglik_: float
+    _fit: AdditiveFit
+    _residuals: Residuals | Scores | None = None
+    _groups: IntArray | None = None
+    """Numbers of groups of the training rows."""
+    _found: Mapping[str, ClusterErrors] = MappingProxyType({})
+    _spread: Mapping[str, ResidualVariance] = MappingProxyType({})
+    _changes: FloatArray | None = None
+
+    def _learn_errors(
+        self, form: LongForm, observed: Observations, groups: IntArray | None, working: WorkingCovariance | None
+    ) -> None:
+        """Keep what covariances need; they are computed when they are asked for."""
+        family = self._family
+        eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
+        y = np.where(seen, observed.y, family.placeholder)
+        self._residuals = Residuals.of(observed, eta, family, None if working is None else working.precision)
+        self._groups = groups
+        self._found, self._spread, self._changes = {}, {}, None
+        scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
+        if working is not None:
+            rows = self._fit.n_rows
+            weighted = self._fit.sigma2 * (rows - self._fit.edf_total)
+            self.loglik_ = self._fit.n * working.log_det / 2 - rows / 2 * (
+                1 + float(np.log(2 * np.pi * weighted / rows))
+            )
+            return
+        self.loglik_ = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
+
+    @property
+    def _family(self) -> Family:
+        raise NotImplementedError
+
+    @property
+    def _clusters(self) -> Mapping[str, ClusterErrors]:
+        """Of every kind that there is."""
+        if self._residuals is not None:
+            for kind in ("curve",) if self._groups is None else ("curve", "cluster"):
+                self._errors_of(kind)
+        return self._found
+
+    @_clusters.setter
+    def _clusters(self, found: Mapping[str, ClusterErrors]) -> None:
+        self._found, self._residuals, self._groups = found, None, None
+
+    def _errors_of(self, kind: str) -> ClusterErrors:
+        if kind not in self._found and self._residuals is not None:
+            with one_blas_thread():
+                of = cluster_errors(self._fit, self._left_out(self._residuals, kind))
+            self._found = {**self._found, kind: of}
+        return self._found[kind]
+
+    def _left_out(self, own: Residuals | Scores, kind: str) -> FloatArray:
+        """Changes of coefficients without each curve, kept for who asks next, or each group."""
+        if kind == "cluster":
+            return left_out(self._fit.form, self._fit.inverse, own, self._groups)
+        if self._changes is None:
+            self._changes = left_out(self._fit.form, self._fit.inverse, own)
+        return self._changes
+
+    def _kind_of(self, kind: str | None) -> str:
+        """What is believed of the errors, when told and when not."""
+        check_is_fitted(self, "_fit")
+        grouped = self._groups is not None or "cluster" in self._found
+        known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
+        if kind is None:
+            own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
+            if grouped and own != "iid":
+                return "cluster"
+            return "curve" if own == "curve" and known else "iid"
+        one_of(kind, "kind", KINDS)
+        if kind == "cluster" and not grouped:
+            raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
+        if kind == "curve" and not known:
+            raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
+        return kind
+
+    def _covariance_of(self, kind: str | None) -> FloatArray:
+        """Covariance of all coefficients, by what is believed of the errors."""
+        wanted = self._kind_of(kind)
+        return self._fit.bayesian_covariance if wanted == "iid" else self._errors_of(wanted).covariance
+
+    def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
+        """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
+        wanted = self._kind_of(kind)
+        if wanted == "iid":
+            return max(self._fit.n_rows - self._fit.edf_total, 1.0)
+        errors = self._errors_of(wanted)
+        return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self._fit.form, name)])
+
+    # --- variance of new responses ---
+
+    @property
+    def _variances(self) -> Mapping[str, ResidualVariance]:
+        """Of every kind that there is."""
+        if self._has_rows and hasattr(self, "variance") and self._family.name == "gaussian":
+            for kind in ("t", "model"):
+                self._variance_of(kind)
+        return self._spread
+
+    @_variances.setter
+    def _variances(self, spread: Mapping[str, ResidualVariance]) -> None:
+        self._spread, self._residuals = spread, None
+
+    @property
+    def _has_rows(self) -> bool:
+        """Whether residuals of two curves or more are there one by one."""
+        return isinstance(self._residuals, Residuals) and self._fit.n > 1
+
+    def _variance_of(self, kind: str) -> ResidualVariance:
+        own = self._residuals
+        if kind not in self._spread and isinstance(own, Residuals):
+            with one_blas_thread():
+                self._spread = {**self._spread, kind: self._learned_variance(own, self._left_out(own, "curve"), kind)}
+        return self._spread[kind]
+
+    def _learned_variance(self, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance:
+        form = self._fit.form
+        alone = own.without(form, changes)
+        if own.points is None:
+            record, t = np.repeat(np.arange(len(alone)), form.t.size), np.tile(form.t, len(alone))
+        else:
+            record, t = own.points.record, own.points.t
+        seen = np.ones(alone.size, dtype=bool) if own.weights is None else own.weights.ravel() > 0
+        known = None
+        if kind == "model":
+            known = looks(own.records, form.predictor(own.records, self._fit.coefficients))
+        return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)
+
+    def _half_width(self, records: Records, points: FloatArray, se: FloatArray, level: float, kind: str) -> FloatArray:
+        """Of pointwise prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
+        if not self._has_rows and not self._spread:
+            if kind in ("t", "model"):
+                raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")
+            kind = "constant"
+        if kind == "constant":
+            from scipy.stats import norm
+
+            return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self._fit.sigma2))
+        fit = self._fit
+        kind = ("model" if fit.n >= MODELLED_FROM else "t") if kind == "auto" else kind
+        model = self._variance_of(kind)
+        known = np.zeros((records.n, 0))
+        if kind == "model":
+            known = looks(records, fit.form.predictor(records, fit.coefficients))
+        # Residuals of curves that the fit does not know have the mean's own variance in them already, on average.
+        usual = float((self._covariance_of(None) * fit.gram).sum()) / fit.n_rows
+        variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
+        return np.asarray(model.quantile(level) * np.sqrt(variance))
+
+
+def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
+    """Numbers of groups from 0, shape (n,); None where there are none.
+
+    Parameters
+    ----------
+    groups : array_like of shape (n,), str or None
+        Labels, or the name of a column of `data`.
+    data : object
+        The table.
+    n : int
+        Number of rows.
+
+    Raises
+    ------
+    InputError
+        No such column, not one label a row, missing ones, or a single group.
+    """
+    import pandas as pd
+
+    if groups is None:
+        return None
+    if isinstance(groups, str):
+        if groups not in data:
+            raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")
+        groups = data[groups]
+    labels = np.asarray(groups, dtype=object)
+    if labels.shape != (n,):
+        raise InputError(f"groups must have one label a row, shape ({n},), got shape {labels.shape}")
+    numbers, levels = pd.factorize(labels, use_na_sentinel=True)
+    if (numbers < 0).any():
+        raise InputError(f"groups must not be missing, got a missing one in row {int(np.argmax(numbers < 0))}")
+    if len(levels) < 2:
+        raise InputError(f"groups must be two or more, got only {levels[0]!r}")
+    return np.asarray(numbers, dtype=np.int64)
