@@ -25,7 +25,7 @@ BINS = 25
 
 
 def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = None) -> Figure:
-    """Four pictures of the residuals of a regression.
+    """Four pictures of the (deviance) residuals of a regression.
 
     Of curves: residual curves with two standard deviations at each t; quantiles of the residuals, each divided by the
     standard deviation at its t, against normal ones; residuals against fitted values; correlation of the residuals at
@@ -56,13 +56,13 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
         _of_curves(figure, axes, t, fitted, found, texts)
         return figure
     figure, axes = panels(4, ax, columns=(4, 2), size=(3.4, 2.8))
-    fitted, found = np.asarray(model.fitted_values_), np.asarray(model.residuals_)
+    fitted, found = np.asarray(model.fitted_values_), np.asarray(model.residuals())
     _against_fitted(axes[0], fitted, found, texts)
     _quantiles(axes[1], found / (found.std() or 1.0))
     axes[2].hist(found, bins="auto", color=PALETTE[5])
     axes[2].set(title="residuals", xlabel=f"residual of {texts['Y']}", ylabel="records")
     some = _evenly(found.size, POINTS)
-    axes[3].plot(fitted[some], (fitted + found)[some], ".", color=PALETTE[0], markersize=3)
+    axes[3].plot(fitted[some], (fitted + model.residuals_)[some], ".", color=PALETTE[0], markersize=3)
     axes[3].axline((float(fitted.mean()), float(fitted.mean())), slope=1, color=GREY, linewidth=0.8)
     axes[3].set(title="observed against fitted", xlabel=f"fitted {texts['Y']}", ylabel=texts["Y"])
     return figure
@@ -70,7 +70,7 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
 
 def _on_grid(model: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Points of t, fitted values and residuals (n, T); means in bins of t where curves have points of their own."""
-    both = (model.fitted_values_, model.residuals_)
+    both = (model.fitted_values_, model.residuals())
     own = model.observed_at_
     if own is None:
         fitted, found = (as_curves(c, default=model.t_, any_layout=True).values for c in both)

@@ -87,8 +87,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     --------
     >>> from fdadp import FunctionalRegression, load_canadian_weather, terms
     >>> weather = load_canadian_weather()
-    >>> data = {"X": weather.temperature, "Y": weather.log10_precipitation}
-    >>> model = FunctionalRegression([terms.ff("X")]).fit(data)  # doctest: +SKIP
+    >>> data = {"X": weather.X, "Y": weather.Y}
+    >>> model = FunctionalRegression([terms.ff("X")]).fit(data)
+    >>> model.predict({"X": weather.X[:3]})
+    FDataGrid(...)
     """
 
     model: str | Sequence[TermSpec]

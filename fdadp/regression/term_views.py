@@ -92,9 +92,8 @@ class TermViews(TermDiagnostics):
         --------
         >>> from fdadp import FunctionalRegression, load_canadian_weather, terms
         >>> weather = load_canadian_weather()
-        >>> data = {"X": weather.temperature, "Y": weather.log10_precipitation}
-        >>> model = FunctionalRegression([terms.ff("X")]).fit(data)
-        >>> model.coef("ff(X)", se=True, s=[100.0, 200.0], t=[50.0]).columns.tolist()
+        >>> model = FunctionalRegression([terms.ff("X")]).fit({"X": weather.X, "Y": weather.Y})
+        >>> model.coef("ff(X)", se=True, s=[0.25, 0.5], t=[0.5]).columns.tolist()
         ['s', 't', 'value', 'se', 'lower', 'upper']
         """
         flag(se, "se")

@@ -17,6 +17,7 @@ PAGES = {
     "docs/learners.md": 1,
     "docs/owners.md": 2,
     "docs/r.md": 1,
+    "docs/terms.md": 1,
     "docs/extend/term.md": 1,
     "docs/extend/mechanism.md": 1,
     "docs/extend/learner.md": 1,
