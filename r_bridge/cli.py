@@ -85,13 +85,20 @@ def check_command(
     factor: Factor = 1.0,
     rows: Rows = 3,
     json_path: Json = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Models of several terms as one table.")] = False,
 ) -> None:
     """Refit recorded cases with fdadp and show the largest differences. No R is needed."""
     from r_bridge._check import check
 
     if not folder.is_dir():
         raise FileNotFoundError(f"DIR must be a folder with recorded cases, got {folder}")
-    _finish(check(folder, cases or (), factor=factor, progress=sys.stderr.isatty()), rows, json_path)
+    report = check(folder, cases or (), factor=factor, progress=sys.stderr.isatty())
+    if markdown:
+        from r_bridge.table import markdown as table
+
+        typer.echo(table(report))
+        raise typer.Exit(0 if report.ok else 1)
+    _finish(report, rows, json_path)
 
 
 @app.command("crosscheck")

@@ -195,7 +195,7 @@ def fit_case(case: TermCase, record: Recorded, smoothing: Any = "reml") -> Any:
 
 
 def differences(case: TermCase, record: Recorded, seconds: dict[str, float] | None = None) -> Iterator[Difference]:
-    """Compare one recorded fit; `seconds` gets our time for the fit with its search, by the name of the case."""
+    """Compare one recorded fit; `seconds` gets our time for the fit with its search, by the case's name, and R's."""
     output = case.output(record)
     same = fit_case(case, record, np.ravel(output["sp"]))
     with warnings.catch_warnings():
@@ -206,6 +206,8 @@ def differences(case: TermCase, record: Recorded, seconds: dict[str, float] | No
         own = fit_case(case, record)
         if seconds is not None:
             seconds[case.name] = time.perf_counter() - started
+            if "seconds" in output:
+                seconds[f"{case.name}, R"] = float(np.ravel(output["seconds"])[0])
         found += _at_ours(case, same, own, output)
     for quantity, value, kind in found:
         if quantity not in case.left_out:

@@ -26,6 +26,7 @@ from r_bridge.cli import main
 from r_bridge.convert import basis_to_fd, curves_from_r, curves_to_r, fd_to_basis, plain_data
 from r_bridge.reference import find_case, read_case
 from r_bridge.report import Difference, Report, absolute, of_range, relative
+from r_bridge.table import COLUMNS, LEAST, markdown, rows_of
 from r_bridge.terms import CASES as TERM_CASES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -289,6 +290,20 @@ def test_recorded_cases_are_within_tolerance(refund_reference, case):
     differences = check_case(refund_reference(case))
     assert len(differences) >= 5
     assert [d for d in differences if not d.ok] == []
+    for fit, values in rows_of(Report("", differences)).items():
+        page = bounds_of_the_page(fit)
+        assert page.keys() == values.keys()
+        assert {column: (v, page[column]) for column, v in values.items() if v > 10 * max(page[column], LEAST)} == {}
+
+
+def bounds_of_the_page(fit):
+    """Numbers of one row of the table in docs/refund.md, by column; other machines round otherwise."""
+    page = (ROOT / "docs" / "refund.md").read_text(encoding="utf-8")
+    head, _, *rows = page.partition("<!-- table -->\n")[2].splitlines()
+    names = [name.strip() for name in head.strip("|").split("|")]
+    (row,) = [row for row in rows if row.startswith(f"| {fit} |")]
+    cells = dict(zip(names, (cell.strip() for cell in row.strip("|").split("|")), strict=True))
+    return {column: float(cells[column]) for column in COLUMNS if cells[column]}
 
 
 CHANGES = {
@@ -359,6 +374,14 @@ def test_check_on_the_command_line(tmp_path, command):
     assert status == 2 and said.startswith("Error: DIR must be a folder")
     status, _, said = command("check", str(BUNDLED), "affr_mars")
     assert status == 2 and "recorded case affr_mars is not here" in said
+
+
+def test_the_table_of_a_report():
+    (case,) = [case for case in TERM_CASES if case.name == "pffr_live, hist"]
+    found = [Difference(case.name, "edf", 3e-9, 1.0), Difference(case.name, "residual variance", 0.0, 1.0)]
+    report = Report("", found, seconds={case.name: 0.0123, f"{case.name}, R": 7.0})
+    last = markdown(report).splitlines()[-1]
+    assert last == f"| pffr_live, hist | `{case.call}` |  |  |  | 1e-8 |  |  |  |  |  | 12 | 7 |"
 
 
 def test_module_runs():
