@@ -1,4 +1,4 @@
-"""The command line: ``python -m fdadp demo | fit | predict | experiment | learners | federated | plan | audit``.
+"""The command line: ``python -m fdadp demo | fit | predict | regress | experiment | learners | federated | plan | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import typer
 
 from fdadp._common.terminal import Variadic
-from fdadp.cli import regression, studies
+from fdadp.cli import formulas, regression, studies
 from fdadp.cli.federated import app as federated
 
 __all__ = ["app", "main"]
@@ -23,6 +23,8 @@ app.add_typer(federated, name="federated")
 app.command()(studies.demo)
 app.command()(regression.fit)
 app.command()(regression.predict)
+app.command()(formulas.regress)
+app.command()(formulas.regress_predict)
 app.command(cls=Variadic)(studies.experiment)
 app.command(cls=Variadic)(studies.audit)
 app.command(cls=Variadic)(studies.learners)

@@ -1,0 +1,90 @@
+"""Regressions by formula on the command line: the numbers of the Python API, and mistakes as one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_cli import refused, run
+
+from fdadp import FunctionalRegression, ScalarRegression
+from fdadp.functional.tables import read_curves
+
+N, S, T = 50, np.linspace(0, 2, 12), np.linspace(0, 1, 9)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Path:
+    path = Path(tmp_path_factory.mktemp("regress"))
+    rng = np.random.default_rng(0)
+    index = pd.Index([f"p{i}" for i in range(N)], name="id")
+    x = pd.DataFrame(np.cumsum(rng.normal(size=(N, 12)), axis=1), index=index, columns=S)
+    people = pd.DataFrame({"age": rng.normal(50, 9, N), "region": rng.choice(["a", "b"], N)}, index=index)
+    y = pd.DataFrame(x.to_numpy() @ np.sin(np.outer(S, T)) / 12 + rng.normal(size=(N, 9)), index=index, columns=T)
+    people["risk"] = np.exp(y.iloc[:, 3])
+    for name, frame in (("x", x), ("y", y), ("people", people), ("other", people.iloc[::-1])):
+        frame.to_csv(path / f"{name}.csv")
+    return path
+
+
+def data(folder: Path) -> dict[str, Any]:
+    people = pd.read_csv(folder / "people.csv", index_col=0)
+    return {"X": read_curves(folder / "x.csv"), "Y": read_curves(folder / "y.csv"), **dict(people.items())}
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind"),
+    [("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression), ("log(risk) ~ lf(X, k=6) + age", ScalarRegression)],
+)
+def test_regress_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, formula: str, kind: Any) -> None:
+    files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "people.csv")
+    model, out = tmp_path / "model.npz", tmp_path / "predicted.csv"
+    fitted = run("regress", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model)
+    assert fitted.exit_code == 0, fitted.output
+    predicted = run("regress-predict", model, *files, "--out", out)
+    assert predicted.exit_code == 0, predicted.output
+    want = kind(formula).fit(data(folder)).predict(data(folder))
+    got = pd.read_csv(out, index_col=0)
+    np.testing.assert_allclose(got.to_numpy(), np.reshape(want, got.shape), rtol=1e-12)
+    assert got.index.tolist() == [f"p{i}" for i in range(N)]
+    assert kind.__name__ in fitted.output and f"{N} predictions written" in predicted.output
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["Y ~ ff(X)"], "--curves or --table must be given"),
+        (["Y ~ ff(X)", "--curves", "x.csv"], "--curves must be NAME=FILE, as X=x.csv, got 'x.csv'"),
+        (["Y ~ ff(X)", "--curves", "X=nowhere.csv"], "no such file: nowhere.csv"),
+        (["Y ~ ff(X)", "--table", "nowhere.csv"], "no such file: nowhere.csv"),
+        (["risk ~ age", "--table", "x.txt"], "--table must end in .csv, .csv.gz or .parquet, got 'x.txt'"),
+        (["Y ~ ff(X)", "--curves", "X=x.csv"], "data must have the column 'Y'"),
+        (["Y ~ ff(Z)", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "data must have the column 'Z'"),
+        (["Y ~ ff(X", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "formula must be of the form"),
+        (["Y ~ ff(X) + age", "--curves", "X=x.csv", "--curves", "Y=y.csv", "--table", "other.csv"], "same row labels"),
+        (["risk ~ age", "--table", "people.csv", "--out", "model.txt"], "--out must end in .npz"),
+        (
+            ["risk ~ age", "--table", "people.csv", "--groups", "region"],
+            "--groups is there for responses that are curves",
+        ),
+        (["risk ~ age", "--table", "people.csv", "--family", "weibull"], "family"),
+        (
+            ["risk ~ age", "--table", "people.csv", "--curves", "age=x.csv"],
+            "must have different names, got 'age' twice",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(folder: Path, monkeypatch: Any, args: list[str], text: str) -> None:
+    (folder / "x.txt").touch()
+    monkeypatch.chdir(folder)
+    assert text in refused("regress", *args)
+    assert not (folder / "model.npz").exists()
+
+
+def test_files_that_are_no_model_are_refused(folder: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    text = refused("regress-predict", tmp_path / "other.npz", "--table", folder / "people.csv", "--out", "p.csv")
+    assert "other.npz" in text
