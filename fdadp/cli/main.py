@@ -1,4 +1,4 @@
-"""The command line: ``python -m fdadp demo | fit | predict | regress | experiment | learners | federated | plan | ...``.
+"""The command line: ``python -m fdadp demo | fit | predict | regress | experiment | learners | plan | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
