@@ -207,3 +207,52 @@ def test_summary_of_least_squares():
         assert row[1:4] == [f"{value:.4g}", f"{se:.4g}", f"{z:.2f}"]
     assert abs(model.r2_ - theirs.rsquared_adj) < 1e-12
     assert abs(model.explained_deviance_ - theirs.rsquared) < 1e-12
+
+
+NUMBERS = {
+    "s(age)": terms.s("age", bs="ps"),
+    "te(age, weight)": terms.te("age", "weight", k=(5, 4)),
+    "c(s(weight))": terms.s("weight", constant=True),
+    "re(g)": terms.re("g"),
+    "g": terms.factor("g"),
+    "s(age):g": terms.s("age", by="g"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_coefficients_of_numbers_and_levels_are_what_terms_add(name):
+    """At the covariates of each row, which `predict` reads by another way."""
+    data = simulated() | {"g": np.random.default_rng(3).choice(["a", "b", "c"], N)}
+    data["Y"] = data["Y"] + (data["g"] == "b")[:, None] * (1 + T) + np.sin(4 * data["weight"])[:, None]
+    fitted = FunctionalRegression([NUMBERS[name]]).fit(data, grids={"Y": T})
+    term = fitted.term_names_[-1]
+    added = fitted.predict(data, type="terms")[term]
+    axes = [axis for axis in fitted.coef(term).columns if axis not in ("t", "value")]
+    for i in range(0, N, 7):
+        at = {axis: [data[axis][i]] for axis in axes}
+        if "t" in fitted.coef(term).columns:
+            at["t"] = T
+        here = fitted.coef(term, at=at)["value"].to_numpy() + np.zeros(T.size)
+        np.testing.assert_allclose(here, added[i], rtol=1e-9, atol=1e-12)
+    assert np.abs(added).max() > 0.05
+
+
+def test_surfaces_over_values_are_what_terms_add():
+    """``∫ F{X(s), s, t} ds`` of a curve that is constant, by the trapezoidal rule."""
+    data = simulated()
+    fitted = FunctionalRegression([terms.sff("X")]).fit(data, grids=GRIDS)
+    flat = np.full((1, S.size), 0.3)
+    added = fitted.predict({"X": flat}, type="terms")["sff(X)"][0]
+    surface = fitted.coef("sff(X)", s=S, x=[0.3], t=T)["value"].to_numpy().reshape(S.size, T.size)
+    weights = np.full(S.size, S[1] - S[0])
+    weights[[0, -1]] /= 2
+    np.testing.assert_allclose(weights @ surface, added, rtol=1e-9)
+
+
+def test_a_model_before_its_fit():
+    model = FunctionalRegression("Y ~ ff(X)")
+    assert "FunctionalRegression" in model._repr_html_()
+    assert model._repr_mimebundle_()["text/plain"].startswith("FunctionalRegression(")
+    for method in (model.summary, model.concurvity, model.residuals, model.plot, lambda: model.save("nowhere")):
+        with pytest.raises(ValueError, match="not fitted"):
+            method()
