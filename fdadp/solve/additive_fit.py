@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from fdadp.errors import InputError
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.triangles import Triangle, refined
 
 __all__ = ["AdditiveFit", "fit_gaussian"]
 
@@ -82,7 +84,12 @@ class AdditiveFit:
 
 
 def fit_gaussian(
-    form: LongForm, system: System, smoothing: str | ArrayLike, n: int, n_unpenalized: int | None = None
+    form: LongForm,
+    system: System,
+    smoothing: str | ArrayLike,
+    n: int,
+    n_unpenalized: int | None = None,
+    triangle: Callable[[], Triangle] | None = None,
 ) -> AdditiveFit:
     """Penalised least squares of the long form.
 
@@ -96,6 +103,9 @@ def fit_gaussian(
         Number of records.
     n_unpenalized : int, optional
         Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+    triangle : callable, optional
+        The triangle of the rows, from another pass over them: where the system has lost digits, coefficients and
+        their covariance come from it.
 
     Raises
     ------
@@ -121,6 +131,8 @@ def fit_gaussian(
                 f"got shape {given.shape}"
             )
         solution = problem.solve(given)
+    if triangle is not None and not problem.firm(solution.smoothing_parameters):
+        solution = refined(problem, solution, triangle(), form)
     return AdditiveFit(
         form,
         solution.coefficients,

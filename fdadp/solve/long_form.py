@@ -67,6 +67,11 @@ class LongForm:
         return out
 
     @property
+    def separable(self) -> bool:
+        """Whether the features of all terms are the same at all t."""
+        return all(design.separable for design in self.designs)
+
+    @property
     def n_penalties(self) -> int:
         """Number M of smoothing parameters."""
         return sum(len(penalty) for penalty in self.penalties)
@@ -80,6 +85,11 @@ class LongForm:
     def along(self) -> tuple[FloatArray, ...]:
         """Functions along the response of each term on the training points, shapes (T, p_j)."""
         return tuple(np.ascontiguousarray(design.along.design(self.t)) for design in self.designs)
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """Orthonormal vectors on the training points in whose span all functions along the response lie, (T, m)."""
+        return np.asarray(np.linalg.qr(np.hstack(self.along))[0])
 
     def along_at(self, t: FloatArray | None) -> tuple[FloatArray, ...]:
         """The same at other points."""

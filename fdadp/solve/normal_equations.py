@@ -45,6 +45,10 @@ class NormalEquations:
             out[i] = np.einsum("pk,pk->k", half, half)
         return out, log_det
 
+    def firm(self, penalty: FloatArray) -> bool:
+        """Whether a Cholesky factor of A keeps about half its digits."""
+        return not self._triangles(penalty[None])[3]
+
     def roots(self, penalties: FloatArray, responses: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Solve for penalties and one response each.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -18,6 +19,7 @@ from fdadp.solve.family_fit import fit_family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 from fdadp.solve.pointwise import observed_at_points, pointwise_system
+from fdadp.solve.triangles import Triangle
 from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_system
 
 __all__ = ["Observations", "fit_terms"]
@@ -116,9 +118,15 @@ class Observations:
             return pointwise_system(form, self.records, self.points, self.used, self.added())
         if not self.whole:
             return weighted_system(self.blocks(form, 0.0))
-        y = self.y if self.offset is None else self.y - self.offset
-        parts = replace(self, y=y, offset=None).parts()
-        return LongSums.over(form, ((part.records, part.y) for part in parts)).system(form)
+        return LongSums.over(form, ((part.records, part.y) for part in self._without_offset().parts())).system(form)
+
+    def triangle(self, form: LongForm) -> Triangle:
+        """Triangle of the rows, where observations are :attr:`whole` and features the same at all t."""
+        parts = self._without_offset().parts()
+        return functools.reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
+
+    def _without_offset(self) -> Observations:
+        return self if self.offset is None else replace(self, y=self.y - self.offset, offset=None)
 
     def parts(self) -> Iterator[Observations]:
         """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
@@ -185,7 +193,11 @@ def fit_terms(
             blocks = Remembered(lambda: observed.blocks(form, family.placeholder))
             return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
         level = observed.level if form.has_intercept else 0.0
-        fit = fit_gaussian(form, observed.below(level).system(form), smoothing, n, n_unpenalized)
+        below = observed.below(level)
+        triangle = None
+        if isinstance(below, Observations) and below.whole and form.separable:
+            triangle = functools.partial(below.triangle, form)
+        fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle)
     fit.coefficients[0] += level
     if not isinstance(observed, Observations) or observed.weights is None:
         return fit

@@ -184,6 +184,10 @@ class PenalizedLeastSquares:
             of.intercept,
         )
 
+    def firm(self, smoothing_parameters: FloatArray) -> bool:
+        """Whether sums of products are enough to solve at these smoothing parameters: if not, some digits are lost."""
+        return self._criteria.normal.firm(smoothing_parameters @ self._criteria.penalties)
+
     def reml(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """Negative restricted log-likelihood, its gradient and Hessian in log λ; an unknown scale is profiled out.
 

@@ -1,43 +1,56 @@
 """Least squares from the triangle of the QR of the records' rows: twice the digits of sums of products.
 
-A row holds the features of all terms and the response on its grid. The triangle R of the QR of the rows has
-``R'R = Σ rows' rows``, merges by the QR of two stacked triangles and does not grow with the number of records, but a
-direction that is 10⁻⁸ of the largest still has half its digits there, and none in the products.
+A row holds the features of all terms and what of the response lies in the few directions that functions along it
+span. The triangle R of the QR of the rows has ``R'R = Σ rows' rows``, merges by the QR of two stacked triangles and
+does not grow with the number of records, but a direction that is 10⁻⁸ of the largest still has half its digits there,
+and none in the products.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
+from fdadp.functional.records import Records
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.normal_equations import from_roots
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.solution import Solution
 
-__all__ = ["refined", "triangle_of"]
+__all__ = ["Triangle", "refined"]
 
 
-def triangle_of(rows: FloatArray, before: FloatArray | None = None) -> FloatArray:
-    """Triangle of the QR of rows, and of those that another triangle stands for.
+@dataclass(frozen=True)
+class Triangle:
+    """Of the rows of a model whose terms all have the same features at all t.
 
-    Parameters
+    Attributes
     ----------
-    rows : ndarray of shape (n, q)
-        Or the triangle of other rows: so triangles merge.
-    before : ndarray of shape (m, q), optional
-        Triangle of earlier rows.
-
-    Returns
-    -------
-    ndarray of shape (min(n + m, q), q)
+    factor : ndarray of shape (r, q + m)
+        Upper triangle: q features of all terms, m coordinates of the response (:attr:`LongForm.directions`).
+    beyond : float
+        Sum of squares of what of the responses lies in no such direction.
     """
-    return np.asarray(np.linalg.qr(rows if before is None else np.vstack((before, rows)), mode="r"))
+
+    factor: FloatArray
+    beyond: float
+
+    @classmethod
+    def of(cls, form: LongForm, records: Records, y: FloatArray) -> Triangle:
+        """Of records with responses (n, T)."""
+        of_y = y @ form.directions
+        rows = np.hstack([*form.features(records), of_y])
+        return cls(np.asarray(np.linalg.qr(rows, mode="r")), float(((y - of_y @ form.directions.T) ** 2).sum()))
+
+    def merge(self, other: Triangle) -> Triangle:
+        """Of the rows of both."""
+        both = np.vstack((self.factor, other.factor))
+        return Triangle(np.asarray(np.linalg.qr(both, mode="r")), self.beyond + other.beyond)
 
 
-def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: FloatArray, form: LongForm) -> Solution:
+def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: Triangle, form: LongForm) -> Solution:
     """Solve once more at the smoothing parameters of a solution, from a triangle.
 
     Parameters
@@ -45,10 +58,8 @@ def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: FloatA
     problem : PenalizedLeastSquares
         Of the long form, without an intercept of its own.
     solution : Solution
-    triangle : ndarray of shape (r, q + T)
-        Of rows (features of all terms, response on its grid).
+    triangle : Triangle
     form : LongForm
-        Whose terms have the same features at all t.
 
     Returns
     -------
@@ -57,16 +68,14 @@ def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: FloatA
         remain.
     """
     keep = problem.identified
-    q = sum(design.n_features for design in form.designs)
-    turned = np.linalg.qr(np.hstack(form.along))[0]  # all functions along the response lie in these few directions
-    of_y = triangle[:, q:] @ turned
-    rows = _rows(triangle[:q, :q], turned, form)[:, keep]
+    q, m = sum(design.n_features for design in form.designs), form.directions.shape[1]
+    of_y = triangle.factor[:, q:]
+    rows = _rows(triangle.factor[:q, :q], form)[:, keep]
     penalty = solution.smoothing_parameters @ problem.penalties[:, keep]
     root, half, _ = from_roots(rows, of_y[:q].reshape(-1, 1), penalty)
     beta, own_inverse = half[:, 0] @ root, root.T @ root
-    left = np.vstack((of_y[:q] - (rows @ beta).reshape(-1, turned.shape[1]), of_y[q:]))
-    beyond = triangle[:, q:] - of_y @ turned.T
-    rss = float((left**2).sum() + (beyond**2).sum())
+    left = np.vstack((of_y[:q] - (rows @ beta).reshape(-1, m), of_y[q:]))
+    rss = float((left**2).sum()) + triangle.beyond
     edf = 1 - penalty * own_inverse.diagonal()
     dof = problem.n - problem.n_unpenalized
     known = problem.scale
@@ -83,12 +92,12 @@ def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: FloatA
     )
 
 
-def _rows(triangle: FloatArray, turned: FloatArray, form: LongForm) -> FloatArray:
-    """Rows of the long form of a triangle (r, q) along the directions (T, m): shape (r m, p)."""
+def _rows(features: FloatArray, form: LongForm) -> FloatArray:
+    """Rows of the long form of features of all terms (r, q) along the directions: shape (r m, p)."""
     out, at = [], 0
     for design, along in zip(form.designs, form.along, strict=True):
-        own = triangle[:, at : at + design.n_features]
-        whole = own[:, None, :, None] * (turned.T @ along)[None, :, None, :]
-        out.append(whole.reshape(len(own) * turned.shape[1], -1)[:, design.kept])
+        own, turned = features[:, at : at + design.n_features], form.directions.T @ along
+        whole = own[:, None, :, None] * turned[None, :, None, :]
+        out.append(whole.reshape(len(own) * len(turned), -1)[:, design.kept])
         at += design.n_features
     return np.hstack(out)

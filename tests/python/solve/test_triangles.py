@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
-from fdadp import terms
+from fdadp import FunctionalRegression, terms
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.solve import additive_fit
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums
 from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.triangles import refined, triangle_of
+from fdadp.solve.triangles import Triangle, refined
 from fdadp.terms.intercept import Intercept, MeanCurve
 
 
 def model(specs, columns, y, t):
-    """Long form, rows (features, response), long-form rows and the problem."""
+    """Long form, its rows and the problem."""
     records = Records(len(y), columns)
     seen = Seen.of(lambda: iter([records]))
     form = LongForm(tuple(spec.fixed(seen, t) for spec in [Intercept(), MeanCurve(), *specs]), t)
-    rows = np.hstack([*form.features(records), y])
     system = LongSums.of(form, records, y).system(form)
     problem = PenalizedLeastSquares(
         system.gram, system.cross, system.total, system.n_rows, form.penalties, intercept=False
     )
-    return form, rows, form.rows(records).reshape(-1, form.size), problem
+    return form, form.rows(records).reshape(-1, form.size), problem
 
 
 def simulated(seed=0, n=40):
@@ -36,23 +38,34 @@ def simulated(seed=0, n=40):
     return {"X": Curves(x, s), "z": rng.normal(size=n)}, y, t
 
 
+def triangle_of(form, columns, y, sizes=None):
+    """Merged from blocks."""
+    whole, ends = Records(len(y), columns), np.cumsum(sizes or [len(y)])
+    parts = [slice(end - size, end) for size, end in zip(sizes or [len(y)], ends, strict=True)]
+    return functools.reduce(Triangle.merge, [Triangle.of(form, whole[part], y[part]) for part in parts])
+
+
 def test_triangles_merge():
-    rows = np.random.default_rng(0).normal(size=(50, 6))
-    whole = triangle_of(rows)
-    parts = triangle_of(triangle_of(rows[20:]), triangle_of(rows[15:20], triangle_of(rows[:15])))
-    np.testing.assert_allclose(whole.T @ whole, rows.T @ rows, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(np.abs(parts), np.abs(whole), atol=1e-12)
-    np.testing.assert_array_equal(np.tril(parts, -1), 0)
+    columns, y, t = simulated()
+    form, *_ = model([terms.ff("X"), terms.linear("z")], columns, y, t)
+    whole, parts = triangle_of(form, columns, y), triangle_of(form, columns, y, [3, 20, 17])
+    rows = np.hstack([*form.features(Records(len(y), columns)), y @ form.directions])
+    for triangle in (whole, parts):
+        np.testing.assert_allclose(triangle.factor.T @ triangle.factor, rows.T @ rows, rtol=1e-10, atol=1e-10)
+        np.testing.assert_array_equal(np.tril(triangle.factor, -1), 0)
+    left = y - y @ form.directions @ form.directions.T
+    np.testing.assert_allclose([whole.beyond, parts.beyond], (left**2).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [None, 2.0])
 def test_same_as_from_products_of_a_harmless_design(scale):
-    form, rows, _, problem = model([terms.ff("X"), terms.linear("z")], *simulated())
+    columns, y, t = simulated()
+    form, _, problem = model([terms.ff("X"), terms.linear("z")], columns, y, t)
     problem = PenalizedLeastSquares(
         problem.gram, problem.cross, problem.total, problem.n, form.penalties, intercept=False, scale=scale
     )
     (best,) = problem.optimize()
-    again = refined(problem, best, triangle_of(rows), form)
+    again = refined(problem, best, triangle_of(form, columns, y), form)
     for name in ("coefficients", "inverse", "edf", "rss", "noise_variance", "scale"):
         ours, before = getattr(again, name), getattr(best, name)
         np.testing.assert_allclose(ours, before, rtol=1e-7, atol=1e-8 * np.abs(before).max())
@@ -62,10 +75,10 @@ def test_same_as_from_products_of_a_harmless_design(scale):
 def test_more_digits_than_products_have():
     """Smoothing parameters far apart beside features that are nearly dependent, against QR of all rows."""
     columns, y, t = simulated(1)
-    form, rows, long, problem = model([terms.sff("X")], columns, y, t)
+    form, long, problem = model([terms.sff("X")], columns, y, t)
     sp = np.array([1e-6, 1e-12, 1e6, 1e-10])
     before = problem.solve(sp)
-    after = refined(problem, before, triangle_of(rows), form)
+    after = refined(problem, before, triangle_of(form, columns, y), form)
     keep = problem.identified
     d = long[:, keep]
     stacked = np.vstack((d, np.diag(np.sqrt(sp @ problem.penalties[:, keep]))))
@@ -84,12 +97,29 @@ def test_surfaces_of_curves_at_refunds_smoothing_parameters(reference):
     i, o = record["input"], record["output"]
     train, s, t = np.ravel(i["train"]).astype(int) - 1, np.ravel(i["s"]), np.ravel(i["t"])
     term = terms.sff("X", k=tuple(int(v) for v in np.ravel(i["k"])))
-    form, rows, long, problem = model([term], {"X": Curves(i["X"][train], s)}, i["Y"][train], t)
-    triangle = None
-    for start in range(0, len(rows), 10):
-        triangle = triangle_of(rows[start : start + 10], triangle)
+    columns, y = {"X": Curves(i["X"][train], s)}, i["Y"][train]
+    form, long, problem = model([term], columns, y, t)
+    triangle = triangle_of(form, columns, y, [10, 12, len(y) - 22])
     found = refined(problem, problem.solve(np.ravel(o["sp"])), triangle, form)
     size = np.abs(o["fitted"]).max()
     np.testing.assert_allclose(long @ found.coefficients, np.ravel(o["fitted"]), atol=1e-12 * size)
     np.testing.assert_allclose(found.edf_total, float(o["edf_total"][0]), rtol=1e-9)
     np.testing.assert_allclose(found.noise_variance, float(o["sig2"][0]), rtol=1e-11)
+
+
+def test_a_fit_takes_the_triangle_where_products_have_lost_digits(monkeypatch):
+    """As at smoothing parameters far apart; a harmless fit does not pass over the records again."""
+    columns, y, t = simulated(1)
+    data, taken = {"X": columns["X"].values, "Y": y}, []
+    monkeypatch.setattr(additive_fit, "refined", lambda *given: taken.append(given) or refined(*given))
+    grids = {"X": columns["X"].grid, "Y": t}
+    FunctionalRegression([terms.ff("X")]).fit(data, grids=grids)
+    assert not taken
+    sp = np.array([1e-6, 1e-12, 1e6, 1e-10])
+    fit = FunctionalRegression([terms.sff("X")], smoothing=sp).fit(data, grids=grids)
+    assert len(taken) == 1
+    form, long, problem = model([terms.sff("X")], columns, y - y.mean(), t)
+    expected = refined(problem, problem.solve(sp), triangle_of(form, columns, y - y.mean()), form)
+    means = (long @ expected.coefficients).reshape(y.shape) + y.mean()
+    np.testing.assert_allclose(fit.fitted_values_, means, rtol=1e-9)
+    assert fit.sigma2_ == pytest.approx(expected.noise_variance, rel=1e-12)
