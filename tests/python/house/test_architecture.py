@@ -56,6 +56,7 @@ HEAVY = {
     "statsmodels",
     "dask",
     "rpy2",
+    "formulaic",
     "r_bridge",
 }
 
