@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag, fraction
+from fdadp._common.checks import flag, fraction, whole
+from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
+from fdadp.regression.bootstrap import Bootstrap
 from fdadp.regression.effects import effect_of, effect_rows
-from fdadp.regression.learned_errors import LearnedErrors
-from fdadp.solve.curve_errors import corrected_edf
+from fdadp.regression.learned_errors import LearnedErrors, clusters_of
+from fdadp.solve.curve_errors import Residuals, corrected_edf
+from fdadp.solve.resampling import resampled
 from fdadp.solve.term_tests import largest_ratio, wald
 
 if TYPE_CHECKING:
@@ -163,7 +166,7 @@ class Inference(LearnedErrors):
         t: ArrayLike | None = None,
         at: Mapping[str, ArrayLike] | None = None,
         kind: str | None = None,
-        random_state: int = 0,
+        seed: int = 0,
         **points: ArrayLike,
     ) -> pd.DataFrame:
         """Bands of a term's coefficient function, such as ``β(s, t)`` of ``ff(X)``.
@@ -180,8 +183,8 @@ class Inference(LearnedErrors):
             Grid, as in :meth:`coef`.
         kind : {"curve", "cluster", "iid"}, optional
             As in :meth:`vcov`.
-        random_state : int
-            Seed of the draws of which the largest deviation is taken.
+        seed : int
+            Of the draws of which the largest deviation is taken.
 
         Returns
         -------
@@ -199,6 +202,43 @@ class Inference(LearnedErrors):
         if simultaneous:
             here = rows.rows[~rows.absent]
             left = self._degrees_of(kind, name)
-            wide = largest_ratio(here, covariance[rows.place, rows.place], level, left, random_state)
+            wide = largest_ratio(here, covariance[rows.place, rows.place], level, left, seed)
         frame["lower"], frame["upper"] = frame["value"] - wide * frame["se"], frame["value"] + wide * frame["se"]
         return frame
+
+    # --- bootstrap ---
+
+    def bootstrap(self, n_samples: int = 200, *, groups: ArrayLike | None = None, seed: int = 0) -> Bootstrap:
+        """Draw curves, or groups of them, with replacement and fit again, at the same smoothing parameters.
+
+        Families other than the Gaussian take one step of the fit from the estimates.
+
+        Parameters
+        ----------
+        n_samples : int
+        groups : array_like of shape (n,), optional
+            Whose each training row is; default: as `fit` was told.
+        seed : int
+
+        Returns
+        -------
+        Bootstrap
+            With :meth:`~Bootstrap.coef` for percentile and normal intervals.
+
+        Raises
+        ------
+        InputError
+            Of loaded models and those fitted to chunks, which keep no rows.
+
+        References
+        ----------
+        Efron & Tibshirani (1993), An Introduction to the Bootstrap, doi:10.1201/9780429246593.
+        """
+        check_is_fitted(self, "_fit")
+        own = self._residuals
+        if not isinstance(own, Residuals):
+            raise InputError("bootstrap needs the training rows, of which models from files and chunks keep none")
+        chosen = self._groups if groups is None else clusters_of(groups, {}, own.n)
+        with one_blas_thread():
+            samples = resampled(self._fit, own, chosen, whole(n_samples, "n_samples", least=2), seed)
+        return Bootstrap(self._fit, samples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import fit_terms
+from fdadp.solve.residual_variance import ResidualVariance
 from fdadp.terms.spec import TermSpec
 
 __all__ = ["TermsFromChunks"]
@@ -59,6 +60,10 @@ class TermsFromChunks:
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         raise NotImplementedError
+
+    if TYPE_CHECKING:
+
+        def _learned_variance(self, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance: ...
 
     def _adopt_response(self, response: Curves | None) -> None:
         """Keep what predictions come as."""
