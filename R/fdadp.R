@@ -36,6 +36,8 @@
 #' @param yind Grid of the response, likewise.
 #' @param se What is believed of errors, for standard errors, bands and tests: `"curve"`: they may depend within a curve (the default); `"cluster"`: within a
 #'   group (the default with `groups`); `"iid"`: independent, as refund has it (the default where the response is a number).
+#' @param errors What estimates believe of errors along a curve: `"iid"`, least squares as in refund; `"curve"`, weighted by a smooth covariance along the
+#'   curve: more accurate where errors are smooth, with larger bases along the response.
 #'
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
 #'   `dev.expl`, `t`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
@@ -57,7 +59,7 @@
 #' }
 #' @export
 fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
-                  grids = list(), yind = NULL, se = NULL) {
+                  grids = list(), yind = NULL, se = NULL, errors = c("iid", "curve")) {
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   own <- lapply(as.list(own)[-1], eval, data, parent.frame())
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
@@ -65,12 +67,13 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
   settings <- list(family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE)
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
-  if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve"))
+  if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve", errors = one_of(errors, c("iid", "curve"), "errors")))
   spec <- c(model$spec, list(settings = settings))
   spec$weights <- per_row(own$weights, "weights")
   spec$offset <- per_row(if (is.null(own$offset)) model$offset else if (is.null(model$offset)) own$offset else own$offset + model$offset, "offset")
   spec$groups <- if (!is.null(own$groups)) array(as.character(own$groups), length(own$groups))
   fit <- call_python("fit_terms", spec = spec, smoothing = if (is.character(smoothing)) smoothing else as_array(smoothing, "smoothing"))
+  fit$offsets <- c(model$offsets, if (!is.null(own$offset)) text_of(substitute(offset)))
   fit$term.edf <- stats::setNames(as.double(fit$term.edf), fit$term.names)
   fit$sp <- stats::setNames(as.double(fit$sp), unlist(fit$sp.names))
   fit$coefficient.names <- unlist(fit$coefficient.names)

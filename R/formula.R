@@ -28,13 +28,13 @@ read_model <- function(formula, data, grids, yind) {
   factors <- attr(walked, "factors")
   labels <- attr(walked, "term.labels")
   told <- lapply(seq_along(labels), function(j) read_term(variables[factors[, j] > 0], labels, seen))
-  offsets <- lapply(variables[attr(walked, "offset")], function(call) value_of(call[[2]], seen))
+  offsets <- lapply(variables[attr(walked, "offset")], `[[`, 2)
   list(
     spec = list(
       terms = told, columns = c(seen$columns, stats::setNames(list(response), name)), response = name, scalar = seen$scalar
     ),
     expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
-    offset = if (length(offsets)) Reduce(`+`, offsets), rows = row_names_of(data, c(list(response), seen$columns))
+    offset = if (length(offsets)) Reduce(`+`, lapply(offsets, value_of, seen)), offsets = vapply(offsets, text_of, ""), rows = row_names_of(data, c(list(response), seen$columns))
   )
 }
 
@@ -199,19 +199,26 @@ as_column <- function(value, name, grid = NULL, response = FALSE, levels = NULL)
   list(kind = "numbers", values = array(as.double(value), length(value)))
 }
 
-# Columns of new data, by the expressions of the formula; nothing is looked up beyond the new data.
+# What an expression of the formula is in new data; nothing is looked up beyond them.
+value_in <- function(text, newdata) {
+  call <- str2lang(text)
+  absent <- setdiff(all.vars(call), names(newdata))
+  if (length(absent)) {
+    input_error("newdata must hold ", absent[1], ", of which the formula speaks, got ", paste(names(newdata), collapse = ", "))
+  }
+  eval(call, newdata, baseenv())
+}
+
+# Columns of new data. A model without covariates still must know how many rows there are.
 new_columns <- function(object, newdata, grids) {
-  if (!is.list(newdata)) input_error("newdata must be a data frame or a list of columns, got ", class(newdata)[1])
-  out <- lapply(stats::setNames(nm = names(object$expressions)), function(name) {
-    call <- str2lang(object$expressions[[name]])
-    absent <- setdiff(all.vars(call), names(newdata))
-    if (length(absent)) {
-      input_error("newdata must hold ", absent[1], ", of which the formula speaks, got ", paste(names(newdata), collapse = ", "))
-    }
+  if (!is.list(newdata) || !length(newdata)) input_error("newdata must be a data frame or a list of columns, got ", class(newdata)[1])
+  if (!length(object$expressions)) {
+    return(list(rows = as_column(rep(0, NROW(newdata[[1]])), "rows")))
+  }
+  lapply(stats::setNames(nm = names(object$expressions)), function(name) {
     known <- object$spec$columns[[name]]
-    value <- eval(call, newdata, baseenv())
+    value <- value_in(object$expressions[[name]], newdata)
     if (known$kind == "labels" && !is.factor(value)) value <- as.character(value)
     as_column(value, name, grids[[name]], levels = unlist(known$levels))
   })
-  if (length(out)) out else empty()
 }

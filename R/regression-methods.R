@@ -29,11 +29,17 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
   if (type != "response" && interval != "none" || type == "terms" && se.fit) {
     input_error("type must be 'response' where intervals are asked for, and not 'terms' with se.fit, got '", type, "'")
   }
-  columns <- if (missing(newdata)) object$spec$columns[names(object$expressions)] else new_columns(object, newdata, grids)
+  if (missing(newdata)) {
+    columns <- object$spec$columns[names(object$expressions)]
+    if (!length(columns)) columns <- list(rows = as_column(rep(0, object$n), "rows"))
+    offset <- object$spec$offset
+  } else {
+    columns <- new_columns(object, newdata, grids)
+    offset <- if (length(object$offsets)) per_row(Reduce(`+`, lapply(object$offsets, value_in, newdata)), "offset")
+  }
   rows <- if (missing(newdata)) names_of(object$fitted.values) else row_names_of(newdata, columns)
-  if (!length(columns)) columns <- empty()
   found <- call_on_fit("predict_terms", object,
-    columns = columns, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se), level = if (interval == "prediction") level
+    columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se), level = if (interval == "prediction") level
   )
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {

@@ -157,6 +157,7 @@ def frame(table: pd.DataFrame) -> dict[str, Any]:
 def predict_terms(
     fit: Mapping[str, Any],
     columns: Mapping[str, Any],
+    offset: Any,
     t: Any,
     kind: str,
     se: bool,
@@ -170,9 +171,13 @@ def predict_terms(
     if kind == "terms":
         parts = model.predict(data, type="terms", **more)
         return {"terms": {name: np.asarray(part) for name, part in parts.items()}}
-    result = {"fit": np.asarray(model.predict(data, type=kind, **more))}
+    added = {} if offset is None else {"offset": as_given(offset)}
+    result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
     if se:
-        result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, **more))
+        scale = "link" if kind == "link" else "response"
+        result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, type=scale, **more, **added))
+    if level is not None and added:
+        raise InputError("prediction intervals are there for models without an offset alone")
     if level is not None:
         lower, upper = model.predict_interval(data, level, **more)
         result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)

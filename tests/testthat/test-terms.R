@@ -93,6 +93,14 @@ test_that("people with several curves make standard errors by person", {
   expect_error(coef(terms_fit(), "ff(X)", se = "cluster"), "needs groups", class = "fdadp_input_error")
 })
 
+test_that("estimates weighted by the covariance along the curve", {
+  skip_without_python()
+  least_squares <- fdadp(Y ~ age, data = terms_data())
+  weighted <- fdadp(Y ~ age, data = terms_data(), errors = "curve")
+  expect_false(isTRUE(all.equal(fitted(weighted), fitted(least_squares))))
+  expect_equal(fitted(weighted), fitted(least_squares), tolerance = 0.2)
+})
+
 test_that("two fits are compared, and what is not nested is refused", {
   skip_without_python()
   small <- fdadp(Y ~ ff(X) + region, data = terms_data())
@@ -161,6 +169,15 @@ test_that("responses that are numbers, and families", {
   poisson_fit <- fdadp(count ~ age + offset(log(age)), data = d, family = "poisson")
   theirs <- glm(count ~ age + offset(log(age)), data = d, family = poisson())
   expect_equal(unname(fitted(poisson_fit)), unname(fitted(theirs)), tolerance = 1e-6)
+  new <- data.frame(age = c(30, 60))
+  expect_equal(unname(predict(poisson_fit, new)), unname(predict(theirs, new, type = "response")), tolerance = 1e-6)
+  their_se <- predict(theirs, new, type = "link", se.fit = TRUE)$se.fit
+  expect_equal(unname(predict(poisson_fit, new, type = "link", se.fit = TRUE)$se.fit), unname(their_se), tolerance = 1e-6)
+  given <- fdadp(count ~ age, data = d, family = "poisson", offset = log(age))
+  expect_equal(predict(given, new), predict(poisson_fit, new))
+  expect_equal(predict(given), fitted(given))
+  expect_error(predict(given, new, interval = "prediction"), "without an offset", class = "fdadp_input_error")
+  expect_identical(dim(predict(fdadp(Y ~ 1, data = d), d[1:4, ])), c(4L, 31L))
 })
 
 test_that("a fit survives saveRDS, and another session makes its model again", {
