@@ -72,9 +72,9 @@ class Family(ABC):
     def variance(self, mean: FloatArray) -> FloatArray:
         """``V(μ)``."""
 
-    @abstractmethod
-    def variance_slope(self, mean: FloatArray) -> FloatArray:
-        """``V'(μ)``."""
+    def skewness(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """``V'(μ) (y - μ) / V(μ)``, 0 where the variance does not depend on the mean."""
+        return np.zeros_like(eta)
 
     @abstractmethod
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
@@ -153,10 +153,6 @@ class Gaussian(Family):
         """Ones."""
         return np.ones_like(mean)
 
-    def variance_slope(self, mean: FloatArray) -> FloatArray:
-        """Zeros."""
-        return np.zeros_like(mean)
-
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``(y - η)² / 2``."""
         return (y - eta) ** 2 / 2
@@ -197,10 +193,6 @@ class Binomial(Family):
     def variance(self, mean: FloatArray) -> FloatArray:
         """``μ (1 - μ)``."""
         return mean * (1 - mean)
-
-    def variance_slope(self, mean: FloatArray) -> FloatArray:
-        """``1 - 2μ``."""
-        return 1 - 2 * mean
 
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """As :meth:`Family.half_deviance`; without cancellation where the mean is near 0 or 1."""
@@ -246,10 +238,6 @@ class Poisson(Family):
         """The mean."""
         return mean
 
-    def variance_slope(self, mean: FloatArray) -> FloatArray:
-        """Ones."""
-        return np.ones_like(mean)
-
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``y log(y / μ) - (y - μ)``."""
         return np.asarray(xlogy(y, y) - y * eta - y + np.exp(eta))
@@ -292,9 +280,9 @@ class Gamma(Family):
         """The square of the mean."""
         return mean**2
 
-    def variance_slope(self, mean: FloatArray) -> FloatArray:
-        """Twice the mean."""
-        return 2 * mean
+    def skewness(self, y: FloatArray, eta: FloatArray) -> FloatArray:
+        """``2 (y - μ) / μ``."""
+        return np.asarray(2 * (y * np.exp(-eta) - 1))
 
     def half_deviance(self, y: FloatArray, eta: FloatArray) -> FloatArray:
         """``-log(y / μ) + (y - μ) / μ``."""

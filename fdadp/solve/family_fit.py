@@ -23,11 +23,16 @@ from fdadp.solve.weighted import Observed
 
 __all__ = ["fit_family"]
 
-SEPARATED = float(np.exp(-25.0))
-"""Expected weights below this say that responses are told apart without error."""
-
 HELD = 1e-6
 """Share of the null model's information by which unpenalised coefficients are held where responses are separated."""
+
+PERFECT = 0.01
+"""Deviance of all responses below which smooth terms tell them apart."""
+
+PERFECT_FIT = (
+    "smooth terms tell all responses apart without error, which REML takes for certain: give smoothing parameters, "
+    "fewer basis functions or more data"
+)
 
 ROUNDS = 2
 """Of working responses whose optimum the search starts from."""
@@ -67,25 +72,28 @@ def fit_family(
     -----
     IdentificationWarning
         Unpenalised terms tell responses apart without error, so that their coefficients have no finite estimate. They
-        are held by a millionth of the information that the data would have without covariates.
+        are held by a millionth of the information that the data would have without covariates. Or smooth terms do so.
     """
     with one_blas_thread():
-        problem, beta, information = _problem(form, blocks, family, n_unpenalized)
+        problem, beta = _problem(form, blocks, family, n_unpenalized)
         log_sp = _given(smoothing, form)
-        found = _found(problem, beta, information, log_sp)
-        if found[1].look.least < SEPARATED:
+        found = _found(problem, beta, log_sp)
+        apart = problem.separated(found[1].look.gram)
+        if apart is not None:
+            _warn_separated(form, problem.whole(apart))
             free = (problem.penalties == 0).all(axis=0)
-            problem = replace(problem, held=np.where(free, HELD * information.diagonal(), 0.0))
-            found = _found(problem, beta, information, log_sp)
-            _warn_separated(form, problem, found[1], information)
+            problem = replace(problem, held=np.where(free, HELD * problem.information.diagonal(), 0.0))
+            found = _found(problem, beta, log_sp)
+        elif family.extremes and found[1].look.deviance < PERFECT:
+            warnings.warn(PERFECT_FIT, IdentificationWarning, stacklevel=4)
         fit = _fit(form, problem, *found, n)
         return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
 
 
 def _problem(
     form: LongForm, blocks: Iterable[Observed], family: Family, n_unpenalized: int | None
-) -> tuple[Laplace, FloatArray, FloatArray]:
-    """The problem, coefficients to start from, and the information of a model without covariates."""
+) -> tuple[Laplace, FloatArray]:
+    """The problem, and coefficients to start from."""
     penalties = form.stacked_penalties
     total = weight = 0.0
     for block in blocks:
@@ -108,12 +116,13 @@ def _problem(
         penalties[:, keep],
         keep,
         free if n_unpenalized is None else n_unpenalized,
+        own,
         np.zeros(len(own)),
     )
     # The constant, written in the coordinates as well as they can.
     ridge = 1e-8 * own.diagonal() + 1e-300
     (root,), (half,), _ = NormalEquations(own, ones[keep][:, None]).roots(ridge[None], np.zeros(1, dtype=np.int64))
-    return problem, float(eta) * (half @ root), own
+    return problem, float(eta) * (half @ root)
 
 
 def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
@@ -130,22 +139,20 @@ def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
     return np.log(given)
 
 
-def _found(
-    problem: Laplace, beta: FloatArray, information: FloatArray, log_sp: FloatArray | None
-) -> tuple[FloatArray, Inside]:
+def _found(problem: Laplace, beta: FloatArray, log_sp: FloatArray | None) -> tuple[FloatArray, Inside]:
     """Log smoothing parameters, and the maximum there."""
     if log_sp is None and len(problem.penalties):
-        return _search(problem, beta, information)
+        return _search(problem, beta)
     point = np.zeros(0) if log_sp is None else log_sp
     return point, problem.inside(point, beta)
 
 
-def _search(problem: Laplace, beta: FloatArray, information: FloatArray) -> tuple[FloatArray, Inside]:
+def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
     """Minimise V from the optimum of working responses, and again from theirs at the minimum where it is another one.
 
     The search of the working response looks for the lowest of several minima, and costs nothing beside a pass.
     """
-    own = information.diagonal()
+    own = problem.information.diagonal()
     centre = np.log(np.array([max(own[d > 0].sum(), 1e-300) / d.sum() for d in problem.penalties]))
     bounds = centre - LOG_RANGE, centre + LOG_RANGE
     known: list[tuple[FloatArray, Inside]] = []
@@ -210,14 +217,12 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
     )
 
 
-def _warn_separated(form: LongForm, problem: Laplace, at: Inside, information: FloatArray) -> None:
-    rows = problem.observations[0].size
-    large = problem.whole(np.abs(at.beta) * np.sqrt(information.diagonal() / rows) * (problem.held > 0))
-    names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if large[place].max(initial=0) > 1]
+def _warn_separated(form: LongForm, apart: FloatArray) -> None:
+    names = [d.name for d, place in zip(form.designs, form.slices, strict=True) if apart[place].max(initial=0) > 0.05]
     warnings.warn(
-        f"{', '.join(names) or 'unpenalised terms'} tell(s) responses apart without error: there is no finite "
-        "estimate of the coefficients, which are held by a millionth of the data's information. Predictions are of "
-        "use, their standard errors are not",
+        f"the unpenalised part of {', '.join(names)} tells responses apart without error, as a level does whose "
+        "responses are all 0: there is no finite estimate of its coefficients, which are held by a millionth of the "
+        "data's information. Predictions are of use, standard errors of these coefficients are not",
         IdentificationWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

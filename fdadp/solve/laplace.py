@@ -34,11 +34,17 @@ __all__ = ["Inside", "Laplace", "Look"]
 CONVERGED = 1e-22
 """Of the penalised deviance: a step that would lower it by less is not taken; coefficients are right to its root."""
 
+LEAST = 1e-14
+"""Deviance of an observation that is rounding."""
+
 ROUNDING = 1e-13
 """Of the penalised deviance: differences below this are rounding."""
 
 STEPS = 100
 """Of Newton's method for the coefficients."""
+
+SEPARATED = 1e-10
+"""Share of the null model's information about some unpenalised coefficients: less says that they go to infinity."""
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -47,14 +53,13 @@ class Look(NamedTuple):
     """What one pass over the data finds at some coefficients.
 
     `gram` is ``X'WX``, `cross` minus half the gradient of the deviance, `pearson` the sum of squares of Pearson's
-    residuals, `least` the smallest expected weight of an observation.
+    residuals.
     """
 
     deviance: float
     gram: FloatArray
     cross: FloatArray
     pearson: float
-    least: float
 
 
 class Inside(NamedTuple):
@@ -85,6 +90,8 @@ class Laplace:
         Which coordinates of the rows these are.
     n_unpenalized : int
         Number M of unpenalised coefficients.
+    information : ndarray of shape (p, p)
+        ``X'WX`` of a model that is one mean.
     held : ndarray of shape (p,)
         Further weights of squares of coefficients, beside those of the penalties.
     passes : int
@@ -96,6 +103,7 @@ class Laplace:
     penalties: FloatArray
     keep: BoolArray
     n_unpenalized: int
+    information: FloatArray
     held: FloatArray
     passes: int = field(default=0, init=False)
 
@@ -110,7 +118,7 @@ class Laplace:
         """Go through the data once; with expected instead of observed weights W if wanted."""
         self.passes += 1
         p = len(beta)
-        deviance, pearson, least, gram, cross = 0.0, 0.0, np.inf, np.zeros((p, p)), np.zeros(p)
+        deviance, pearson, gram, cross = 0.0, 0.0, np.zeros((p, p)), np.zeros(p)
         with np.errstate(over="ignore", invalid="ignore"):
             for block in self.blocks:
                 eta = self._predictor(block, beta)
@@ -122,8 +130,7 @@ class Laplace:
                 cross += block.rows.cross(block.weights * at.residual)[self.keep]
                 squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
                 pearson += float((block.weights * squares).sum())
-                least = min(least, float(np.where(block.weights > 0, at.fisher, np.inf).min(initial=np.inf)))
-        return Look(deviance if np.isfinite(deviance) else np.inf, gram, cross, pearson, least)
+        return Look(deviance if np.isfinite(deviance) else np.inf, gram, cross, pearson)
 
     def inside(self, log_sp: FloatArray, beta: FloatArray) -> Inside:
         """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it."""
@@ -136,7 +143,8 @@ class Laplace:
             (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
             step = half @ root - beta
             size, gain = 1 + abs(penalized), float(step @ (found.cross - own * beta))
-            if gain <= CONVERGED * size or (gain <= ROUNDING * size and gain > last / 2):
+            done = gain <= CONVERGED * size or (gain <= ROUNDING * size and gain > last / 2)
+            if done or self.separated(found.gram) is not None:
                 break
             last = gain
             trial, value, then = beta, np.inf, found
@@ -151,14 +159,32 @@ class Laplace:
             beta, penalized, found = trial, value, then
         return Inside(beta, penalized, root, float(log_det), found)
 
+    def separated(self, gram: FloatArray) -> FloatArray | None:
+        """Unpenalised coefficients (p,) that tell responses apart without error, where there are any, in their shares.
+
+        Along these the weights W vanish, for probabilities of 0 and 1 or means of 0 have no errors.
+        """
+        free = (self.penalties == 0).all(axis=0) & (self.held == 0)
+        if not self.family.extremes or not free.any():
+            return None
+        which = np.ix_(free, free)
+        root = np.linalg.inv(np.linalg.cholesky(self.information[which]))
+        values, vectors = np.linalg.eigh(root @ gram[which] @ root.T)
+        if values[0] > SEPARATED:
+            return None
+        out = np.zeros(len(gram))
+        along = root.T @ vectors[:, values <= SEPARATED]
+        out[free] = np.abs(along).max(axis=1) * np.sqrt(self.information[which].diagonal())
+        return np.asarray(out / out.max())
+
     def scale(self, penalized: float) -> tuple[float, float, float]:
         """The scale φ that minimises V, what of V depends on it, and the curvature in log φ (0: φ is known)."""
         y, weights = self.observations
-        m = self.n_unpenalized
+        m, penalized = self.n_unpenalized, max(penalized, LEAST * y.size)
         if self.family.known_scale:
             value = self.family.saturated(y, weights, 1.0)[0]
             return 1.0, penalized / 2 - value - m / 2 * float(np.log(2 * np.pi)), 0.0
-        log_scale = float(np.log(max(penalized, 1e-300) / max(y.size - m, 1)))
+        log_scale = float(np.log(penalized / max(y.size - m, 1)))
         step = 1.0
         for _ in range(100):
             scale = float(np.exp(log_scale))
@@ -182,8 +208,7 @@ class Laplace:
             return 1.0
         total, n = 0.0, self.observations[0].size
         for block in self.blocks:
-            mean = self.family.mean(self._predictor(block, beta))
-            parts = self.family.variance_slope(mean) * (block.y - mean) / self.family.variance(mean)
+            parts = self.family.skewness(block.y, self._predictor(block, beta))
             total += float(parts[block.weights > 0].sum())
         return pearson / (n - edf) / (1 + max(total / n, -0.9))
 

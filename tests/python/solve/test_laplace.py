@@ -81,7 +81,9 @@ def test_likelihoods_are_those_of_statsmodels(name):
     assert_allclose(2 * family.half_deviance(y, eta).sum(), theirs.deviance(y, mean), rtol=1e-10)
     assert_allclose(family.log_likelihood(y, eta, ones, scale), theirs.loglike(y, mean, scale=scale), rtol=1e-10)
     assert_allclose(family.variance(mean), theirs.variance(mean))
-    assert_allclose(family.variance_slope(mean), theirs.variance.deriv(mean), rtol=1e-5)
+    if not family.known_scale:
+        expected = theirs.variance.deriv(mean) * (y - mean) / theirs.variance(mean)
+        assert_allclose(family.skewness(y, eta), expected, rtol=1e-5, atol=1e-12)
     weights = rng.integers(1, 5, size=30).astype(float)
     h = 1e-4
     values = [family.saturated(y, weights, scale * np.exp(d)) for d in (-h, 0, h)]
@@ -104,7 +106,7 @@ def test_weights_of_the_binomial_are_trials():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gradient_is_that_of_the_criterion(name):
     form, blocks, _ = problem_of(name)
-    problem, beta, _ = _problem(form, blocks, FAMILIES[name], None)
+    problem, beta = _problem(form, blocks, FAMILIES[name], None)
     log_sp = np.log([3.0, 0.5, 20.0, 1.0])
     found = problem.derivatives(log_sp, problem.inside(log_sp, beta))[0]
     h, slopes = 1e-4, []
@@ -159,13 +161,41 @@ def test_separated_responses_are_named_and_held():
     y = (data.numbers("x") > 0.1).astype(float)[:, None]
     ones = np.ones_like(y)
     observed = [Observed(rows_on_grid(form, data), y, ones, 0 * ones)]
-    with pytest.warns(IdentificationWarning, match="x tell"):
+    with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), x tells"):
         fit = fit_family(form, observed, FAMILIES["binomial"], "reml", data.n)
     assert np.isfinite(fit.coefficients).all()
     assert ((observed[0].rows.predictor(fit.coefficients) > 0) == (y == 1)).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit_family(form, blocks, FAMILIES["binomial"], "reml", data.n)
+
+
+def test_a_level_without_hits_leaves_the_others_alone():
+    from fdadp import ScalarRegression
+
+    rng = np.random.default_rng(0)
+    z, x = rng.uniform(size=200), rng.normal(size=200)
+    g, y = np.where(z > 0.8, "none", "some"), np.where(z > 0.8, 0.0, (rng.uniform(size=200) < 0.4) * 1.0)
+    model = [terms.factor("g"), terms.linear("x")]
+    for family in ("binomial", "poisson"):
+        with pytest.warns(IdentificationWarning, match=r"part of \(Intercept\), g tells responses apart"):
+            fit = ScalarRegression(model, family=family).fit({"g": g, "x": x, "y": y})
+        part = z <= 0.8
+        alone = ScalarRegression([terms.linear("x")], family=family).fit({"x": x[part], "y": y[part]})
+        assert_allclose(fit.fitted_values_[part], alone.fitted_values_, rtol=1e-4)
+        assert (fit.fitted_values_[~part] < 1e-4).all()
+
+
+@pytest.mark.parametrize("cut", [0.5, 2.0])
+def test_smooths_that_tell_all_apart_are_named(cut):
+    """By a line, where coefficients go to infinity, or by a bump, where REML smooths nothing any more."""
+    from fdadp import ScalarRegression
+
+    z = np.random.default_rng(0).uniform(size=200)
+    y = (np.abs(z - cut) < 0.2 if cut < 1 else z > 0.4).astype(float)
+    with pytest.warns(IdentificationWarning, match="apart without error"):
+        fit = ScalarRegression([terms.s("z")], family="binomial").fit({"z": z, "y": y})
+    assert ((fit.fitted_values_ > 0.5) == y).all()
 
 
 @pytest.mark.parametrize(("name", "value"), [("binomial", 0.0), ("binomial", 1.0), ("poisson", 0.0)])
