@@ -88,7 +88,9 @@ def _of_curves(
 ) -> None:
     sd = np.sqrt(np.nanmean(found**2, axis=0))
     style = {"marker": "."} if t.size == 1 else {}
-    axes[0].plot(t, found[_evenly(len(found), CURVES)].T, color=PALETTE[0], linewidth=0.5, alpha=0.5, **style)
+    for curve in found[_evenly(len(found), CURVES)]:
+        seen = np.isfinite(curve)
+        axes[0].plot(t[seen], curve[seen], color=PALETTE[0], linewidth=0.5, alpha=0.5, **style)
     for sign in (-2, 2):
         axes[0].plot(t, sign * sd, color="black", linewidth=1.2, linestyle="--", **style)
     axes[0].set(title="residual curves, ±2 sd", xlabel=texts["t"], ylabel=f"residual of {texts['Y']}")

@@ -141,6 +141,7 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
         self._fit, self.null_deviance_ = fit, null_deviance
+        self._shares = None
         self.smoothing_parameters_ = fit.smoothing_parameters
         self.smoothing_names_ = fit.form.penalty_names
         self.edf_ = fit.edf_total

@@ -16,6 +16,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.learned_errors import clusters_of
+from fdadp.regression.term_residuals import shares_explained
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
@@ -170,6 +171,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         self.t_ = training.grid
         self.observed_at_ = training.observed.points
         mean = self._family.mean(eta)
+        self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
         if self.observed_at_ is None:
             self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
             self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)

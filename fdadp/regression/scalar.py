@@ -19,6 +19,7 @@ from fdadp.functional.records import Labels
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.tables import read_response
+from fdadp.regression.term_residuals import shares_explained
 from fdadp.regression.training import numbers_of_classes
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
@@ -130,7 +131,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         training, form = self._trained_on(asked, curves=False)
         self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
         self._classes = None if training.classes is None else training.classes.tolist()
-        self.fitted_values_ = self._family.mean(training.observed.predictor(form, self._fit.coefficients))[:, 0]
+        mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
+        self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
+        self.fitted_values_ = mean[:, 0]
         self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self
 

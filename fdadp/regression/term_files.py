@@ -57,9 +57,9 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
         warnings.simplefilter("ignore", IdentificationWarning)
         params, fit, state = unpack(content["tree"], arrays["numbers"], _may_be_made)
         model = kind(**params)
+        model._adopt(fit, state["null_deviance_"])
         for name in kind._stored:
             setattr(model, name, state[name])
-        model._adopt(fit, model.null_deviance_)
     return model
 
 

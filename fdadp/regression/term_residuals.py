@@ -13,8 +13,9 @@ from fdadp.functional.curves import as_curves
 
 if TYPE_CHECKING:
     from fdadp.solve.families import Family
+    from fdadp.solve.observations import Observations
 
-__all__ = ["deviance_residuals", "residuals_of"]
+__all__ = ["deviance_residuals", "residuals_of", "shares_explained"]
 
 
 def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
@@ -26,6 +27,22 @@ def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights:
     below = family.half_deviance(y[seen], eta)
     out[seen] = np.sign(y[seen] - mean[seen]) * np.sqrt(2 * np.maximum(below, 0.0))
     return out if weights is None else out * np.sqrt(weights)
+
+
+def shares_explained(family: Family, observed: Observations, mean: FloatArray, edf: float) -> tuple[float, float]:
+    """Adjusted R² on the scale of the response, mgcv's ``r.sq``, and the share of the deviance about one mean.
+
+    NaN where one is not defined: responses are all equal, or no degrees of freedom are left.
+    """
+    seen = observed.used > 0
+    y, fitted, weights = observed.y[seen], mean[seen], observed.used[seen]
+    root = np.sqrt(weights)
+    left, about = root * (y - fitted), root * (y - float(root @ y) / float(root.sum()))
+    total, free = float(about.var()), y.size - edf
+    r2 = 1 - float(left.var()) / total * (y.size - 1) / free if total > 0 and free > 0 else float("nan")
+    null = observed.null_deviance(family)
+    below = float((deviance_residuals(family, y, fitted, weights) ** 2).sum())
+    return r2, 1 - below / null if null > 0 else float("nan")
 
 
 def residuals_of(model: Any, kind: str) -> Any:

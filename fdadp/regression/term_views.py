@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.solve.families import Family
+
 __all__ = ["TermViews"]
 
 Model = TypeVar("Model", bound="TermViews")
@@ -28,6 +30,8 @@ class TermViews(TermDiagnostics):
     """Part of every model of many terms: what is looked at."""
 
     null_deviance_: float
+    _shares: tuple[float, float] | None = None
+    """Adjusted R² and the explained share of the deviance, where the training rows were at hand."""
     _stored: ClassVar[tuple[str, ...]] = (
         "_covariates",
         "response_name_",
@@ -35,8 +39,13 @@ class TermViews(TermDiagnostics):
         "loglik_",
         "_clusters",
         "_variances",
+        "_shares",
     )
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
+
+    @property
+    def _family(self) -> Family:
+        raise NotImplementedError
 
     def _covariance_of(self, kind: str | None) -> FloatArray:
         raise NotImplementedError
@@ -142,18 +151,23 @@ class TermViews(TermDiagnostics):
     def r2_(self) -> float:
         """Adjusted R²: one minus the ratio of the residual variance to that about one mean, mgcv's ``r.sq``.
 
-        NaN where it is not defined: responses are all equal, or no degrees of freedom are left.
+        NaN where it is not defined: responses are all equal, no degrees of freedom are left, or a family other than the
+        Gaussian was fitted from chunks.
         """
         check_is_fitted(self, "_fit")
-        left, total = self._fit.n_rows - self._fit.edf_total, self.null_deviance_
-        if total <= 0 or left <= 0:
+        if self._shares is not None:
+            return self._shares[0]
+        left, gaussian = self._fit.n_rows - self._fit.edf_total, self._family.name == "gaussian"
+        if not gaussian or self.null_deviance_ <= 0 or left <= 0:
             return float("nan")
-        return 1 - self._fit.rss / left / (total / (self._fit.n_rows - 1))
+        return 1 - self._fit.rss / left / (self.null_deviance_ / (self._fit.n_rows - 1))
 
     @property
     def explained_deviance_(self) -> float:
         """Share of the deviance about one mean that is explained; of gaussian responses of the sum of squares."""
         check_is_fitted(self, "_fit")
+        if self._shares is not None:
+            return self._shares[1]
         return 1 - self._fit.rss / self.null_deviance_ if self.null_deviance_ > 0 else float("nan")
 
     def summary(self) -> Summary:

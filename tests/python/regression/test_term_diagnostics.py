@@ -129,6 +129,16 @@ def test_residuals_of_weighted_curves():
         model.residuals("working")
 
 
+def test_shares_explained_do_not_depend_on_the_working_errors():
+    """Of generalised least squares they are of the residuals too, not of whitened ones."""
+    data = curves(4, n=60)
+    for errors in ("iid", "curve"):
+        model = FunctionalRegression([terms.s("age", bs="ps")], errors=errors).fit(data, grids=GRIDS)
+        left, about = model.residuals_, data["Y"] - data["Y"].mean()
+        assert abs(model.explained_deviance_ - (1 - (left**2).sum() / (about**2).sum())) < 1e-10
+        assert 0 < model.explained_deviance_ - model.r2_ < 0.05
+
+
 def test_residuals_of_families(tmp_path):
     """Beside those of statsmodels' generalised linear models with the same means."""
     sm = pytest.importorskip("statsmodels.api")
@@ -146,6 +156,8 @@ def test_residuals_of_families(tmp_path):
         np.testing.assert_allclose(model.residuals("deviance"), other.resid_deviance, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(model.residuals("pearson"), other.resid_pearson, rtol=1e-4, atol=1e-5)
         assert abs(model.explained_deviance_ - (1 - other.deviance / other.null_deviance)) < 1e-7
+        left, about = (np.var(v, ddof=1) for v in (data["y"] - other.fittedvalues, data["y"]))
+        assert abs(model.r2_ - (1 - left * 79 / 78 / about)) < 1e-5  # mgcv's r.sq
     loaded = ScalarRegression.load(model.save(tmp_path / "model"))
     with pytest.raises(InputError, match="a file holds none"):
         loaded.residuals()
