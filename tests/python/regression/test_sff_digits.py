@@ -15,7 +15,7 @@ S, T = np.linspace(0, 1, 25), np.linspace(0, 1, 21)
 
 @pytest.mark.parametrize("smoothing", [[1e3, 1e-2, 1e-4, 1e-6], [1e10, 1e-5, 1e-5, 1e-5], [1e8, 1e7, 1e-8, 1e-7]])
 def test_beside_qr_of_the_long_form(smoothing):
-    """What is linear in s alone would cost half of them; it is the intercept's, and left out of the basis."""
+    """The basis holds nothing that the data do not identify: what is linear in s alone is the intercept's."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 3)) @ np.stack([np.ones(25), np.sin(3 * S), np.cos(3 * S)])
     y = np.sin(x) @ np.outer(S, T) / 25 + 0.1 * rng.normal(size=(40, 21))
