@@ -16,6 +16,7 @@ from fdadp.functional.records import Records, Seen
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion
 from fdadp.regression.formula import ParsedFormula
+from fdadp.regression.learned_errors import LearnedErrors
 from fdadp.regression.table import Grids
 from fdadp.regression.training import Asked, Covariates
 from fdadp.solve.additive_fit import AdditiveFit
@@ -32,7 +33,7 @@ __all__ = ["TermsFromChunks"]
 Model = TypeVar("Model", bound="TermsFromChunks")
 
 
-class TermsFromChunks:
+class TermsFromChunks(LearnedErrors):
     """Part of every model of many terms: :meth:`fit_chunks`."""
 
     missing: str | Mapping[str, str]
