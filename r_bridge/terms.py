@@ -138,6 +138,11 @@ def _pfr(kind: str, rule: str) -> TermCase:
         k = _whole(given)
         return [terms.lf("X", k=k[0], rule=weights) if kind == "lf" else terms.af("X", k=k, rule=weights)]
 
+    def read(output: Recorded) -> dict[str, Any]:
+        rows = np.asarray(output["design"])
+        se = np.sqrt(np.einsum("ij,jk,ik->i", rows, output["Vp"], rows))
+        return {**output, "predicted": output["fitted"], "predicted_se": se}  # of the training rows
+
     return TermCase(
         record=f"pfr_{kind}_dti",
         part=rule,
@@ -145,6 +150,7 @@ def _pfr(kind: str, rule: str) -> TermCase:
         terms=make,
         grids={"X": "argvals"},
         scalar=True,
+        read=read,
         functions=functions,
         tolerances={**FLAT, **(ILL_CONDITIONED if kind == "af" else {})},
         left_out=SCORE_OF_SURFACES if kind == "af" else {},
