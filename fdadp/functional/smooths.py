@@ -18,6 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fdadp._common.checks import several
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines import BSplines
@@ -111,6 +112,7 @@ class SmoothMargin:
         low, high = float(points.min()), float(points.max())
         if low == high:
             raise InputError(f"{name} is for a variable with two different values or more, got {low:g} alone")
+        several(m, 2, "m")
         basis = BSplines.uniform(low, high, k, degree=m[0] + 1, name=name)
         even = basis.design(np.linspace(low, high, basis.n_basis))
         polynomials = np.vander(np.linspace(-1, 1, basis.n_basis), m[1], increasing=True)

@@ -141,7 +141,7 @@ def kinds_of(data: Any, grids: Grids | None = None) -> Mapping[str, str]:
     Raises
     ------
     InputError
-        No table; when looked up, a column that is none of them.
+        No table; when looked up, a column that is none of them, or text that is mostly numbers.
     """
     return _Kinds(Table(data, grids))
 
@@ -153,7 +153,10 @@ class _Kinds(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         if not self._table.has(name):
             raise KeyError(name)
-        return self._table.read(name).kind
+        column = self._table.read(name)
+        if column.kind == "labels" and column.order is None:
+            _refuse_odd(name, column.values)
+        return column.kind
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._table.has(name)
@@ -163,6 +166,25 @@ class _Kinds(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._table.names)
+
+
+def _refuse_odd(name: str, labels: Any) -> None:
+    """Refuse text that is mostly numbers: a file with an odd entry in a column of them would be taken for a factor."""
+    odd = np.array([not _reads_as_number(entry) for entry in labels])
+    if 0 < odd.sum() < odd.size / 2:
+        row = int(np.argmax(odd))
+        raise InputError(
+            f"{name} must hold numbers, or labels, got {labels[row]!r} in row {row} among numbers; "
+            f"mend it, or say C({name}) if all are labels"
+        )
+
+
+def _reads_as_number(entry: Any) -> bool:
+    try:
+        float(entry)
+    except (TypeError, ValueError):
+        return entry is None
+    return True
 
 
 def _check_rows(

@@ -283,6 +283,8 @@ def test_scores_of_a_transformed_response():
         ("Y ~ ff(Y)", "formula must not explain Y by itself, got ff"),
         ("Y ~ ff(X, k=5)", r"k of ff\(X\) must have 2 entries, got 5"),
         ("Y ~ ff(X, m=(2, 1))", r"m of ff\(X\) must have 2 entries, got"),
+        ("Y ~ X + concurrent(y, m=3)", "data must have the column 'y'"),
+        ("Y ~ concurrent(X, m=3)", "m must have 2 entries, got 3"),
         ("Y ~ sff(X, k=(5, 5))", r"k of sff\(X\) must have 3 entries, got \(5, 5\)"),
         ("Y ~ ff(y)", "data must have the column 'y' .curves., got y .numbers."),
         ("Y ~ s(X)", "data must have the column 'X' .numbers., got X .curves."),
@@ -292,6 +294,20 @@ def test_scores_of_a_transformed_response():
 def test_models_refuse_what_cannot_be(formula, text):
     with pytest.raises(InputError, match=text):
         FunctionalRegression(formula, progress=False).fit(tabular())
+
+
+def test_text_among_numbers_is_no_factor_unless_said():
+    data = tabular() | {"x": ["1.5", "2", "n.a.?", *["3"] * 37]}
+    for formula in ("Y ~ x", "Y ~ log(x)", "Y ~ x:ff(X)"):
+        with pytest.raises(
+            InputError, match=r"x must hold numbers, or labels, got 'n.a.\?' in row 2 among numbers.*C\(x\)"
+        ):
+            FunctionalRegression(formula, progress=False).fit(data)
+    with pytest.raises(InputError, match=r"x must hold numbers, got 'n.a.\?' in row 2"):
+        FunctionalRegression("Y ~ s(x)", progress=False).fit(data)
+    assert FunctionalRegression("Y ~ C(x)", progress=False).fit(data).term_names_[-1] == "x"
+    codes = tabular() | {"x": ["01", "02"] * 20, "z": pd.Categorical(["1", "2", "other", "3", "3"] * 8)}
+    assert FunctionalRegression("Y ~ x + z", progress=False).fit(codes).term_names_[-2:] == ("x", "z")
 
 
 def test_grids_are_of_columns():
