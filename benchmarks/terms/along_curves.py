@@ -94,7 +94,4 @@ if __name__ == "__main__":
             f"{row[5]:.0f}",
             f"{row[6]:.0f}",
         ]
-        print(
-            f"| {name} | {int(fit.sum())} | " + " | ".join([*shown, f"{row[5]:.0f}", f"{row[6]:.0f}"]) + " |",
-            flush=True,
-        )
+        print(f"| {name} | {int(fit.sum())} | " + " | ".join(shown) + " |", flush=True)

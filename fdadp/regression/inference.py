@@ -60,7 +60,7 @@ class Inference(LearnedErrors):
         Observations count as independent, as in mgcv.
         """
         check_is_fitted(self, "_fit")
-        return -2 * self.loglik_ + 2 * (corrected_edf(self._fit) + (self._fit.scale != 1.0))
+        return -2 * self.loglik_ + 2 * (corrected_edf(self._fit) + (not self._family.known_scale))
 
     # --- tests ---
 

@@ -110,7 +110,7 @@ class Residuals:
         for part in self._parts(rows, form):
             if self.points is None:
                 d = form.rows(self.records[part])
-                left = d if self.precision is None else np.einsum("ut,ntp->nup", self.precision, d)
+                left = d if self.precision is None else np.matmul(self.precision, d)
                 left = left if self.weights is None else left * self.weights[part][:, :, None]
                 yield part, np.ascontiguousarray(left.swapaxes(1, 2)) @ d
                 continue
