@@ -48,7 +48,13 @@ def test_covariance_is_mgcvs(reference, kind, rule, monkeypatch):
     np.testing.assert_allclose(found, theirs, atol=1e-6 * size)
     # mgcv's Hessian is that of a scale that its search left 1e-5 from the optimum; with it all digits are the same.
     monkeypatch.setattr(unconditional, "_hessian", lambda *_: np.asarray(o["score_hess"]))
-    np.testing.assert_allclose(unconditional_covariance(problem, solution, turn), theirs, atol=1e-9 * size)
+    exact = unconditional_covariance(problem, solution, turn)
+    np.testing.assert_allclose(exact, theirs, atol=1e-9 * size)
+    if kind == "lf":  # standard errors of the coefficient function
+        rows = form.designs[-1].effect(np.ravel(o["curve"]["grid"]))
+        for covariance, rtol in ((found, 1e-5), (exact, 1e-9)):
+            se = np.sqrt(np.einsum("ij,jk,ik->i", rows, covariance[1:, 1:], rows))
+            np.testing.assert_allclose(se, np.ravel(o["curve"]["se"]), rtol=rtol)
     monkeypatch.undo()
     # In other coordinates the last part is another, and without it all is less.
     rest = [v - solution.covariance for v in (found, unconditional_covariance(problem, solution))]
