@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "numbers", "one_of", "several", "whole"]
+__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "like", "numbers", "one_of", "several", "whole"]
 
 
 def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = None) -> int:
@@ -62,6 +62,27 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def like(value: Any, example: Any, name: str) -> Any:
+    """Return a setting of the kind of `example`: a truth value, a whole number, text, or a tuple of such.
+
+    Raises
+    ------
+    InputError
+        Another kind, or another number of entries. Other examples allow all.
+    """
+    if isinstance(example, bool):
+        return flag(value, name)
+    if isinstance(example, int):
+        return whole(value, name, least=None)
+    if isinstance(example, str) and not isinstance(value, str):
+        raise InputError(f"{name} must be text such as {example!r}, got {value!r}")
+    if not isinstance(example, tuple):
+        return value
+    if not isinstance(value, tuple | list | np.ndarray) or len(value) != len(example):
+        raise InputError(f"{name} must have {len(example)} entries, such as {example}, got {value!r}")
+    return tuple(like(entry, own, f"each entry of {name}") for entry, own in zip(value, example, strict=True))
 
 
 def numbers(value: Any, name: str) -> FloatArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -125,7 +126,7 @@ def _one_entry_a_row(
         return TableColumn(_curves_of_cells(entries, odd, name, grid, default))
     gone = np.asarray(data.isna(), dtype=bool)
     present = [entry for entry, lost in zip(entries, gone, strict=True) if not lost]
-    if present and all(isinstance(entry, Real | np.bool_) for entry in present):
+    if present and all(isinstance(entry, Real | Decimal | np.bool_) for entry in present):
         values = np.full(len(entries), np.nan)
         values[~gone] = [float(entry) for entry in present]
         return TableColumn(values)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.cubic import CubicSplines
@@ -64,7 +65,7 @@ def covariate_margin(
     """
     values = np.asarray(z, dtype=np.float64)
     low, high = float(values.min()), float(values.max())
-    if bs not in BASES:
+    if not is_one_of(bs, tuple(BASES)):
         hint = "; for random effects use re()" if bs == "re" else ""
         raise InputError(f"bs of {name} must be one of {', '.join(map(repr, BASES))}, got {bs!r}{hint}")
     if not low < high:

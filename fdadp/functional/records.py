@@ -67,8 +67,10 @@ class Records:
         if isinstance(column, Curves):
             raise InputError(f"{name} must hold numbers, got curves")
         if column.dtype.kind != "f":
-            row = _first_word(column) or 0
+            word = _word(column)
+            row = word or 0
             got = f"{column[row]!r} in row {self.first + row}" if len(column) else "labels"
+            got += "" if word is not None else ": text; pandas.to_numeric makes numbers of it"
             raise InputError(f"{name} must hold numbers, got {got}")
         return column
 
@@ -133,7 +135,7 @@ class Records:
         return self.columns[name]
 
 
-def _first_word(labels: Column) -> int | None:
+def _word(labels: Column) -> int | None:
     """Row of the first label that does not read as a number."""
     assert not isinstance(labels, Curves)
     for row, entry in enumerate(labels):
@@ -250,9 +252,8 @@ class Seen:
         if name in self.numbers:
             return self.numbers[name]
         if name in self.levels:
-            for block in self.read():
-                if not isinstance(block.columns[name], Curves) and _first_word(block.columns[name]) is not None:
-                    block.numbers(name)  # raises, and names the entry
+            of_words = (block for block in self.read() if _word(block.columns[name]) is not None)
+            next(of_words, next(self.read())).numbers(name)  # raises, and names the entry
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
 
     def observed_numbers(self, name: str) -> FloatArray:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._common.checks import flag
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
@@ -54,11 +55,15 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
     missing: str | Mapping[str, str]
     _covariates: Covariates
     """How new rows are read."""
+    _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
     def _check_settings(self) -> None:
         family_of(self.family)
+        flag(self.intercept, "intercept")
+        if self.response is not None and not isinstance(self.response, str):
+            raise InputError(f"response must be the name of a column, got {self.response!r}")
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
 
@@ -69,10 +74,14 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         if self.response is not None and self._parsed.response not in (None, self.response):
             raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
         self.response_name_ = self._parsed.response or self.response or self._default_response
+        columns = columns_of(self._parsed.terms)
+        if self.response_name_ in columns and y is None:
+            raise InputError(
+                f"{self.response_name_} is the response and must be no covariate; if it is meant to be one, copy the "
+                "column under another name"
+            )
         check_grids(grids, data, self.response_name_)
-        return Asked(
-            data, y, self.response_name_, columns_of(self._parsed.terms), grids, missing=self.missing, **beside
-        )
+        return Asked(data, y, self.response_name_, columns, grids, missing=self.missing, **beside)
 
     def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
         """Terms, and whether there are a constant and a mean curve."""
@@ -82,6 +91,9 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         specs: tuple[Any, ...] = tuple(self.model) if isinstance(self.model, Sequence) else (None,)
         if not all(isinstance(spec, TermSpec) for spec in specs):
             raise InputError(f"model must be {wanted}, got {self.model!r}")
+        odd = next((name for name in columns_of(specs) if not isinstance(name, str)), None)
+        if odd is not None:
+            raise InputError(f"columns of terms must be named by text, got {odd!r}")
         return ParsedFormula(None, specs, self.intercept, self.intercept)
 
     def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm]:
@@ -106,11 +118,13 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
 
     @property
     def _family(self) -> Family:
-        return family_of(self.family)
+        """Of the fit, or else the one that was asked for."""
+        return self._fitted_family or family_of(self.family)
 
     def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
         """New rows, read as the training rows were."""
         check_is_fitted(self, "_fit")
+        check_grids(grids, data, self.response_name_)
         return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
 
     def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
@@ -140,7 +154,7 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
-        self._fit, self.null_deviance_ = fit, null_deviance
+        self._fit, self.null_deviance_, self._fitted_family = fit, null_deviance, family_of(self.family)
         self._shares = None
         self.smoothing_parameters_ = fit.smoothing_parameters
         self.smoothing_names_ = fit.form.penalty_names
@@ -151,7 +165,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         lost = fit.unidentified()
         if lost:
             warnings.warn(
-                f"the data do not identify all of {', '.join(lost)}: what is not identified was set to 0",
+                f"the data do not identify all of {', '.join(lost)}: what is not identified was set to 0. "
+                + "; ".join(f"{name} {why}" for name, why in lost.items()),
                 IdentificationWarning,
                 stacklevel=4,
             )
@@ -165,9 +180,11 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
     def _deviance_explained(self, y: FloatArray, eta: FloatArray) -> float:
         """Share of the deviance about one mean, where responses were observed."""
         seen = ~np.isnan(y)
-        family, y = self._family, y[seen]
-        family.check(y)
-        family.check_mean(float(y.mean()))
+        family, y, name = self._family, y[seen], self.response_name_
+        family.check(y, name=name)
+        family.check_mean(float(y.mean()), name)
+        if (y == y[0]).all():
+            raise InputError(f"{name} must have two different values or more for a score, got {y[0]:g} alone")
         about = family.half_deviance(y, np.full(y.size, family.predictor(np.array(y.mean()))))
         return 1 - float(family.half_deviance(y, eta[seen]).sum() / about.sum())
 

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.term_residuals import shares_explained
 from fdadp.solve.families import Family
@@ -160,23 +162,24 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
         one_of(self.errors, "errors", ("iid", "curve"))
         one_of(self.se, "se", ("curve", "iid"))
-        asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
-        training, form = self._trained_on(asked, curves=True)
-        self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
-        assert training.curves is not None and training.grid is not None
-        eta = training.observed.predictor(form, self._fit.coefficients)
-        self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
-        curves = training.curves
-        self._y = replace(curves, values=curves.values[:0], index=None)
-        self.t_ = training.grid
-        self.observed_at_ = training.observed.points
-        mean = self._family.mean(eta)
-        self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
-        if self.observed_at_ is None:
-            self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
-            self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)
-        else:
-            self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
+        with afresh(self):
+            asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
+            training, form = self._trained_on(asked, curves=True)
+            self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            assert training.curves is not None and training.grid is not None
+            eta = training.observed.predictor(form, self._fit.coefficients)
+            self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
+            curves = training.curves
+            self._y = replace(curves, values=curves.values[:0], index=None)
+            self.t_ = training.grid
+            self.observed_at_ = training.observed.points
+            mean = self._family.mean(eta)
+            self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
+            if self.observed_at_ is None:
+                self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
+                self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)
+            else:
+                self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
         return self
 
     def _adopt_response(self, response: Curves | None) -> None:
@@ -303,4 +306,5 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         from fdadp.regression.curve_score import explained_share
 
+        check_is_fitted(self, "_fit")
         return explained_share(self, data, y)

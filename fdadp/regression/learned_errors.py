@@ -15,6 +15,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records
 from fdadp.regression.effects import place_of
+from fdadp.regression.table import rows_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.curve_errors import ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
@@ -200,12 +201,13 @@ def clusters_of(groups: Any, data: Any, n: int) -> IntArray | None:
     Raises
     ------
     InputError
-        No such column, not one label a row, missing ones, or a single group.
+        No such column, not one label a row, other row labels than the table has, missing groups, or a single one.
     """
     import pandas as pd
 
     if groups is None:
         return None
+    rows_beside(data, "groups", groups)
     if isinstance(groups, str):
         if groups not in data:
             raise InputError(f"groups must be labels or a column of data, got {groups!r}, which is none")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
@@ -17,6 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
 from fdadp.regression.additive_model import AdditiveModel
+from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.tables import read_response
 from fdadp.regression.term_residuals import shares_explained
@@ -127,14 +129,15 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
-        asked = self._asked(data, y, grids, weights=weights, offset=offset)
-        training, form = self._trained_on(asked, curves=False)
-        self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
-        self._classes = None if training.classes is None else training.classes.tolist()
-        mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
-        self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
-        self.fitted_values_ = mean[:, 0]
-        self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
+        with afresh(self):
+            asked = self._asked(data, y, grids, weights=weights, offset=offset)
+            training, form = self._trained_on(asked, curves=False)
+            self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            self._classes = None if training.classes is None else training.classes.tolist()
+            mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
+            self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
+            self.fitted_values_ = mean[:, 0]
+            self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self
 
     def _adopt_response(self, response: Curves | None) -> None:
@@ -207,6 +210,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of new responses that is explained; of other families, of the deviance."""
+        check_is_fitted(self, "_fit")
         name = self.response_name_
         observed = read_response(data if y is None else {name: y}, name)
         if isinstance(observed, Curves | PointwiseResponse):

@@ -18,7 +18,7 @@ from fdadp.functional.curves import Curves, check_finite, refuse_other_domain
 from fdadp.functional.records import Records
 from fdadp.regression.row_functions import column_named, row_function
 
-__all__ = ["Grids", "Table", "check_grids", "unknown_column"]
+__all__ = ["Grids", "Table", "check_grids", "rows_beside", "unknown_column"]
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""
@@ -36,12 +36,36 @@ def unknown_column(name: str, columns: Collection[Any], what: str = "data") -> I
     )
 
 
-def check_grids(grids: Grids | None, data: Any, response: str) -> None:
-    """Refuse grids of columns that are not there."""
-    known = [*Table(data).names, response]
-    for name in grids or {}:
-        if name not in known:
-            raise InputError(f"grids must be of columns: {unknown_column(name, known)}")
+def check_grids(grids: Any, data: Any, response: str) -> None:
+    """Refuse grids that are of no column.
+
+    Raises
+    ------
+    InputError
+        No mapping, or a name that is neither a column of `data` nor the response.
+    """
+    if grids is None:
+        return
+    if not isinstance(grids, Mapping):
+        raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
+    names = Table(data).names
+    for name in grids:
+        if name != response and column_named(str(name), names) is None:
+            raise InputError(f"grids must be of columns: {unknown_column(str(name), [*names, response])}")
+
+
+def rows_beside(data: Any, name: str, given: Any) -> None:
+    """Refuse what is beside a table, and has other row labels, or the same ones in another order.
+
+    Raises
+    ------
+    InputError
+        Naming the first labels that differ.
+    """
+    own: Any = data if isinstance(data, pd.DataFrame) else None
+    if isinstance(data, Mapping):
+        own = next((column for column in data.values() if row_labels(column) is not None), None)
+    same_rows(data=own, **{name: given})
 
 
 class Table:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp.errors import IdentificationWarning
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
+from fdadp.regression.afresh import afresh
 from fdadp.terms.spec import TermDesign, TermSpec
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
         warnings.simplefilter("ignore", IdentificationWarning)
         params, fit, state = unpack(content["tree"], arrays["numbers"], _may_be_made)
         model = kind(**params)
-        model._adopt(fit, state["null_deviance_"])
-        for name in kind._stored:
-            setattr(model, name, state[name])
+        with afresh(model):
+            model._adopt(fit, state["null_deviance_"])
+            for name in kind._stored:
+                setattr(model, name, state[name])
     return model
 
 

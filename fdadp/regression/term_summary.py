@@ -116,4 +116,7 @@ def _notes(model: Any) -> list[str]:
     notes = [f"Formula: {model.model}"] if isinstance(model.model, str) else []
     notes.append(ERRORS[model._kind_of(None)] + ".")
     lost = model._fit.unidentified()
-    return [*notes, f"Note: the data do not identify all of {', '.join(lost)}."] if lost else notes
+    if lost:
+        whys = "; ".join(f"{name} {why}" for name, why in lost.items())
+        notes.append(f"Note: the data do not identify all of {', '.join(lost)}. {whys}.")
+    return notes

@@ -13,6 +13,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.regression.afresh import afresh
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion
 from fdadp.regression.formula import ParsedFormula
@@ -106,26 +107,25 @@ class TermsFromChunks(LearnedErrors):
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         if getattr(self, "errors", "iid") != "iid":
             raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
-        asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
-        names = tuple(dict.fromkeys((*asked.columns, *([groups] if groups else []))))
-        source = ChunkedRecords(chunks, names, asked.response, grids, self.progress)
-        records, response = next(iter(source.read("first chunk")))
-        t = response.grid if isinstance(response, Curves) else None
-        read = self._responses_of(source, asked.response)
-        with one_blas_thread():
-            observed, seen = ChunkedObservations.seen(read, t)
-            form = self._designs(self._parsed.terms, seen, t)
-            fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
-            self._adopt(fit, observed.null_deviance(self._family))
-            known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
-            self._covariates = Covariates(known, Completion.learned(records, {}))
-            self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
-        self._prior_weights = None
-        self._adopt_response(
-            replace(response, values=response.values[:0], index=None) if isinstance(response, Curves) else None
-        )
-        for name in ("fitted_values_", "residuals_"):
-            self.__dict__.pop(name, None)
+        with afresh(self):
+            asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
+            names = tuple(dict.fromkeys((*asked.columns, *([groups] if groups else []))))
+            source = ChunkedRecords(chunks, names, asked.response, grids, self.progress)
+            records, response = next(iter(source.read("first chunk")))
+            t = response.grid if isinstance(response, Curves) else None
+            read = self._responses_of(source, asked.response)
+            with one_blas_thread():
+                observed, seen = ChunkedObservations.seen(read, t)
+                form = self._designs(self._parsed.terms, seen, t)
+                fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+                self._adopt(fit, observed.null_deviance(self._family))
+                known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+                self._covariates = Covariates(known, Completion.learned(records, {}))
+                self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
+            self._prior_weights = None
+            self._adopt_response(
+                replace(response, values=response.values[:0], index=None) if isinstance(response, Curves) else None
+            )
         return self
 
     def _responses_of(self, source: ChunkedRecords, name: str) -> Callable[[], Iterator[tuple[Records, FloatArray]]]:

@@ -15,13 +15,16 @@ from fdadp.functional.curves import Curves, as_curves
 from fdadp.functional.records import Labels, Records, in_order
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.long_response import read_long_response
-from fdadp.regression.table import Grids
+from fdadp.regression.table import Grids, rows_beside
 from fdadp.regression.tables import Response, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.solve.observations import Observations
 
 __all__ = ["Asked", "Covariates", "Training", "beside", "numbers_of_classes", "read_training"]
+
+LARGEST_LOG = 500.0
+"""Of exposures, whose exponential is a finite number and its square roots and squares are."""
 
 POINTS = 101
 """Of the grid for predictions where responses have more points of their own."""
@@ -157,9 +160,7 @@ def _with_curves(
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
     if t.min() == t.max():
         raise InputError(f"{name} must be observed at two points or more, got {t.min():g} alone; use ScalarRegression")
-    weights = _weights(asked, (records.n, *y.shape[1:]), each)
-    offset = beside(asked.offset, "offset", asked.data, (records.n, *y.shape[1:]), each)
-    family.check(y, weights, name)
+    weights, offset = _beside(asked, family, y, (records.n, *y.shape[1:]), each)
     points = response if isinstance(response, PointwiseResponse) else None
     observed = Observations(records, y, weights, offset, points)
     return Training(observed, grid, t, template, None, index, read)
@@ -180,8 +181,7 @@ def _with_numbers(
     elif family.name == "binomial":
         classes = np.array([0, 1])
     y = np.asarray(response, dtype=np.float64)[:, None]
-    weights, offset = _weights(asked, y.shape), beside(asked.offset, "offset", asked.data, y.shape)
-    family.check(y, weights, name)
+    weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
 
 
@@ -201,6 +201,23 @@ def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> Floa
     if unknown is not None:
         raise InputError(f"{name} must be one of {list(known)}, got {labels[unknown]!r} in row {unknown}")
     return np.array([known[label] for label in labels.tolist()])
+
+
+def _beside(
+    asked: Asked, family: Family, y: FloatArray, shape: tuple[int, ...], record: Any = None
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Weights and offsets of responses that suit the family with them."""
+    weights, offset = _weights(asked, shape, record), beside(asked.offset, "offset", asked.data, shape, record)
+    family.check(y, weights, asked.response)
+    seen = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
+    family.check_mean(float(np.average(y[seen], weights=None if weights is None else weights[seen])), asked.response)
+    if offset is not None and family.link == "log" and np.abs(offset).max() > LARGEST_LOG:
+        row = int(np.argmax(np.abs(offset).reshape(len(offset), -1).max(axis=1)))
+        raise InputError(
+            f"offset must be the logarithm of an exposure, within {LARGEST_LOG:g} of 0, for family={family.name!r}, "
+            f"got {offset[row].max():g} in row {row}"
+        )
+    return weights, offset
 
 
 def _weights(asked: Asked, shape: tuple[int, ...], record: Any = None) -> FloatArray | None:
@@ -236,10 +253,11 @@ def beside(
     Raises
     ------
     InputError
-        Another shape, or numbers that are not finite.
+        Another shape, other row labels than the table has, or numbers that are not finite.
     """
     if given is None:
         return None
+    rows_beside(data, name, given)
     if isinstance(given, str):
         column = read_records(data, [given])[0].columns[given]
         given = column.values if isinstance(column, Curves) else column
@@ -248,7 +266,7 @@ def beside(
     try:
         values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as exc:
-        raise InputError(f"{name} must be numbers or the name of a column, got {given!r}") from exc
+        raise InputError(f"{name} must be numbers or the name of a column of numbers, got labels") from exc
     wide = values[:, None] if values.ndim == 1 and len(shape) == 2 else values
     if wide.ndim != len(shape) or wide.shape[0] != shape[0] or (wide.shape != shape and wide.shape[1:] != (1,)):
         wanted = " or ".join(dict.fromkeys(str(s) for s in (shape[:1], shape)))

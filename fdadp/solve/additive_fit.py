@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
@@ -15,6 +16,9 @@ from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.triangles import Triangle, refined
 
 __all__ = ["AdditiveFit", "fit_gaussian"]
+
+CONSTANT = 1e-10
+"""Share of squares about the mean below which a column is taken for constant."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,20 @@ class AdditiveFit:
         """Effective degrees of freedom of all coefficients, the intercept's among them."""
         return float(self.edf.sum())
 
-    def unidentified(self) -> list[str]:
-        """Names of terms that have coefficients which neither data nor penalties identify."""
-        lost = ~self.identified
+    def unidentified(self) -> dict[str, str]:
+        """Names of terms that have coefficients which neither data nor penalties identify, and why."""
         parts = zip(self.form.designs, self.form.slices, strict=True)
-        return [design.name for design, place in parts if lost[place].any()]
+        lost = {design.name: np.flatnonzero(~self.identified[place]) + place.start for design, place in parts}
+        return {name: self._why(columns) for name, columns in lost.items() if columns.size}
+
+    def _why(self, columns: IntArray) -> str:
+        own = self.gram.diagonal()
+        if not own[columns].any():
+            return "is 0 in all rows"
+        with_constant = self.gram[0, columns] ** 2 / np.maximum(own[0] * own[columns], 1e-300)
+        if self.form.has_intercept and (1 - with_constant < CONSTANT).all():
+            return "is constant, or varies by less than 1e-5 of its size; subtract its mean"
+        return "repeats other terms"
 
 
 def fit_gaussian(
@@ -124,7 +137,7 @@ def fit_gaussian(
     if isinstance(smoothing, str):
         (solution,) = problem.optimize(smoothing)
     else:
-        given = np.asarray(smoothing, dtype=np.float64)
+        given = numbers(smoothing, "smoothing")
         if given.shape != (form.n_penalties,):
             raise InputError(
                 f"smoothing must hold {form.n_penalties} smoothing parameters ({', '.join(form.penalty_names)}), "

@@ -28,6 +28,9 @@ LEAST = 1e-14
 CACHE = 2**15
 """Numbers of several matrices that stay in a core's cache."""
 
+AT_ONCE = 2**24
+"""Numbers of matrices that are held at once."""
+
 
 class Criteria:
     """Of K responses on the same coordinates, all of them identified.
@@ -75,10 +78,15 @@ class Criteria:
 
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
         """REML of all responses at points (b, M), shape (b, K)."""
-        diagonal = np.exp(log_sp) @ self.penalties
-        explained, log_det = self.normal.explained(diagonal)
-        every = np.arange(len(self.total))
-        return self.restricted(self.total - explained, log_det[:, None], diagonal[:, None], every)
+        every, step = np.arange(len(self.total)), max(AT_ONCE // self.normal.gram.size, 1)
+        values = np.empty((len(log_sp), len(every)))
+        for start in range(0, len(log_sp), step):
+            diagonal = np.exp(log_sp[start : start + step]) @ self.penalties
+            explained, log_det = self.normal.explained(diagonal)
+            values[start : start + step] = self.restricted(
+                self.total - explained, log_det[:, None], diagonal[:, None], every
+            )
+        return values
 
     def restricted(
         self, deviance: FloatArray, log_det: FloatArray, diagonal: FloatArray, responses: IntArray | int

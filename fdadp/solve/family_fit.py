@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fdadp._common.checks import numbers
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
@@ -16,7 +17,7 @@ from fdadp.solve.criteria import Values
 from fdadp.solve.families import Family
 from fdadp.solve.laplace import Inside, Laplace
 from fdadp.solve.long_form import LongForm
-from fdadp.solve.normal_equations import NormalEquations, identified
+from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
 from fdadp.solve.penalized import LOG_RANGE
 from fdadp.solve.search import newton
 from fdadp.solve.weighted import Observed
@@ -107,7 +108,7 @@ def _problem(
         at = family.working(np.full_like(block.y, family.placeholder), eta + block.offset)
         gram += block.rows.gram(block.weights * at.fisher)
         ones += block.rows.cross(block.weights * at.fisher)
-    keep = identified(gram, penalties)
+    keep = identified(gram, penalties, floor=OWN_SCALE)
     own = gram[np.ix_(keep, keep)]
     free = int((penalties[:, keep] == 0).all(axis=0).sum())
     problem = Laplace(
@@ -121,7 +122,8 @@ def _problem(
     )
     # The constant, written in the coordinates as well as they can.
     ridge = 1e-8 * own.diagonal() + 1e-300
-    (root,), (half,), _ = NormalEquations(own, ones[keep][:, None]).roots(ridge[None], np.zeros(1, dtype=np.int64))
+    normal = NormalEquations(own, ones[keep][:, None], OWN_SCALE)
+    (root,), (half,), _ = normal.roots(ridge[None], np.zeros(1, dtype=np.int64))
     return problem, float(eta) * (half @ root)
 
 
@@ -130,7 +132,7 @@ def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
         if smoothing != "reml":
             raise InputError(f"smoothing of a family must be 'reml' or smoothing parameters, got {smoothing!r}")
         return None
-    given = np.asarray(smoothing, dtype=np.float64)
+    given = numbers(smoothing, "smoothing")
     if given.shape != (form.n_penalties,) or not (np.isfinite(given) & (given > 0)).all():
         raise InputError(
             f"smoothing must hold {form.n_penalties} positive smoothing parameters "
@@ -190,7 +192,7 @@ def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
 def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: int) -> AdditiveFit:
     found = problem.look(at.beta, expected=True)
     own = np.exp(log_sp) @ problem.penalties + problem.held
-    normal = NormalEquations(found.gram, (found.gram @ at.beta)[:, None])
+    normal = NormalEquations(found.gram, (found.gram @ at.beta)[:, None], OWN_SCALE)
     (root,), _, _ = normal.roots(own[None], np.zeros(1, dtype=np.int64))
     small = root.T @ root
     y, _ = problem.observations

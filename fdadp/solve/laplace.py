@@ -25,7 +25,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.solve.families import Family
-from fdadp.solve.normal_equations import NormalEquations
+from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.weighted import Observed
 
@@ -139,7 +139,7 @@ class Laplace:
         penalized = found.deviance + float(beta @ (own * beta))
         last = np.inf
         for _ in range(STEPS):
-            normal = NormalEquations(found.gram, (found.gram @ beta + found.cross)[:, None])
+            normal = NormalEquations(found.gram, (found.gram @ beta + found.cross)[:, None], OWN_SCALE)
             (root,), (half,), (log_det,) = normal.roots(own[None], _FIRST)
             step = half @ root - beta
             size, gain = 1 + abs(penalized), float(step @ (found.cross - own * beta))

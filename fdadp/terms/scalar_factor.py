@@ -17,6 +17,9 @@ __all__ = ["Factor"]
 
 CODINGS = ("treatment", "full", "levels")
 
+MANY = 20
+"""Levels of a factor that may be more than half as many as rows."""
+
 
 @dataclass(frozen=True)
 class Factor(TermSpec):
@@ -72,6 +75,11 @@ class Factor(TermSpec):
         levels = Levels.of(seen, self.column)
         if len(levels) < 2 and not every:
             raise InputError(f"{self.column} must have at least two levels, got {levels.levels[0]!r} in all rows")
+        if len(levels) > max(MANY, seen.n / 2):
+            raise InputError(
+                f"{self.column} must have fewer levels, got {len(levels)} in {seen.n} rows, such as "
+                f"{levels.levels[0]!r}; re({self.column}) is for many levels, pandas.to_numeric makes numbers of text"
+            )
         along = along_response(t, self.k, self.m, constant=self.constant, centred=centred, name=f"k of {self.name}")
         q = len(levels) - int(not every)
         return _Curves(

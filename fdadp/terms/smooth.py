@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.covariate_margins import Order, covariate_margin
@@ -105,6 +106,8 @@ class Smooth(TermSpec):
                 raise InputError(
                     f"{argument} of {self.name} must be a number or a pair, for z and for t, got {value!r}"
                 )
+            if not isinstance(value, (tuple, list)) and value is not None:
+                whole(value, f"{argument} of {self.name}", least=None)
         k, k_t = self.k if isinstance(self.k, (tuple, list)) else (8 if self.k is None else self.k, 5)
         m, m_t = self.m if isinstance(self.m, (tuple, list)) else (2, 1) if self.m is None else (self.m, self.m)
         return k, tuple(m) if isinstance(m, list) else m, k_t, (m_t, m_t) if isinstance(m_t, int) else tuple(m_t)

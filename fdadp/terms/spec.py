@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fdadp._common.checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 
@@ -25,7 +27,21 @@ __all__ = ["TermDesign", "TermSpec", "along_response", "no_penalties", "own_norm
 
 
 class TermSpec(ABC):
-    """A term as a user writes it; subclasses are frozen dataclasses, one a file."""
+    """A term as a user writes it; subclasses are frozen dataclasses, one a file.
+
+    Raises
+    ------
+    InputError
+        A setting of another kind than its default.
+    """
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if f.type == "TermSpec" and not isinstance(value, TermSpec):
+                raise InputError(f"{f.name} of {type(self).__name__} must be a term such as ff('X'), got {value!r}")
+            if f.default is not MISSING and "|" not in str(f.type):  # of one kind only
+                object.__setattr__(self, f.name, like(value, f.default, f"{f.name} of {self.name}"))
 
     @property
     @abstractmethod

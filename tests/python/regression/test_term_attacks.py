@@ -1,0 +1,221 @@
+"""Models of many terms beside data as users have them: odd units, odd labels, odd settings, refits."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.errors import IdentificationWarning, InputError
+
+N, S, T = 40, np.linspace(0, 1, 21), np.linspace(0, 1, 11)
+GRIDS = {"X": S, "Y": T}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(N, 4)) @ np.cos(np.outer(np.arange(4), np.pi * S))
+    x, z = rng.normal(size=(2, N))
+    Y = X @ np.outer(np.sin(np.pi * S), np.cos(T)) / S.size + np.outer(x, T) + 0.2 * rng.normal(size=(N, T.size))
+    eta = Y.mean(axis=1) + np.sin(2 * z)
+    return {
+        "X": X,
+        "Y": Y,
+        "x": x,
+        "z": z,
+        "g": np.array(list("abcd"))[rng.integers(0, 4, N)],
+        "binomial": (eta + rng.logistic(size=N) > 0) * 1.0,
+        "poisson": rng.poisson(np.exp(eta)) * 1.0,
+        "gamma": rng.gamma(3, np.exp(eta) / 3),
+    }
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "gamma"])
+@pytest.mark.parametrize(("column", "unit"), [("X", 1e-9), ("X", 1e9), ("x", 1e-9), ("x", 1e9), ("s", 1e9)])
+def test_fits_of_families_do_not_depend_on_units(data, family, column, unit):
+    def fit(changed, s):
+        model = ScalarRegression([terms.lf("X", k=8), terms.linear("x")], response=family, family=family)
+        return model.fit(changed, grids={"X": s})
+
+    usual = fit(data, S)
+    other = fit(data, S * unit) if column == "s" else fit({**data, column: data[column] * unit}, S)
+    assert np.abs(other.fitted_values_ - usual.fitted_values_).max() < 1e-6 * np.abs(usual.fitted_values_).max()
+    assert other.edf_ == pytest.approx(usual.edf_, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (np.zeros(N), "is 0 in all rows"),
+        (np.ones(N), "is constant, or varies by less"),
+        (1e6 + np.linspace(0, 1, N), "is constant, or varies by less"),
+        ("x", "repeats other terms"),
+    ],
+)
+def test_what_is_not_identified_comes_with_a_reason(data, column, why):
+    odd = data[column] if isinstance(column, str) else column
+    model = FunctionalRegression([terms.linear("x"), terms.linear("odd")])
+    with pytest.warns(IdentificationWarning, match=rf"do not identify all of odd: .*\. odd {why}"):
+        model.fit({**data, "odd": odd}, grids={"Y": T})
+    assert f"odd {why}" in " ".join(str(model.summary()).split())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: terms.ff("X", k=3), r"k of ff\(X\) must have 2 entries, such as \(5, 5\), got 3"),
+        (lambda: terms.ff("X", k="55"), r"k of ff\(X\) must have 2 entries"),
+        (lambda: terms.ff("X", m=(2, 1)), r"each entry of m of ff\(X\) must have 2 entries, such as \(2, 1\), got 2"),
+        (lambda: terms.sff("X", k=(5, 5)), r"k of sff\(X\) must have 3 entries"),
+        (lambda: terms.linear("x", m=None), "m of x must have 2 entries"),
+        (lambda: terms.linear("x", k=5.0), r"k of x must be a whole number, got 5\.0"),
+        (lambda: terms.factor("g", constant="yes"), r"constant of c\(g\) must be True or False"),
+        (lambda: terms.by("x", "ff(X)"), "term of By must be a term"),
+    ],
+)
+def test_settings_of_terms_are_checked_where_the_term_is_written(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_lists_and_numpy_integers_are_settings_too():
+    assert terms.ff("X", k=[5, np.int64(6)]) == terms.ff("X", k=(5, 6))
+
+
+@pytest.mark.parametrize("bs", [["tp"], ("tp", "tp")])
+def test_bases_of_smooths_are_text(data, bs):
+    with pytest.raises(InputError, match=r"bs of s\(z\) must be text such as 'tp'"):
+        ScalarRegression([terms.s("z", bs=bs)], response="gamma").fit(data)
+
+
+@pytest.mark.parametrize("m", [2.5, True, object])
+def test_orders_of_smooths_are_whole_numbers(data, m):
+    with pytest.raises(InputError, match=r"m of s\(z\) must be a whole number"):
+        FunctionalRegression([terms.s("z", m=m)]).fit(data, grids={"Y": T})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"smoothing": ["a", "b"]}, "smoothing must be numbers"),
+        ({"intercept": "no"}, "intercept must be True or False"),
+        ({"response": 3}, "response must be the name of a column, got 3"),
+        ({"model": [terms.linear(3)]}, "columns of terms must be named by text, got 3"),
+        ({"model": "Y ~ 0"}, "model must have at least one term"),
+        ({"model": [], "intercept": False}, "model must have at least one term"),
+        ({"model": "Y ~ ff(Y)"}, "Y is the response and must be no covariate"),
+        ({"model": "Y"}, "Y is the response and must be no covariate"),
+    ],
+)
+def test_settings_that_make_no_model(data, settings, message):
+    with pytest.raises(InputError, match=message):
+        FunctionalRegression(**{"model": [terms.linear("x")], **settings}).fit(data, grids=GRIDS)
+
+
+def test_grids_are_of_columns(data):
+    model = FunctionalRegression([terms.ff("X")])
+    with pytest.raises(InputError, match="grids must be of columns: data must have the column 'x1'"):
+        model.fit({"X": data["X"], "Y": data["Y"]}, grids={"x1": S, "Y": T})
+    with pytest.raises(InputError, match="grids must be points by column"):
+        model.fit(data, grids=[S, T])
+    model.fit(data, grids=GRIDS)
+    model.predict({"X": data["X"]}, grids=GRIDS)  # the response's grid does no harm
+    with pytest.raises(InputError, match="must have the column 'W'"):
+        model.predict({"X": data["X"]}, grids={"W": S})
+
+
+@pytest.mark.parametrize("what", ["weights", "offset", "groups"])
+def test_what_is_beside_the_table_has_its_row_labels(data, what):
+    index = [f"p{i}" for i in range(N)]
+    table = {"x": pd.Series(data["x"], index=index), "Y": data["Y"]}
+    beside = pd.Series(np.arange(1.0, N + 1), index=index)
+    model = FunctionalRegression([terms.linear("x")])
+    model.fit(table, grids={"Y": T}, **{what: beside})
+    with pytest.raises(InputError, match=f"data and {what} must have the same row labels in the same order"):
+        model.fit(table, grids={"Y": T}, **{what: beside[::-1]})
+    with pytest.raises(InputError, match=f"data and {what} must have the same row labels"):
+        model.fit(pd.DataFrame({"x": table["x"]}), data["Y"], grids={"Y": T}, **{what: beside[::-1]})
+
+
+def test_text_that_reads_as_numbers_is_named(data):
+    text = data["x"].astype(str).astype(object)
+    with pytest.raises(InputError, match=r"x must hold numbers, got '.*' in row 0: text; pandas.to_numeric"):
+        FunctionalRegression([terms.linear("x")]).fit({**data, "x": text}, grids=GRIDS)
+    with pytest.raises(InputError, match=r"x must have fewer levels, got 40 in 40 rows.*to_numeric"):
+        FunctionalRegression("Y ~ x").fit({**data, "x": text}, grids=GRIDS)
+
+
+def test_decimals_are_numbers(data):
+    decimals = [Decimal(repr(float(v))) for v in data["x"]]
+    model = FunctionalRegression("Y ~ x")
+    usual = model.fit(data, grids=GRIDS).fitted_values_
+    assert np.array_equal(model.fit({**data, "x": decimals}, grids=GRIDS).fitted_values_, usual)
+
+
+def test_a_fit_that_fails_leaves_the_one_before(data):
+    model = FunctionalRegression([terms.ff("X"), terms.linear("x")]).fit(data, grids=GRIDS)
+    before, state = model.predict(data), dict(vars(model))
+    for bad in ({"x": data["x"][:-1]}, {"x": data["g"]}, {"Y": data["x"]}, {"Y": np.full((N, 11), np.nan)}):
+        with pytest.raises(InputError):
+            model.fit({**data, **bad}, grids={"X": 2 * S, "Y": T} if "Y" not in bad else None)
+        assert vars(model) == state
+        assert np.array_equal(model.predict(data), before)
+
+
+def test_a_refit_keeps_nothing_of_the_fit_before(data, tmp_path):
+    model = FunctionalRegression([terms.ff("X")])
+    model.attached = "by others"
+    model.fit(data, grids=GRIDS, weights=np.linspace(1, 2, N), groups=np.arange(N) // 2)
+    model.set_params(model=[terms.linear("x")]).fit(data, grids=GRIDS)
+    new = FunctionalRegression([terms.linear("x")]).fit(data, grids=GRIDS)
+    assert vars(model).pop("attached") == "by others"
+    assert vars(model).keys() == vars(new).keys()
+    assert np.array_equal(model.predict_se(data), new.predict_se(data))
+    loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
+    assert vars(loaded.fit(data, grids=GRIDS)).keys() == vars(new).keys()
+
+
+def test_parameters_that_are_set_after_a_fit_wait_for_the_next(data):
+    model = ScalarRegression([terms.linear("x")], response="poisson").fit(data)
+    before = model.predict(data)
+    model.set_params(family="poisson")
+    assert np.array_equal(model.predict(data), before)
+    assert (model.fit(data).predict(data) > 0).all()
+
+
+def test_scores_that_are_not_defined(data):
+    model = ScalarRegression([terms.linear("x")], response="gamma")
+    for unfitted in (model, FunctionalRegression([terms.linear("x")])):
+        with pytest.raises(NotFittedError):
+            unfitted.score(data)
+    model.fit(data)
+    with pytest.raises(InputError, match="gamma must have two different values or more for a score, got 2 alone"):
+        model.score({"x": data["x"], "gamma": np.full(N, 2.0)})
+    with pytest.raises(InputError, match="two different values or more for a score"):
+        model.score({name: column[:1] for name, column in data.items()})
+
+
+def test_responses_that_leave_no_finite_mean_are_named(data):
+    with pytest.raises(InputError, match="died must have both 0 and 1 for family='binomial', got only 0"):
+        ScalarRegression("died ~ x", family="binomial").fit({**data, "died": np.zeros(N)})
+    exposures = np.full(N, 1e4)
+    with pytest.raises(InputError, match=r"offset must be the logarithm of an exposure.*got 10000 in row 0"):
+        ScalarRegression("poisson ~ x", family="poisson").fit(data, offset=exposures)
+
+
+def test_a_factor_of_many_levels_fits_in_little_memory(data):
+    import tracemalloc
+
+    levels = np.array([f"v{i % 20:02}" for i in range(N)])
+    tracemalloc.start()
+    FunctionalRegression([terms.factor("levels", k=4)], smoothing="gcv").fit({**data, "levels": levels}, grids=GRIDS)
+    tracemalloc.reset_peak()
+    FunctionalRegression([terms.factor("levels", k=4)]).fit({**data, "levels": levels}, grids=GRIDS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
