@@ -77,8 +77,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         columns = columns_of(self._parsed.terms)
         if self.response_name_ in columns and y is None:
             raise InputError(
-                f"{self.response_name_} is the response and must be no covariate; if it is meant to be one, copy the "
-                "column under another name"
+                f"model must not explain {self.response_name_} by itself; if that is meant, copy the column under "
+                "another name"
             )
         check_grids(grids, data, self.response_name_)
         return Asked(data, y, self.response_name_, columns, grids, missing=self.missing, **beside)
