@@ -51,7 +51,7 @@ class AdditiveFit:
     column_means : ndarray of shape (p,)
         Means of the columns of the long form.
     hessian : ndarray of shape (M, M) or None
-        Of REML in the logarithms of smoothing parameters that it chose.
+        Of REML in the logarithms of smoothing parameters that it chose; of families but for how weights depend on them.
     """
 
     form: LongForm

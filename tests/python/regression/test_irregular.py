@@ -61,9 +61,9 @@ def test_gaps_are_points_that_were_not_observed(model):
     Y = rng.normal(size=(40, 11)) + data["x"][:, None]
     Y[rng.uniform(size=Y.shape) < 0.3] = np.nan
     Y[:, [0, -1]] = 1.0  # the same range, so that bases are the same
-    smoothing = {"same at all t": [2.0, 0.3, 5.0, 1.0], "some vary with t": [2.0, 0.3, 5.0, 1.0]}[model]
+    smoothing = [0.3, 5.0, 1.0]
     # Without the mean curve, which is centred over the observations or over the grid.
-    make = lambda: FunctionalRegression(MODELS[model], smoothing=smoothing[1:], intercept=False)  # noqa: E731
+    make = lambda: FunctionalRegression(MODELS[model], smoothing=smoothing, intercept=False)  # noqa: E731
     curves = make().fit({**data, "Y": Y}, grids={"X": S, "Y": t})
     seen = ~np.isnan(Y)
     long = pd.DataFrame({"row": np.nonzero(seen)[0], "t": t[np.nonzero(seen)[1]], "y": Y[seen]})
