@@ -34,6 +34,8 @@
 #' @param grids Grids of matrices by column, `list(X1 = s)`; a matrix may also have one as attribute `"grid"` or as its column names.
 #'   Default: even on \[0, 1\].
 #' @param yind Grid of the response, likewise.
+#' @param ydata Curves observed at points of their own: a data frame of `.obs` (number of the row in `data`), `.index` and `.value`, as in refund; the left side
+#'   of the formula is then a name alone. Fitted values and residuals are then one for each row of `ydata`, predictions curves.
 #' @param se What is believed of errors, for standard errors, bands and tests: `"curve"`: they may depend within a curve (the default); `"cluster"`: within a
 #'   group (the default with `groups`); `"iid"`: independent, as refund has it (the default where the response is a number).
 #' @param errors What estimates believe of errors along a curve: `"iid"`, least squares as in refund; `"curve"`, weighted by a smooth covariance along the
@@ -59,11 +61,12 @@
 #' }
 #' @export
 fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
-                  grids = list(), yind = NULL, se = NULL, errors = c("iid", "curve")) {
+                  grids = list(), yind = NULL, ydata = NULL, se = NULL,
+                  errors = c("iid", "curve")) {
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   own <- lapply(as.list(own)[-1], eval, data, parent.frame())
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
-  model <- read_model(formula, data, grids, yind)
+  model <- read_model(formula, data, grids, yind, ydata)
   settings <- list(family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE)
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
@@ -78,10 +81,12 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
   fit$sp <- stats::setNames(as.double(fit$sp), unlist(fit$sp.names))
   fit$coefficient.names <- unlist(fit$coefficient.names)
   response <- spec$columns[[spec$response]]
-  for (name in c("fitted.values", "residuals")) fit[[name]] <- shaped(fit[[name]], spec, response, model$rows)
+  for (name in c("fitted.values", "residuals")) {
+    fit[[name]] <- if (is.null(ydata)) shaped(fit[[name]], spec, response, model$rows) else in_order_of(fit[[name]], spec$long)
+  }
   fit[c("sp.names", "term.names")] <- NULL
   if (!is.null(fit$t)) fit$t <- as.double(fit$t)
-  fit$n <- NROW(fit$fitted.values)
+  fit$n <- if (is.null(ydata)) NROW(fit$fitted.values) else length(unique(spec$long$row))
   structure(
     c(fit, list(
       formula = plain_formula(formula), call = as_called(match.call(), quote(fdadp)), family = settings$family, spec = spec,
@@ -98,6 +103,11 @@ shaped <- function(values, spec, response = NULL, rows = NULL) {
   }
   rownames(values) <- rows
   as_labelled(values, response)
+}
+
+# Python has observations by row and point.
+in_order_of <- function(values, long) {
+  as.double(values)[order(order(long$row, long$t))]
 }
 
 per_row <- function(values, name) {

@@ -7,7 +7,7 @@ specials <- c("ff", "sff", "ffpc", "lf", "af", "fpcr", "fosr", "concurrent", "s"
 refund_rules <- c(simpson = "simpson_legacy", trapezoidal = "trapezoid", riemann = "riemann")
 
 # What the formula says: list(response, terms, columns, expressions, intercept, offset).
-read_model <- function(formula, data, grids, yind) {
+read_model <- function(formula, data, grids, yind, ydata = NULL) {
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
@@ -22,8 +22,8 @@ read_model <- function(formula, data, grids, yind) {
   seen$frame <- frame
   seen$grids <- grids
   name <- paste(deparse(formula[[2]]), collapse = " ")
-  seen$scalar <- !looks_like_curves(value_of(formula[[2]], seen))
-  response <- read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
+  seen$scalar <- is.null(ydata) && !looks_like_curves(value_of(formula[[2]], seen))
+  response <- if (is.null(ydata)) read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
   variables <- as.list(attr(walked, "variables"))[-1]
   factors <- attr(walked, "factors")
   labels <- attr(walked, "term.labels")
@@ -31,11 +31,20 @@ read_model <- function(formula, data, grids, yind) {
   offsets <- lapply(variables[attr(walked, "offset")], `[[`, 2)
   list(
     spec = list(
-      terms = told, columns = c(seen$columns, stats::setNames(list(response), name)), response = name, scalar = seen$scalar
+      terms = told, columns = c(seen$columns, if (is.null(ydata)) stats::setNames(list(response), name)), response = name, scalar = seen$scalar,
+      long = if (!is.null(ydata)) as_long(ydata)
     ),
     expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
     offset = if (length(offsets)) Reduce(`+`, lapply(offsets, value_of, seen)), offsets = vapply(offsets, text_of, ""), rows = row_names_of(data, c(list(response), seen$columns))
   )
+}
+
+# refund's ydata: a row for each observation, .obs the number of the curve's row in the data.
+as_long <- function(ydata) {
+  names <- c(".obs", ".index", ".value")
+  if (!is.data.frame(ydata) || !all(names %in% names(ydata))) input_error("ydata must be a data frame with the columns .obs, .index and .value")
+  columns <- lapply(ydata[names], function(v) if (is.numeric(v)) array(as.double(v), length(v)) else input_error("ydata must hold numbers, got ", class(v)[1]))
+  stats::setNames(columns, c("row", "t", "value"))
 }
 
 # One term of the formula: of one variable, or of two that are multiplied.

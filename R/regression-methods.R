@@ -32,12 +32,13 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
   if (missing(newdata)) {
     columns <- object$spec$columns[names(object$expressions)]
     if (!length(columns)) columns <- list(rows = as_column(rep(0, object$n), "rows"))
+    rows <- if (is.null(object$spec$long)) names_of(object$fitted.values) else row_names_of(NULL, columns)
     offset <- object$spec$offset
   } else {
     columns <- new_columns(object, newdata, grids)
+    rows <- row_names_of(newdata, columns)
     offset <- if (length(object$offsets)) per_row(Reduce(`+`, lapply(object$offsets, value_in, newdata)), "offset")
   }
-  rows <- if (missing(newdata)) names_of(object$fitted.values) else row_names_of(newdata, columns)
   found <- call_on_fit("predict_terms", object,
     columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se), level = if (interval == "prediction") level
   )

@@ -85,6 +85,9 @@ def made(spec: Mapping[str, Any], smoothing: Any) -> Any:
         **(spec["settings"] or {}),
     )
     more = {name: as_given(spec[name]) for name in ("weights", "offset", "groups") if spec.get(name) is not None}
+    if spec.get("long") is not None:
+        long = {name: np.array(values, dtype=np.float64) for name, values in spec["long"].items()}
+        more["response"] = pd.DataFrame({**long, "row": long["row"].astype(int) - 1})
     return model.fit(data, grids=grids, **more)
 
 

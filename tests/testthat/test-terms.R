@@ -93,6 +93,21 @@ test_that("people with several curves make standard errors by person", {
   expect_error(coef(terms_fit(), "ff(X)", se = "cluster"), "needs groups", class = "fdadp_input_error")
 })
 
+test_that("curves at points of their own are refund's ydata", {
+  skip_without_python()
+  d <- terms_data()
+  t <- seq(0, 1, length.out = 31)
+  whole <- data.frame(.obs = rep(1:60, 31), .index = rep(t, each = 60), .value = c(d$Y))
+  ydata <- whole[sample(nrow(whole), 1500), ]
+  fit <- fdadp(Y ~ ff(X) + age, data = d[c("X", "age")], ydata = ydata)
+  expect_equal(fitted(fit) + residuals(fit), ydata$.value)
+  curves <- predict(fit, d, t = t)
+  expect_equal(curves[cbind(ydata$.obs, match(ydata$.index, t))], fitted(fit), tolerance = 1e-8)
+  all <- fdadp(Y ~ ff(X) + age, data = d[c("X", "age")], ydata = whole)
+  expect_equal(fitted(all), c(fitted(fdadp(Y ~ ff(X) + age, data = d))), tolerance = 1e-5)
+  expect_error(fdadp(Y ~ age, data = d, ydata = whole[1:2]), "columns .obs, .index and .value", class = "fdadp_input_error")
+})
+
 test_that("estimates weighted by the covariance along the curve", {
   skip_without_python()
   least_squares <- fdadp(Y ~ age, data = terms_data())
