@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import fdadp
+import itertools
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "fdadp"
@@ -374,3 +375,9 @@ def test_the_source_distribution_is_the_repository() -> None:
     for name in filter(None, names.split("\0")):
         top = name.split("/")[0]
         assert top in folders | built_in or ("/" not in name and any(fnmatch(name, p) for p in patterns)), name
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest imports them by their names: two of one name cannot be collected together."""
+    names = sorted(path.name for path in (ROOT / "tests" / "python").rglob("test_*.py"))
+    assert [a for a, b in itertools.pairwise(names) if a == b] == []
