@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 import fdadp
-import itertools
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "fdadp"
@@ -380,4 +379,4 @@ def test_the_source_distribution_is_the_repository() -> None:
 def test_no_two_test_files_have_one_name() -> None:
     """pytest imports them by their names: two of one name cannot be collected together."""
     names = sorted(path.name for path in (ROOT / "tests" / "python").rglob("test_*.py"))
-    assert [a for a, b in itertools.pairwise(names) if a == b] == []
+    assert sorted(set(names)) == names
