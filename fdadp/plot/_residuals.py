@@ -48,7 +48,7 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
         A model without residuals, unknown labels, too few axes.
     """
     if not hasattr(model, "residuals_"):
-        raise InputError("model must have residuals_, got one without: a file holds none, fit it")
+        raise InputError("model must have residuals_, got one without: a file holds none, nor does a fit from chunks")
     texts = {key: label(labels, key, default, ("t", "Y")) for key, default in (("t", "t"), ("Y", model.response_name_))}
     if hasattr(model, "t_"):
         t, fitted, found = _on_grid(model)

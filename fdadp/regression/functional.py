@@ -174,7 +174,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             self.t_ = training.grid
             self.observed_at_ = training.observed.points
             mean = self._family.mean(eta)
-            self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
+            self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
             if self.observed_at_ is None:
                 self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
                 self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)

@@ -135,7 +135,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
             self._classes = None if training.classes is None else training.classes.tolist()
             mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
-            self._shares = shares_explained(self._family, training.observed, mean, self.edf_)
+            self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
             self.fitted_values_ = mean[:, 0]
             self.residuals_ = training.observed.y[:, 0] - self.fitted_values_
         return self

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["deviance_residuals", "residuals_of", "shares_explained"]
 
+AT_A_TIME = 2**18
+"""Observations that are looked at together."""
+
 
 def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights: FloatArray | None) -> FloatArray:
     """Signed square roots of the deviance of each observation; NaN where there was none."""
@@ -29,20 +34,43 @@ def deviance_residuals(family: Family, y: FloatArray, mean: FloatArray, weights:
     return out if weights is None else out * np.sqrt(weights)
 
 
-def shares_explained(family: Family, observed: Observations, mean: FloatArray, edf: float) -> tuple[float, float]:
-    """Adjusted R² on the scale of the response, mgcv's ``r.sq``, and the share of the deviance about one mean.
+def shares_explained(
+    family: Family, observed: Observations, mean: FloatArray, edf: float, null: float
+) -> tuple[float, float]:
+    """Adjusted R² on the scale of the response, mgcv's ``r.sq``, and the share of `null`, the deviance about one mean.
 
     NaN where one is not defined: responses are all equal, or no degrees of freedom are left.
     """
-    seen = observed.used > 0
-    y, fitted, weights = observed.y[seen], mean[seen], observed.used[seen]
-    root = np.sqrt(weights)
-    left, about = root * (y - fitted), root * (y - float(root @ y) / float(root.sum()))
-    total, free = float(about.var()), y.size - edf
-    r2 = 1 - float(left.var()) / total * (y.size - 1) / free if total > 0 and free > 0 else float("nan")
-    null = observed.null_deviance(family)
-    below = float((deviance_residuals(family, y, fitted, weights) ** 2).sum())
+    total = roots = 0.0
+    for y, _, root in _parts(observed, mean):
+        total, roots = total + float((root * y).sum()), roots + float(np.sum(root) if np.ndim(root) else y.size)
+    sums, squares, below, n = np.zeros(2), np.zeros(2), 0.0, 0
+    for y, fitted, root in _parts(observed, mean):
+        for i, away in enumerate((y - fitted, y - total / roots)):
+            away *= root
+            sums[i], squares[i] = sums[i] + away.sum(), squares[i] + away @ away
+        n += y.size
+        if family.name != "gaussian":
+            found = root * deviance_residuals(family, y, fitted, None)
+            below += float(found @ found)
+    below = float(squares[0]) if family.name == "gaussian" else below
+    left, about = squares - sums**2 / n
+    free = n - edf
+    r2 = 1 - float(left / about) * (n - 1) / free if about > 0 and free > 0 and null > 0 else float("nan")
     return r2, 1 - below / null if null > 0 else float("nan")
+
+
+def _parts(observed: Observations, mean: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | float]]:
+    """Responses, means and roots of weights of what was observed, some at a time."""
+    step = max(AT_A_TIME // max(math.prod(mean.shape[1:]), 1), 1)
+    used = None if observed.whole else observed.used
+    for start in range(0, len(mean), step):
+        rows = slice(start, start + step)
+        if used is None:
+            yield observed.y[rows].ravel(), mean[rows].ravel(), 1.0
+        else:
+            seen = used[rows] > 0
+            yield observed.y[rows][seen], mean[rows][seen], np.sqrt(used[rows][seen])
 
 
 def residuals_of(model: Any, kind: str) -> Any:

@@ -96,6 +96,7 @@ OTHERS = {
         {"missing": {"age_gone": "indicator", "X_gone": "fpca"}},
         {},
     ),
+    "generalised": (FunctionalRegression, "Y ~ ff(X) + age", {"errors": "curve", "variance": "model"}, {}),
     "by level": (FunctionalRegression, [terms.ff("X", limits="s<=t", by="region")], {"smoothing": [1e-2] * 7}, {}),
 }
 
@@ -113,13 +114,17 @@ def test_formulas_families_groups_and_gaps(data, case, tmp_path):
     for se in ("iid", "curve", "cluster")[: 3 if fit.get("groups") else 2 if kind is FunctionalRegression else 1]:
         same(loaded.vcov(se), model.vcov(se))
     pd.testing.assert_frame_equal(loaded.test_terms(), model.test_terms())
+    if kind is FunctionalRegression:
+        for ours, theirs in zip(loaded.predict_interval(rows), model.predict_interval(rows), strict=True):
+            same(ours, theirs)
     if case == "classes":
         assert loaded.classes_.tolist() == ["high", "low"]
         same(loaded.predict_proba(rows), model.predict_proba(rows))
 
 
-def test_no_array_of_a_file_has_one_entry_a_record(data, tmp_path):
-    model = FunctionalRegression(CURVES["several"][:3]).fit(data, grids=GRIDS)
+@pytest.mark.parametrize("settings", [{}, {"errors": "curve", "variance": "model"}, {"variance": "t"}])
+def test_no_array_of_a_file_has_one_entry_a_record(data, settings, tmp_path):
+    model = FunctionalRegression(CURVES["several"][:3], **settings).fit(data, grids=GRIDS, groups="person")
     with zipfile.ZipFile(model.save(tmp_path / "model")) as file:
         text = file.read("header.npy")
     header = json.loads(text[text.index(b"\n") + 1 :])
