@@ -147,7 +147,7 @@ tests_of <- function(object, se = NULL) {
 }
 
 as_test <- function(table, heading) {
-  names(table)[names(table) == "p"] <- "p-value"
+  names(table)[names(table) == "p"] <- "Pr(>Wald)" # so print.anova() knows it
   structure(table, heading = heading, class = c("anova", "data.frame"))
 }
 
