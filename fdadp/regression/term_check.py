@@ -30,15 +30,15 @@ NEAREST = 3
 
 
 def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> pd.DataFrame:
-    """Check a fitted model with its training rows: data, response, grids and long response as `fit` takes them."""
-    data, y, grids, long = asked
+    """Check a fitted model with its training rows: `asked` is what its `fit` was given."""
+    data, y, grids, weights, offset, long = asked
     fit = model._fit
     made = model._covariates.completion.indicators.values()
     names = dict.fromkeys(name for design in fit.form.designs for name in design.columns if name not in made)
-    rows = Asked(data, y, model.response_name_, tuple(names), grids, long=long, missing=model.missing)
+    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model.missing)
     observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
     mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
-    left = deviance_residuals(model._family, observed.y, mean, None)
+    left = deviance_residuals(model._family, observed.y, mean, observed.weights)
     left = np.where(np.isnan(left), 0.0, left)
     if observed.points is not None:
         record, n = observed.points.record, observed.records.n

@@ -48,6 +48,8 @@ class TermDiagnostics:
         y: Any = None,
         *,
         grids: Mapping[str, ArrayLike] | None = None,
+        weights: ArrayLike | str | None = None,
+        offset: ArrayLike | str | None = None,
         response: pd.DataFrame | None = None,
         n_draws: int = 400,
         random_state: int = 0,
@@ -56,7 +58,7 @@ class TermDiagnostics:
 
         Parameters
         ----------
-        data, y, grids, response
+        data, y, grids, weights, offset, response
             The training rows, as :meth:`fit` takes them; at most 2,000 of them, drawn at random, are looked at.
         n_draws : int
             Random arrangements of the records that the real one is compared with.
@@ -81,7 +83,7 @@ class TermDiagnostics:
 
         check_is_fitted(self, "_fit")
         whole(n_draws, "n_draws")
-        return check_model(self, (data, y, grids, response), n_draws, random_state)
+        return check_model(self, (data, y, grids, weights, offset, response), n_draws, random_state)
 
     def concurvity(self, pairwise: bool = False) -> pd.DataFrame:
         """How far each term can be written by the others: the collinearity of smooth terms.

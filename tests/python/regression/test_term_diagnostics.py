@@ -66,6 +66,17 @@ def test_index_of_neighbours_is_mgcvs(beside_mgcv):
     assert "p_value_t" not in found
 
 
+def test_offsets_and_weights_are_checked_with():
+    draw = np.random.default_rng(5)
+    x, exposure = draw.uniform(0, 1, 300), draw.uniform(1, 50, 300)
+    data = {"x": x, "y": draw.poisson(exposure * np.exp(np.sin(4 * x))) * 1.0, "log": np.log(exposure)}
+    model = ScalarRegression([terms.s("x")], family="poisson").fit(data, offset="log")
+    found = model.check(data, offset="log").loc["s(x)"]
+    residuals = model.residuals()[np.argsort(x)]
+    assert abs(found["k_index"] - np.mean(np.diff(residuals) ** 2) / 2 / np.mean(residuals**2)) < 1e-10
+    assert model.check(data).loc["s(x)", "k_index"] != found["k_index"]
+
+
 S, T = np.linspace(0, 1, 21), np.linspace(0, 1, 30)
 GRIDS = {"X": S, "Y": T}
 
