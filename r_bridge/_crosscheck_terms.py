@@ -85,7 +85,7 @@ def crosscheck_terms(
         call=theirs.formula,
         terms=lambda _: model.model,
         columns={column: column for column in covariates},
-        grids={column: f"grid of {column}" for column in given},
+        grids={("Y" if column == response else column): f"grid of {column}" for column in given},
         scalar=scalar,
         response=response,
         settings={"family": model.family},
