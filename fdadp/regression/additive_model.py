@@ -49,6 +49,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
     family: str | Family
 
     response_name_: str
+    _grids_of_fit: frozenset[str] = frozenset()
+    """Columns that `fit` was told grids of, which new rows need not have where no term reads them."""
     _parsed: ParsedFormula
     _default_response: str
     _fit: AdditiveFit
@@ -81,6 +83,7 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
                 "another name"
             )
         check_grids(grids, data, self.response_name_)
+        self._grids_of_fit = frozenset(grids or ())
         return Asked(data, y, self.response_name_, columns, grids, missing=self.missing, **beside)
 
     def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
@@ -124,7 +127,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
     def _new(self, data: Any, grids: Mapping[str, ArrayLike] | None) -> Records:
         """New rows, read as the training rows were."""
         check_is_fitted(self, "_fit")
-        check_grids(grids, data, self.response_name_)
+        others = {name: grid for name, grid in (grids or {}).items() if name not in self._grids_of_fit}
+        check_grids(others, data, self.response_name_)
         return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
 
     def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:

@@ -82,3 +82,14 @@ def test_a_response_is_named_once():
         ScalarRegression(3).fit(DATA)
     with pytest.raises(InputError, match="model must be a formula, or a sequence of terms"):
         ScalarRegression(["a"]).fit(DATA)
+
+
+def test_grids_of_the_fit_serve_for_new_rows_too():
+    """One dictionary of grids for all models of a table; new rows have only the columns that they need."""
+    t = np.linspace(0, 1, 21)
+    data = {"X": RNG.normal(size=(60, 31)), "Z": RNG.normal(size=(60, 21)), "Y": RNG.normal(size=(60, 21))}
+    grids = {"X": np.linspace(0, 1, 31), "Z": t, "Y": t}
+    model = FunctionalRegression("Y ~ ff(X)").fit(data, grids=grids)
+    assert model.predict({"X": data["X"][:2]}, grids=grids).shape == (2, 21)
+    with pytest.raises(InputError, match="grids must be of columns"):
+        model.predict({"X": data["X"][:2]}, grids={"W": t})
