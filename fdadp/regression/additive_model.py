@@ -15,6 +15,7 @@ from fdadp._common.checks import flag
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
+from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
@@ -108,7 +109,10 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
         if self._along_curves:
             specs = tuple(map(with_more_along, specs))
         seen = Seen.of(partial(_blocks, training.observed.records), training.observed.made(training.points))
-        return training, self._designs(specs, seen, training.points)
+        form = self._designs(specs, seen, training.points)
+        if training.curves is not None:
+            _check_axes(form, training.observed.records, training.curves.unit, asked.response)
+        return training, form
 
     @property
     def _along_curves(self) -> bool:
@@ -198,6 +202,18 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
                 f"{what} is there for family='gaussian', got {self._family.name!r}; predict_se has standard errors of "
                 "the means"
             )
+
+
+def _check_axes(form: LongForm, records: Records, unit: str | None, response: str) -> None:
+    """Refuse curves that act at the response's t, and are dated from another day or in another unit."""
+    for design in form.designs:
+        columns = () if design.separable else design.columns
+        for name, column in ((name, records.columns[name]) for name in columns):
+            if isinstance(column, Curves) and None not in (unit, column.unit) and unit != column.unit:
+                raise InputError(
+                    f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
+                    "their points with numbers on one axis"
+                )
 
 
 def _blocks(records: Records) -> Iterator[Records]:

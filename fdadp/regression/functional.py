@@ -190,6 +190,8 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """Points of the response, within its domain."""
         if t is None:
             return self.t_
+        if np.asarray(t).dtype.kind in "mM":
+            raise InputError(f"t must be numbers in the unit of the response, {self._y.unit or 'its grid'}, got dates")
         points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
         if points[0] < self.t_[0] or points[-1] > self.t_[-1]:
             raise InputError(

@@ -48,7 +48,7 @@ def read_long_response(frame: Any, n: int, index: pd.Index[Any] | None = None, n
         i = int(unknown[0])
         raise InputError(
             f"{name} must be of records that data have, by their row labels such as {labels[0]!r}, "
-            f"got {frame.iloc[i, 0]!r} in row {i} of column {frame.columns[0]!r}"
+            f"got {frame.iloc[:, 0].tolist()[i]!r} in row {i} of column {frame.columns[0]!r}"
         )
     columns = []
     for j in (1, 2):

@@ -210,11 +210,14 @@ def tree_of(text: str) -> tuple[ast.expr, dict[str, str]] | None:
 
 
 def column_named(name: str, columns: Collection[Any]) -> Any:
-    """The column that a formula means: Python's parser composes letters and accents, tables may hold them apart."""
+    """The column that a formula means: Python's parser composes letters and accents, tables may hold them apart.
+
+    Names that are numbers, as tables without a header have them, are meant by their text.
+    """
     if name in columns:
         return name
     wanted = unicodedata.normalize("NFKC", name)
-    return next((c for c in columns if isinstance(c, str) and unicodedata.normalize("NFKC", c) == wanted), None)
+    return next((c for c in columns if unicodedata.normalize("NFKC", str(c)) == wanted), None)
 
 
 def _numbers(value: Value) -> Any:

@@ -107,6 +107,7 @@ class Table:
     ) -> None:
         if not isinstance(data, pd.DataFrame | Mapping):
             hint = "; use .to_pandas()" if hasattr(data, "to_pandas") else ""
+            hint = "; use .compute(), or fit_chunks" if hasattr(data, "compute") else hint
             raise InputError(
                 f"data must be a data frame, or a mapping of columns by name, got {type(data).__name__}{hint}"
             )

@@ -208,6 +208,38 @@ def test_responses_that_leave_no_finite_mean_are_named(data):
         ScalarRegression("poisson ~ x", family="poisson").fit(data, offset=exposures)
 
 
+@pytest.mark.parametrize("term", [terms.concurrent("X"), terms.ff("X", limits="s<=t"), terms.ff("X")])
+def test_curves_that_act_at_the_same_t_are_dated_from_the_same_day(data, term):
+    days = pd.date_range("2020-01-01", periods=21)
+    X = pd.DataFrame(data["X"], columns=days)
+    Y = pd.DataFrame(data["X"], columns=days + pd.Timedelta("60D"))
+    model = FunctionalRegression([term])
+    if term == terms.ff("X"):  # an integral over its own axis
+        model.fit({"X": X, "Y": Y})
+        with pytest.raises(InputError, match=r"t must be numbers in the unit of the response, .*2020-03-01, got dates"):
+            model.predict({"X": X}, t=Y.columns[:2])
+        return
+    with pytest.raises(InputError, match=r"X must be on the axis of Y.*2020-01-01 and .*2020-03-01"):
+        model.fit({"X": X, "Y": Y})
+    model.fit({"X": X, "Y": Y.set_axis(days, axis=1)})
+
+
+def test_columns_without_a_header_are_named_by_their_number(data):
+    table = pd.DataFrame({0: data["x"], 1: data["gamma"]})
+    model = ScalarRegression([terms.linear("0")], response="1").fit(table)
+    usual = ScalarRegression([terms.linear("x")], response="gamma").fit(data)
+    assert np.array_equal(model.predict(table), usual.predict(data))
+
+
+def test_tables_of_other_packages_are_named(data):
+    class Frame:
+        def compute(self):
+            return data
+
+    with pytest.raises(InputError, match=r"got Frame; use \.compute\(\), or fit_chunks"):
+        FunctionalRegression([terms.linear("x")]).fit(Frame(), data["Y"])
+
+
 def test_a_factor_of_many_levels_fits_in_little_memory(data):
     import tracemalloc
 
