@@ -70,7 +70,7 @@ def like(value: Any, example: Any, name: str) -> Any:
     Raises
     ------
     InputError
-        Another kind, or another number of entries. Other examples allow all.
+        Another kind. Other examples allow all, and numbers of entries are not looked at (:func:`several`).
     """
     if isinstance(example, bool):
         return flag(value, name)
@@ -78,10 +78,8 @@ def like(value: Any, example: Any, name: str) -> Any:
         return whole(value, name, least=None)
     if isinstance(example, str) and not isinstance(value, str):
         raise InputError(f"{name} must be text such as {example!r}, got {value!r}")
-    if not isinstance(example, tuple):
+    if not isinstance(example, tuple) or not isinstance(value, tuple | list) or len(value) != len(example):
         return value
-    if not isinstance(value, tuple | list | np.ndarray) or len(value) != len(example):
-        raise InputError(f"{name} must have {len(example)} entries, such as {example}, got {value!r}")
     return tuple(like(entry, own, f"each entry of {name}") for entry, own in zip(value, example, strict=True))
 
 

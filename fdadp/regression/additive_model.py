@@ -78,7 +78,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
             raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
         self.response_name_ = self._parsed.response or self.response or self._default_response
         columns = columns_of(self._parsed.terms)
-        if self.response_name_ in columns and y is None:
+        now = [term for term in self._parsed.terms if getattr(term, "limits", None) is None]
+        if y is None and not isinstance(self.model, str) and self.response_name_ in columns_of(now):  # not its past
             raise InputError(
                 f"model must not explain {self.response_name_} by itself; if that is meant, copy the column under "
                 "another name"
