@@ -58,9 +58,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         What estimates believe of the errors along a curve: independent, as refund takes them; or smooth and white, with
         a covariance estimated from the curves (generalised least squares). Terms whose number of functions along the
         response is not given then have 15: few functions cannot follow what is weighted up.
-    se : {"curve", "iid"}
-        What standard errors, tests and bands believe of the errors: of any law within a curve (and within a group,
-        where `fit` is told groups), or independent at all points, as refund takes them.
+    se : {"curve", "cluster", "iid"}
+        What standard errors, tests and bands believe of the errors: of any law within a curve, and within a group where
+        `fit` is told groups, which ``"cluster"`` requires; or independent at all points, as refund takes them.
     variance : {"auto", "t", "model", "constant"}
         Of new responses about their means, in prediction intervals: it varies over t; over t and by the level and
         roughness of a record's curves, the default from 300 records; or it is the same everywhere, with Gaussian
@@ -161,7 +161,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         one_of(self.variance, "variance", ("auto", "t", "model", "constant"))
         one_of(self.errors, "errors", ("iid", "curve"))
-        one_of(self.se, "se", ("curve", "iid"))
+        one_of(self.se, "se", ("curve", "cluster", "iid"))
+        if self.se == "cluster" and groups is None:
+            raise InputError("se='cluster' needs groups: fit(data, groups=...)")
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
             training, form = self._trained_on(asked, curves=True)

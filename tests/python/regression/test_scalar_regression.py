@@ -93,3 +93,15 @@ def test_grids_of_the_fit_serve_for_new_rows_too():
     assert model.predict({"X": data["X"][:2]}, grids=grids).shape == (2, 21)
     with pytest.raises(InputError, match="grids must be of columns"):
         model.predict({"X": data["X"][:2]}, grids={"W": t})
+
+
+def test_clusters_need_groups():
+    t = np.linspace(0, 1, 21)
+    data = {"x": RNG.normal(size=60), "Y": RNG.normal(size=(60, 21)), "who": np.repeat(np.arange(20), 3)}
+    model = FunctionalRegression("Y ~ x", se="cluster")
+    with pytest.raises(InputError, match="se='cluster' needs groups"):
+        model.fit(data, grids={"Y": t})
+    by_name = model.fit(data, grids={"Y": t}, groups="who").predict_se(data)
+    told = FunctionalRegression("Y ~ x").fit(data, grids={"Y": t}, groups=data["who"])
+    np.testing.assert_allclose(by_name, told.predict_se(data, kind="cluster"), rtol=1e-12)
+    assert not np.allclose(by_name, told.predict_se(data, kind="curve"))
