@@ -108,6 +108,8 @@ class TermsFromChunks(LearnedErrors):
         if getattr(self, "errors", "iid") != "iid":
             raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
         with afresh(self):
+            if getattr(self, "se", None) == "cluster" and groups is None:
+                raise InputError("se='cluster' needs groups: fit_chunks(chunks, groups=...)")
             asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
             names = tuple(dict.fromkeys((*asked.columns, *([groups] if groups else []))))
             source = ChunkedRecords(chunks, names, asked.response, grids, self.progress)
