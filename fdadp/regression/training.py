@@ -15,7 +15,7 @@ from fdadp.functional.curves import Curves, as_curves
 from fdadp.functional.records import Labels, Records, in_order
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.long_response import read_long_response
-from fdadp.regression.table import Grids, rows_beside
+from fdadp.regression.table import Grids, Table, rows_beside
 from fdadp.regression.tables import Response, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
@@ -174,7 +174,7 @@ def _with_numbers(
         raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
     classes: Labels | None = None
     if family.name == "binomial" and response.dtype.kind != "f":
-        classes = np.array(in_order(set(response.tolist())), dtype=object)
+        classes = _classes(asked, response)
         response = numbers_of_classes(response, classes, name)
     elif response.dtype.kind != "f":
         raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
@@ -183,6 +183,14 @@ def _with_numbers(
     y = np.asarray(response, dtype=np.float64)[:, None]
     weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
+
+
+def _classes(asked: Asked, labels: Labels) -> Labels:
+    """Classes in the order of a categorical, or else sorted."""
+    table = Table(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
+    found = set(labels.tolist())
+    order = table.read(asked.response).order if table.has(asked.response) else None
+    return np.array([level for level in order or in_order(found) if level in found], dtype=object)
 
 
 def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:

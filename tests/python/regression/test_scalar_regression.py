@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 
@@ -105,3 +106,16 @@ def test_clusters_need_groups():
     told = FunctionalRegression("Y ~ x").fit(data, grids={"Y": t}, groups=data["who"])
     np.testing.assert_allclose(by_name, told.predict_se(data, kind="cluster"), rtol=1e-12)
     assert not np.allclose(by_name, told.predict_se(data, kind="curve"))
+
+
+def test_classes_of_a_categorical_keep_its_order():
+    """As a factor of R: sorting would have modelled survival where death was meant."""
+    died = RNG.uniform(size=60) < 1 / (1 + np.exp(-2 * DATA["a"]))
+    labels = np.where(died, "died", "survived")
+    levels = pd.Categorical(labels, ["survived", "died", "unknown"])
+    model = ScalarRegression("outcome ~ a", family="binomial").fit(pd.DataFrame({"a": DATA["a"], "outcome": levels}))
+    assert model.classes_.tolist() == ["survived", "died"]
+    numbers = ScalarRegression("outcome ~ a", family="binomial").fit({"a": DATA["a"], "outcome": died.astype(float)})
+    np.testing.assert_allclose(model.predict(DATA), numbers.predict(DATA), rtol=1e-10)
+    sorted_ = ScalarRegression("outcome ~ a", family="binomial").fit({"a": DATA["a"], "outcome": labels})
+    assert sorted_.classes_.tolist() == ["died", "survived"]
