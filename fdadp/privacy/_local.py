@@ -79,6 +79,10 @@ def evaluate(f: RowFunction, block: Rows, m: int, shapes: Sequence[tuple[int, ..
     return out
 
 
+DEPTH = 10
+"""How far a row function is looked into for what its work may hang on: a term lies five objects below it."""
+
+
 def zero_rows(spec: Spec, m: int = BLOCK) -> Rows:
     """Public rows of the given kind."""
     return tuple(np.zeros((m, *shape)) for shape in spec)
@@ -118,22 +122,27 @@ def probe(f: RowFunction, spec: Spec, name: str) -> list[tuple[int, ...]]:
     return shapes
 
 
-def _kind(value: Any, depth: int = 3) -> Any:
+def _kind(value: Any, depth: int = DEPTH, seen: set[int] | None = None) -> Any:
     """What a function's work may hang on, but for numbers: code, types, shapes, and those of what is held."""
+    seen = set() if seen is None else seen
     if isinstance(value, np.ndarray):
         return (type(value), value.shape, value.dtype.str, value.strides)
-    if not depth:
+    if not depth or id(value) in seen:
         return type(value)
     if isinstance(value, types.MethodType):
-        return (_kind(value.__func__, depth), _kind(value.__self__, depth - 1))
+        return (_kind(value.__func__, depth, seen), _kind(value.__self__, depth - 1, seen))
     if isinstance(value, types.FunctionType):
+        seen.add(id(value))
         cells = [cell.cell_contents for cell in value.__closure__ or () if not _is_empty(cell)]
         held = [*cells, *(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        return (value.__code__, *(_kind(content, depth - 1) for content in held))
+        return (value.__code__, *(_kind(content, depth - 1, seen) for content in held))
     if isinstance(value, tuple | list):
-        return (type(value), *(_kind(part, depth - 1) for part in value[:64]))
-    named = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return (type(value), *((str(name), _kind(part, depth - 1)) for name, part in list(named.items())[:64]))
+        return (type(value), *(_kind(part, depth - 1, seen) for part in value[:64]))
+    named = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    if not named:
+        return type(value)
+    seen.add(id(value))
+    return (type(value), *((str(name), _kind(part, depth - 1, seen)) for name, part in list(named.items())[:64]))
 
 
 def _is_empty(cell: Any) -> bool:

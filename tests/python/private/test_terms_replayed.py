@@ -10,6 +10,7 @@ import pytest
 from fdadp import Privacy
 from fdadp.audit.canaries import canary
 from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.errors import PrivacyError
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, rowwise_matmul
 from fdadp.regression.eigen import EigenRegression
@@ -74,9 +75,24 @@ def test_a_term_costs_at_most_the_budget_and_shows_nothing_else(delta):
     assert result.finished == 2 and 0 < result.changes.max() <= 1
 
 
-def test_a_term_whose_rows_know_of_each_other_is_found_out():
+def test_a_term_whose_rows_know_of_each_other_is_refused():
+    """Also after a term that is row-local: its check had vouched for others in the same place."""
+    for term, refused in ((Halves(), False), (Leaky(), True)):
+        x, y = curves(60, 0)
+        model = EigenRegression(terms=[term], privacy=Privacy(8.0, 1e-6, n=60, random_state=0), bounds=BOUNDS)
+        if refused:
+            with pytest.raises(PrivacyError, match="row-local, bit for bit"):
+                model.fit({"X": x}, y, s=GRID, t=GRID)
+        else:
+            model.fit({"X": x}, y, s=GRID, t=GRID)
+
+
+def test_a_term_whose_rows_know_of_each_other_is_found_out(monkeypatch):
+    """Where the check on public rows does not see it."""
+    monkeypatch.setattr("fdadp.privacy._local._same_everywhere", lambda *_: True)
     result = replay_audit([pair(Leaky(), "high", 0)])
     assert not result.passed
+    assert result.finished == 1
 
 
 def test_a_private_fit_of_a_term_finds_its_coefficients():
