@@ -238,7 +238,7 @@ def test_settings_that_are_unknown():
         fitted.vcov("hac")
     with pytest.raises(InputError, match="kind='cluster' needs groups"):
         fitted.test_terms("cluster")
-    with pytest.raises(InputError, match="se must be one of 'curve', 'iid', got 'robust'"):
+    with pytest.raises(InputError, match="se must be one of 'curve', 'cluster', 'iid', got 'robust'"):
         model(se="robust").fit(cohort(20, 16)[0], grids=GRIDS)
     with pytest.raises(InputError, match="level must lie between 0 and 1, got 95"):
         fitted.bands("z", level=95)
