@@ -46,15 +46,18 @@ def triangle_of(form, columns, y, sizes=None):
 
 
 def test_triangles_merge():
-    columns, y, t = simulated()
-    form, *_ = model([terms.ff("X"), terms.linear("z")], columns, y, t)
+    columns, y, _ = simulated()
+    fine = np.linspace(0, 2, 45)  # more points than functions along t: something of the response lies beyond them
+    y = y[:, np.arange(45) // 3] + np.random.default_rng(1).normal(size=(len(y), 45))
+    form, *_ = model([terms.ff("X"), terms.linear("z")], columns, y, fine)
     whole, parts = triangle_of(form, columns, y), triangle_of(form, columns, y, [3, 20, 17])
     rows = np.hstack([*form.features(Records(len(y), columns)), y @ form.directions])
     for triangle in (whole, parts):
         np.testing.assert_allclose(triangle.factor.T @ triangle.factor, rows.T @ rows, rtol=1e-10, atol=1e-10)
         np.testing.assert_array_equal(np.tril(triangle.factor, -1), 0)
     left = y - y @ form.directions @ form.directions.T
-    np.testing.assert_allclose([whole.beyond, parts.beyond], (left**2).sum(), rtol=1e-12)
+    assert (left**2).sum() > 100
+    np.testing.assert_allclose([whole.beyond, parts.beyond], (left**2).sum(), rtol=1e-10)
 
 
 @pytest.mark.parametrize("scale", [None, 2.0])
