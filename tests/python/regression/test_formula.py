@@ -159,7 +159,7 @@ def test_interactions_span_what_they_say_without_redundancy(right, more):
         ("Y ~ .", "'.' stands for none", "."),
         ("Y ~ age + .", "'.' stands for none", "."),
         ("Y ~ age $ bmi", "Unknown operator '$'", "$"),
-        ("Y ~ ff(X, k=)", "invalid syntax", "ff(X, k=)"),
+        ("Y ~ ff(X, k=)", " in ff(X, k=)", "ff(X, k=)"),
         ("Y1 + Y2 ~ age", "must have one response, got 'Y1 + Y2'", None),
         ("1 ~ age", "must have one response, got '1'", None),
         ("sin(Y) ~ age", "got sin()", "sin(Y)"),
