@@ -97,10 +97,6 @@ class LongForm:
             return self.along
         return tuple(np.ascontiguousarray(design.along.design(t)) for design in self.designs)
 
-    def place(self, name: str) -> int:
-        """Number of a term by its name; raises KeyError."""
-        return [design.name for design in self.designs].index(name)
-
     def features(self, records: Records, t: FloatArray | None = None) -> list[FloatArray]:
         """Of each term, shapes (n, q_j), or (n, T, q_j)."""
         points = self.t if t is None else t

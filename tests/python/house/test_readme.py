@@ -17,8 +17,8 @@ PAGES = {
     "docs/learners.md": 1,
     "docs/owners.md": 2,
     "docs/r.md": 1,
-    "docs/terms.md": 1,
-    "docs/extend/term.md": 1,
+    "docs/terms.md": 2,
+    "docs/extend/term.md": 2,
     "docs/extend/mechanism.md": 1,
     "docs/extend/learner.md": 1,
 }

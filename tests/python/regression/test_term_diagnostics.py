@@ -7,6 +7,7 @@ import pytest
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
+from fdadp.regression.effects import place_of
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_estimated_concurvity_by_the_long_form(beside_mgcv):
     model, data = beside_mgcv
     form = model._fit.form
     rows = form.rows(model._new(data, None))[:, 0]
-    place = form.slices[form.place("s(z)")]
+    place = form.slices[place_of(form, "s(z)")]
     others = np.delete(rows, np.arange(place.start, place.stop), axis=1)
     shared = others @ np.linalg.lstsq(others, rows[:, place], rcond=None)[0]
     expected = (shared**2).sum() / (rows[:, place] ** 2).sum()
