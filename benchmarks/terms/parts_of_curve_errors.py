@@ -13,7 +13,7 @@ import numpy as np
 from simulators import SIMULATORS, T
 
 from fdadp import FunctionalRegression
-from fdadp.regression.effects import effect_rows
+from fdadp.regression.effects import effect_rows, place_of
 from fdadp.solve.curve_errors import Residuals, cluster_errors, left_out, with_smoothing_chosen_again
 from fdadp.solve.term_tests import largest_ratio
 
@@ -40,7 +40,7 @@ def one(name: str, n: int, smooth: float, seed: int) -> list[float]:
         se = np.sqrt(np.einsum("ij,jk,ik->i", rows.rows, own, rows.rows))
         found.append(float((np.abs(error) < 1.96 * se).mean()))
     few = slice(None, None, 7)
-    degrees = cluster_errors(fit, changes).degrees[fit.form.place(made.term)]
+    degrees = cluster_errors(fit, changes).degrees[place_of(fit.form, made.term)]
     for left in (n - 1, degrees):
         wide = largest_ratio(rows.rows[few], own, 0.95, left, 0, 2000)
         found.append(float((np.abs(error[few]) < wide * se[few]).all()))
