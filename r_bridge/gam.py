@@ -40,7 +40,8 @@ def fit_gam(
     Returns
     -------
     dict
-        ``sp, fitted, edf_total, sig2, score, deviance`` and, of `new`, ``predicted, predicted_se`` of the means.
+        ``sp, fitted, edf_total, sig2, score, deviance`` and, of `new`, ``predicted, predicted_se`` of the means; also
+        ``unconditional_se`` where smoothing parameters were not given.
 
     Raises
     ------

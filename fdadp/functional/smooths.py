@@ -190,6 +190,17 @@ class SmoothMargin:
         """From coordinates to coefficients of the basis, shape (K, p)."""
         return np.ascontiguousarray(self.to_basis @ self.rotation)
 
+    @cached_property
+    def from_mgcv(self) -> FloatArray:
+        """From coefficients in mgcv's coordinates to these, shape (p, p)."""
+        if self.shift is None or self.rotation.shape[1] == len(self.rotation):
+            return self.rotation.T
+        # Sums over the points of the constraint, from those of our functions and of the constant, which is left out.
+        constant = np.linalg.qr(self.rotation, mode="complete")[0][:, -1]
+        value = float((self.basis.design(np.zeros(1)) @ self.to_basis @ constant).item())
+        sums = self.rotation @ self.shift + value * constant
+        return np.asarray(self.rotation.T @ np.linalg.qr(sums[:, None], mode="complete")[0][:, 1:])
+
     def design(self, x: ArrayLike) -> FloatArray:
         """The functions at points, shape (n, p)."""
         rows = self.basis.design(x) @ self.to_raw

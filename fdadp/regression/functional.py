@@ -263,9 +263,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         ----------
         data, t, type, offset, grids
             As in :meth:`predict`. Of means they are those of the linear predictor times its slope (the delta method).
-        kind : {"curve", "cluster", "iid"}, optional
-            What is believed of the errors: of any law within a curve, within a group of curves, or independent.
-            Default: `se` of the constructor; ``"cluster"`` where `fit` was told groups.
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
+            What is believed of the errors: of any law within a curve, within a group of curves, or independent; as in
+            :meth:`vcov`. Default: `se` of the constructor; ``"cluster"`` where `fit` was told groups.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.regression.bootstrap import Bootstrap
 from fdadp.regression.effects import effect_of, effect_rows
-from fdadp.regression.learned_errors import LearnedErrors, clusters_of
+from fdadp.regression.learned_errors import BY_CLUSTERS, LearnedErrors, clusters_of
 from fdadp.solve.curve_errors import Residuals, corrected_edf
 from fdadp.solve.resampling import resampled
 from fdadp.solve.term_tests import largest_ratio, wald
@@ -35,15 +35,26 @@ class Inference(LearnedErrors):
 
         Parameters
         ----------
-        kind : {"curve", "cluster", "iid"}, optional
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
             Errors of any law within a curve; within a group of curves (``fit(data, groups=)``); or independent, as
-            refund takes them. Default: :attr:`se`.
+            refund takes them, with smoothing parameters as known or (mgcv's ``unconditional=TRUE``, of Gaussian fits by
+            REML) as estimated. Default: :attr:`se`. What goes by curves always knows that they are estimated.
 
         Returns
         -------
         DataFrame of shape (p, p)
             Rows and columns are numbered within each term; coefficients are in coordinates where penalties are
             diagonal.
+
+        Raises
+        ------
+        InputError
+            An unknown kind, or one that this model has not: without groups, of another family, or with smoothing
+            parameters that REML did not choose.
+
+        References
+        ----------
+        Wood, Pya & Säfken (2016), doi:10.1080/01621459.2016.1180986, section 4, on the last kind.
         """
         import pandas as pd
 
@@ -69,7 +80,7 @@ class Inference(LearnedErrors):
 
         Parameters
         ----------
-        kind : {"curve", "cluster", "iid"}, optional
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
             As in :meth:`vcov`.
 
         Returns
@@ -91,7 +102,7 @@ class Inference(LearnedErrors):
                 continue
             edf = float(fit.edf[place].sum())
             own = (fit.gram[place, place], fit.coefficients[place], covariance[place, place])
-            found = wald(*own, edf, self._degrees_of(kind), clustered=wanted != "iid")
+            found = wald(*own, edf, self._degrees_of(kind), clustered=wanted in BY_CLUSTERS)
             rows[design.name] = (edf, found.statistic, found.df, found.p)
         columns = ["edf", "statistic", "df", "p"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("term")
@@ -106,7 +117,7 @@ class Inference(LearnedErrors):
         ----------
         other : model of the same class
             Fitted to the same rows.
-        kind : {"curve", "cluster", "iid"}, optional
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
             As in :meth:`vcov`.
 
         Returns
@@ -148,7 +159,7 @@ class Inference(LearnedErrors):
             large._covariance_of(kind)[both],
             float(fit.edf[which].sum()),
             large._degrees_of(kind),
-            clustered=wanted != "iid",
+            clustered=wanted in BY_CLUSTERS,
         )
         rows = [(m._fit.edf_total, m._fit.rss, m.aic_) for m in (small, large)]
         table = pd.DataFrame(rows, columns=["edf", "rss", "aic"], index=["smaller", "larger"])
@@ -181,7 +192,7 @@ class Inference(LearnedErrors):
             All of it, on the grid of the band.
         t, at, **points
             Grid, as in :meth:`coef`.
-        kind : {"curve", "cluster", "iid"}, optional
+        kind : {"curve", "cluster", "iid", "unconditional"}, optional
             As in :meth:`vcov`.
         seed : int
             Of the draws of which the largest deviation is taken.

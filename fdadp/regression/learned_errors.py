@@ -22,11 +22,14 @@ from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance, looks, residual_variance
+from fdadp.solve.unconditional import unconditional_covariance_of_fit
 from fdadp.solve.working_covariance import WorkingCovariance
 
-__all__ = ["KINDS", "LearnedErrors", "clusters_of"]
+__all__ = ["BY_CLUSTERS", "KINDS", "LearnedErrors", "clusters_of"]
 
-KINDS = ("curve", "cluster", "iid")
+KINDS = ("curve", "cluster", "iid", "unconditional")
+
+BY_CLUSTERS = ("curve", "cluster")
 
 MODELLED_FROM = 300
 """Records from which prediction intervals tell a variance of their own for each, unless told."""
@@ -110,17 +113,21 @@ class LearnedErrors:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
             raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
+        if kind == "unconditional" and self._family.name != "gaussian":
+            raise InputError(f"kind='unconditional' is there for family='gaussian', got {self._family.name!r}")
         return kind
 
     def _covariance_of(self, kind: str | None) -> FloatArray:
         """Covariance of all coefficients, by what is believed of the errors."""
         wanted = self._kind_of(kind)
-        return self._fit.bayesian_covariance if wanted == "iid" else self._errors_of(wanted).covariance
+        if wanted in BY_CLUSTERS:
+            return self._errors_of(wanted).covariance
+        return self._fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self._fit)
 
     def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
         """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
         wanted = self._kind_of(kind)
-        if wanted == "iid":
+        if wanted not in BY_CLUSTERS:
             return max(self._fit.n_rows - self._fit.edf_total, 1.0)
         errors = self._errors_of(wanted)
         return float(errors.n_clusters - 1 if name is None else errors.degrees[place_of(self._fit.form, name)])

@@ -11,14 +11,65 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
+from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.long_form import LongForm
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.solution import Solution
 
-__all__ = ["unconditional_covariance"]
+__all__ = ["unconditional_covariance", "unconditional_covariance_of_fit"]
 
 PRIOR_PRECISION = 0.1
 """Of each log λ where the curvature of REML scales the roots of the covariance, as in mgcv."""
+
+
+def unconditional_covariance_of_fit(fit: AdditiveFit) -> FloatArray:
+    """Of all coefficients of a Gaussian fit whose smoothing parameters REML chose, shape (p, p).
+
+    The last part is taken in mgcv's coordinates; of terms whose products are not all coefficients (``sff``, ``af``) and
+    of ``te`` in those of the fit.
+
+    Raises
+    ------
+    InputError
+        Smoothing parameters that were given or chosen otherwise.
+    """
+    if fit.hessian is None:
+        raise InputError(
+            "kind='unconditional' needs smoothing='reml', got a model whose smoothing was chosen otherwise"
+        )
+    pull = fit.smoothing_parameters @ fit.form.stacked_penalties
+    cross = fit.gram @ fit.coefficients + pull * fit.coefficients
+    free = fit.identified & (fit.form.stacked_penalties == 0).all(axis=0)
+    total = fit.scale * (fit.n_rows - int(free.sum())) + float(cross @ fit.coefficients)
+    with one_blas_thread():
+        problem = PenalizedLeastSquares(fit.gram, cross, total, fit.n_rows, fit.form.penalties, intercept=False)
+        solution = Solution(
+            fit.smoothing_parameters,
+            fit.coefficients,
+            fit.edf,
+            fit.rss,
+            fit.sigma2,
+            fit.scale,
+            fit.criterion,
+            np.nan,
+            np.zeros(len(fit.smoothing_parameters)),
+            fit.hessian,
+            fit.inverse,
+            False,
+        )
+        return unconditional_covariance(problem, solution, _from_mgcv(fit.form))
+
+
+def _from_mgcv(form: LongForm) -> FloatArray:
+    """From mgcv's coefficients to those of the form: by term, and what is not penalised first; shape (p, p)."""
+    out = np.zeros((form.size, form.size))
+    for design, place in zip(form.designs, form.slices, strict=True):
+        out[place, place] = design.from_mgcv
+    smooth = np.concatenate([np.full(d.size, bool(len(d.penalties))) for d in form.designs])
+    return np.asarray(out[:, np.argsort(smooth, kind="stable")])
 
 
 def unconditional_covariance(

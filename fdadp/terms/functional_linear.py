@@ -131,6 +131,11 @@ class Integral(TermDesign):
     rule: str
     uneven_simpson: bool = False
 
+    @property
+    def own_margins(self) -> tuple[SmoothMargin, ...]:
+        """The one over s."""
+        return (self.over_s,)
+
     def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         x = records.curves(self.columns[0])
         refuse_other_domain(x, self.grid, self.columns[0])

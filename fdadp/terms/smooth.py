@@ -118,6 +118,10 @@ class _Function(TermDesign):
     over_z: SmoothMargin
     range: tuple[float, float]
 
+    @property
+    def own_margins(self) -> tuple[SmoothMargin, ...]:
+        return (self.over_z,)
+
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         return self.over_z.design(records.numbers(self.columns[0]))
 

@@ -151,6 +151,20 @@ class TermDesign(ABC):
         return keep
 
     @property
+    def own_margins(self) -> tuple[SmoothMargin, ...]:
+        """Smooths whose products the features are, the slowest first; none where features are mgcv's or not such."""
+        return ()
+
+    @property
+    def from_mgcv(self) -> FloatArray:
+        """From coefficients in mgcv's coordinates to these, shape (size, size); the identity where not known."""
+        own = [margin.from_mgcv for margin in self.own_margins] or [np.eye(self.n_features)]
+        turn = self.along.from_mgcv
+        for margin in reversed(own):
+            turn = np.asarray(np.kron(margin, turn))
+        return turn if self.kept.all() else np.eye(self.size)
+
+    @property
     def size(self) -> int:
         """Number of coefficients."""
         return int(self.kept.sum())

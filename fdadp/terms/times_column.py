@@ -153,6 +153,10 @@ class _Times(TermDesign):
         return np.asarray(each.reshape(-1, self.size))
 
     @property
+    def from_mgcv(self) -> FloatArray:
+        return np.asarray(np.kron(np.eye(self.n_copies), self.of.from_mgcv))
+
+    @property
     def penalty_names(self) -> tuple[str, ...]:
         if self.levels is None:
             return tuple(f"{name}:{self.columns[-1]}" for name in self.of.penalty_names)

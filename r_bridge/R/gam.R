@@ -9,5 +9,8 @@ gam_by_formula <- function(formula, data, new, sp, family, weights) {
                 deviance = as.numeric(fit$deviance))
   if (is.null(new)) return(found)
   p <- predict(fit, newdata = new, se.fit = TRUE, type = "response")
-  c(found, list(predicted = as.numeric(p$fit), predicted_se = as.numeric(p$se.fit)))
+  both <- list(predicted = as.numeric(p$fit), predicted_se = as.numeric(p$se.fit))
+  if (!is.null(fit$Vc)) # that knows that smoothing parameters were chosen
+    both$unconditional_se <- as.numeric(predict(fit, newdata = new, se.fit = TRUE, type = "response", unconditional = TRUE)$se.fit)
+  c(found, both)
 }

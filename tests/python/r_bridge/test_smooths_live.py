@@ -11,7 +11,10 @@ from refund_cases import far, one
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.regression.additive_model import columns_of
+from r_bridge._crosscheck_terms import cohort, models_of_cohort
 from r_bridge.gam import fit_gam
+from r_bridge.to_mgcv import InMgcv
 
 pytestmark = pytest.mark.mgcv
 
@@ -42,6 +45,22 @@ def differences(make, data, grids, theirs, new=None):
     own = make(smoothing="reml").fit(data, grids=grids)
     found["above"] = max(own.criterion_ - same.criterion_, 0) / (1 + abs(same.criterion_))
     return found
+
+
+@pytest.mark.parametrize("name", ["ff", "concurrent", "s(z)", "x", "re"])
+def test_covariance_with_that_of_smoothing_parameters_is_mgcvs(name):
+    """predict(unconditional = TRUE), at optima that are the same."""
+    columns, all_grids = cohort()
+    model = models_of_cohort()[name]
+    data = {column: columns[column] for column in (*columns_of(model.model), "Y")}
+    grids = {column: grid for column, grid in all_grids.items() if column in data}
+    new = {column: values[:8] for column, values in data.items() if column != "Y"}
+    theirs = InMgcv.of(model.model, data, grids, grids["Y"])
+    rows = InMgcv.of(model.model, new, grids, grids["Y"], data).columns
+    found = fit_gam(theirs.formula, {**theirs.columns, "y": data["Y"].ravel()}, rows)
+    model.fit(data, grids=grids)
+    assert far(model.predict_se(new, kind="unconditional"), found["unconditional_se"]) < 1e-5
+    assert far(model.predict_se(new, kind="iid"), found["unconditional_se"]) > 0.01  # it is not the same without
 
 
 SCALAR = {

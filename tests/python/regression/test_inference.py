@@ -234,7 +234,7 @@ def test_groups_that_are_none(groups, message):
 
 def test_settings_that_are_unknown():
     fitted = model().fit(cohort(20, 16)[0], grids=GRIDS)
-    with pytest.raises(InputError, match="kind must be one of 'curve', 'cluster', 'iid', got 'hac'"):
+    with pytest.raises(InputError, match="kind must be one of 'curve', 'cluster', 'iid', 'unconditional', got 'hac'"):
         fitted.vcov("hac")
     with pytest.raises(InputError, match="kind='cluster' needs groups"):
         fitted.test_terms("cluster")
@@ -246,6 +246,50 @@ def test_settings_that_are_unknown():
         fitted.bands("age")
     iid = model(se="iid").fit(cohort(20, 16)[0], grids=GRIDS)
     assert iid.vcov().equals(fitted.vcov("iid"))
+
+
+def test_smoothing_parameters_that_are_estimated():
+    """kind="unconditional" is wider by what REML's choice adds, where refund takes the choice as known."""
+    data, _ = cohort(30, 19)
+    fitted = model().fit(data, grids=GRIDS)
+    wider = fitted.vcov("unconditional") - fitted.vcov("iid")
+    assert np.linalg.eigvalsh(wider).min() > -1e-9 * np.abs(wider.to_numpy()).max()
+    ratio = fitted.predict_se(data, kind="unconditional") / fitted.predict_se(data, kind="iid")
+    assert (ratio >= 1).all() and ratio.mean() > 1.01
+    assert fitted.coef("ff(X)", se=True, kind="unconditional")["se"].notna().all()
+    assert fitted.bands("z", kind="unconditional")["se"].gt(fitted.bands("z", kind="iid")["se"]).all()
+    assert fitted.test_terms("unconditional").loc["z", "p"] >= fitted.test_terms("iid").loc["z", "p"]
+
+
+def test_unconditional_needs_smoothing_by_reml(tmp_path):
+    data, _ = cohort(30, 19)
+    fitted = model().fit(data, grids=GRIDS)
+    loaded = FunctionalRegression.load(fitted.save(tmp_path / "model"))
+    assert np.array_equal(loaded.vcov("unconditional"), fitted.vcov("unconditional"))
+    given = model(smoothing=fitted.smoothing_parameters_).fit(data, grids=GRIDS)
+    for other in (given, model(smoothing="gcv").fit(data, grids=GRIDS)):
+        with pytest.raises(InputError, match="kind='unconditional' needs smoothing='reml'"):
+            other.vcov("unconditional")
+    counts = model(family="poisson").fit({**data, "Y": np.round(np.abs(data["Y"]))}, grids=GRIDS)
+    with pytest.raises(InputError, match="kind='unconditional' is there for family='gaussian', got 'poisson'"):
+        counts.predict_se(data, kind="unconditional")
+    plain = ScalarRegression([terms.linear("z")]).fit({"z": data["z"], "y": data["Y"][:, 0]})  # nothing is penalised
+    assert np.allclose(plain.vcov("unconditional"), plain.vcov("iid"), rtol=1e-12, atol=0)
+
+
+def test_coverage_where_smoothing_is_uncertain():
+    """Where a small effect is at times taken for a straight line."""
+    held = []
+    for seed in range(40):
+        rng = np.random.default_rng(300 + seed)
+        z = rng.uniform(size=50)
+        mean = 0.6 * np.sin(2 * np.pi * z)
+        data = {"z": z, "y": mean + 0.5 * rng.normal(size=50)}
+        fitted = ScalarRegression([terms.s("z")]).fit(data)
+        off = np.abs(fitted.fitted_values_ - mean)
+        held.append([(off < 1.96 * fitted.predict_se(data, kind=k)).mean() for k in ("iid", "unconditional")])
+    conditional, unconditional = np.mean(held, axis=0)
+    assert conditional + 0.01 < unconditional < 0.97
 
 
 def test_errors_along_curves_weight_observations():
