@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import RowFunction, probe, silence
-from fdadp.privacy._rows import L1, L2, LINF
+from fdadp.privacy._rows import L1, L2, LINF, NUCLEAR
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy._sums import Contributions, count_persons, exact_sum
 from fdadp.privacy._vault import Vault
@@ -26,7 +26,7 @@ from fdadp.privacy.noise import SELECTIONS, Noise, OpenDPNoise, Sampler
 
 __all__ = ["Kernel", "Noisy", "check_clip", "check_name"]
 
-_NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity"}
+_NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}
 _NOISE_NAMES = {
     "gaussian": "Gaussian",
     "laplace": "Laplace",
@@ -36,6 +36,8 @@ _NOISE_NAMES = {
     "bingham": "Bingham (exponential)",
     "bingham-zcdp": "Bingham (exponential)",
     "wishart": "Wishart",
+    "product": "matrix Laplace (product of Gaussians)",
+    "symmetric": "matrix Laplace (difference of Wisharts)",
 }
 
 
@@ -45,6 +47,8 @@ _OURS = {
     "bingham-zcdp": _FLOATS,
     "spherical": "to 50 digits from the system's randomness",
     "wishart": "to 50 digits from the system's randomness",
+    "product": "exact, from the system's randomness",
+    "symmetric": "exact, from the system's randomness",
 }
 """What :class:`OpenDPNoise` draws itself, because OpenDP does not."""
 
@@ -122,14 +126,14 @@ class Kernel:
             raise PrivacyError(f"{name}: the function must give at least one value a row, got shapes {shapes}")
         return shapes
 
-    def norm(self, norm: int | None, name: str) -> int:
+    def norm(self, norm: int | str | None, name: str) -> int:
         """Norm that contributions are clipped in, from what was asked for."""
         natural = L1 if self.pure else L2
         if norm not in (None, 1, 2):
             raise PrivacyError(f"{name}: norm must be 1 or 2, got {norm!r}")
         if norm == 2 and self.pure:
             raise PrivacyError(f"{name}: norm must be 1 with pure epsilon (Laplace noise), got 2")
-        return natural if norm is None else {1: L1, 2: L2}[norm]
+        return natural if norm is None else L1 if norm == 1 else L2
 
     def for_one(self, epsilon: float, delta: float) -> tuple[float, float]:
         """(ε, δ) for one person more or less, so that exchanging one, which is two such steps, costs what is given."""
@@ -180,10 +184,13 @@ class Kernel:
         per_person: str | None,
         factor: float | None = None,
         exact: Callable[[int], IntArray] | None = None,
+        matrix: str | None = None,
+        columns: int = 1,
     ) -> tuple[IntArray, Sampler]:
         """Validate, fix the noise, spend, read, add noise: in this order.
 
-        What is summed are `contributions`, or what `exact` gives for `bits`, or persons where neither is given.
+        What is summed are `contributions`, or what `exact` gives for `bits`, or persons where neither is given. The
+        noise is Gaussian or Laplace, or the kind of matrix Laplace noise that `matrix` names.
         """
         check_name(name)
         amount = self.account.check(share)
@@ -191,8 +198,8 @@ class Kernel:
         if what == "select":
             kind = "exponential" if self.pure else "gumbel"
         else:
-            kind = "laplace" if self.pure else "gaussian"
-        sampler = self.noise.prepare(kind, size, sensitivity, amount)
+            kind = matrix or ("laplace" if self.pure else "gaussian")
+        sampler = self.noise.prepare(kind, size, sensitivity, amount, columns)
         if not (sampler.spent <= amount and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
             raise PrivacyError(
                 f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"

@@ -14,9 +14,11 @@ __all__ = [
     "L1",
     "L2",
     "LINF",
+    "NUCLEAR",
     "add_cells",
     "add_outer_rows",
     "add_persons",
+    "add_rank_one_rows",
     "add_rows",
     "finish_persons",
     "leave_out_surplus",
@@ -25,7 +27,7 @@ __all__ = [
     "test_utilities",
 ]
 
-LINF, L1, L2 = 0, 1, 2
+LINF, L1, L2, NUCLEAR = 0, 1, 2, 3
 
 ATTEMPTS = 4
 SHRINK = 1 - 2.0**-20
@@ -133,6 +135,48 @@ def _outer(f, r, weights, v):  # type: ignore[no-untyped-def]
     for j in range(f.size):
         for k in range(r.size):
             v[j * r.size + k] = weights[j, k] * f[j] * r[k]
+
+
+@njit(cache=True, nogil=True)
+def _nearest(v, factor, bound, q):  # type: ignore[no-untyped-def]
+    """Round ``v * factor`` to the nearest integers with |q|_2² <= bound, exactly; return whether there are such.
+
+    Towards zero where rounding, also of a vector that is some steps shorter, goes beyond the bound.
+    """
+    for attempt in range(2 * ATTEMPTS):
+        total = np.int64(0)
+        for j in range(v.size):
+            entry = v[j] * factor
+            if not abs(entry) < 2.0**24:  # no finite entry of a vector of length 2^18 is
+                return False
+            q[j] = np.int64(np.rint(entry) if attempt < ATTEMPTS else entry)
+            total += q[j] * q[j]
+        if total <= bound:
+            return True
+        factor *= 1 - 1 / math.sqrt(bound) if attempt < ATTEMPTS else SHRINK
+    return False
+
+
+@njit(cache=True, nogil=True)
+def add_rank_one_rows(f, r, counts, m, clip, bits, total):  # type: ignore[no-untyped-def]
+    """Add the integer matrices a b' of the first m rows, a and b multiples of f and r, |a|² and |b|² <= 4^bits / count.
+
+    So |a| |b| <= 4^bits / count, which is the nuclear norm of a b', exactly; the row is ab' clip 4^-bits = f r' / count
+    where |f| |r| <= clip, and scaled down to that elsewhere. A count of 0, a zero, NaN or overflow adds nothing.
+    """
+    a = np.empty(f.shape[1], dtype=np.int64)
+    b = np.empty(r.shape[1], dtype=np.int64)
+    for i in range(m):
+        left, right = _length(f[i], L2), _length(r[i], L2)
+        size = min(left * right / clip, 1.0)
+        if counts[i] > 0 and size > 0 and math.isfinite(left * right):
+            bound = np.int64(4**bits) // counts[i]
+            side = math.sqrt(size / counts[i]) * 2.0**bits
+            if _nearest(f[i], side / left, bound, a) and _nearest(r[i], side / right, bound, b):
+                for j in range(a.size):
+                    if a[j] != 0:
+                        for k in range(b.size):
+                            total[j * b.size + k] += a[j] * b[k]
 
 
 @njit(cache=True, nogil=True)

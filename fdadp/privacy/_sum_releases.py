@@ -8,11 +8,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._kernel import Kernel, Noisy
+from fdadp.privacy._kernel import Kernel, Noisy, check_clip
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate
-from fdadp.privacy._rows import L1
+from fdadp.privacy._rows import L1, NUCLEAR
 from fdadp.privacy._rowwise import log_positions
-from fdadp.privacy._sums import Products
+from fdadp.privacy._sums import Factors, Products, rank_one_sum
+from fdadp.privacy._wishart import BITS
 
 __all__ = ["SumReleases"]
 
@@ -93,11 +94,14 @@ class SumReleases:
         share: float,
         name: str,
         weights: FloatArray | None = None,
-        norm: int | None = None,
+        norm: int | str | None = None,
         per_person: str = "mean",
         bits: int = 24,
     ) -> Noisy:
         """Release Σ over persons of clip(W ∘ f(row) g(row)').
+
+        With pure ε, norm "nuclear" has by far the least noise (:mod:`fdadp.privacy._matrix_laplace`): in an entry of
+        D × K its sd is clip √(D + K)/ε, while for Laplace noise the L1 norm is bounded, up to √(D K) times |f| |g|.
 
         Parameters
         ----------
@@ -107,8 +111,12 @@ class SumReleases:
             Bound on the norm of W ∘ f g'.
         weights : ndarray of shape (D, K), optional
             W >= 0, public. A pair of weight 0 is inactive: it is not released, and is 0 in the result.
-        share, name, norm, per_person, bits
-            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once.
+        norm : {1, 2, "nuclear"}, optional
+            1 and 2 as in :meth:`sum`. "nuclear", with pure ε only: the nuclear norm of f g', |f| |g|, is bounded; no
+            weights (if they are u v', multiply f by u and g by v), bits or other per_person.
+        share, name, per_person, bits
+            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once; "nuclear": each
+            product is clipped, then their mean is taken, and an unusable row counts as 0 in it.
 
         Returns
         -------
@@ -132,6 +140,18 @@ class SumReleases:
         if len(left) > 1 or len(right) > 1:
             raise PrivacyError(f"{name}: f and g must give one vector a row, got shapes {left} and {right}")
         D, K = math.prod(left), math.prod(right)
+
+        def factors(rows: Rows, m: int) -> tuple[FloatArray, FloatArray]:
+            if g is None:
+                a, b = evaluate(f, rows, m, [left, right])
+            else:
+                a, b = evaluate(f, rows, m, [left])[0], evaluate(g, rows, m, [right])[0]
+            return a.reshape(-1, D), b.reshape(-1, K)
+
+        if norm == "nuclear":
+            if weights is not None or per_person != "mean" or bits != 24:
+                raise PrivacyError(f"{name}: weights, per_person and bits must be left out with norm 'nuclear'")
+            return self._rank_one_sum(factors, D, K, clip, share, name)
         W = np.ones((D, K)) if weights is None else np.array(weights, dtype=np.float64)
         if W.shape != (D, K) or not np.isfinite(W).all() or (W < 0).any() or not W.any():
             raise PrivacyError(
@@ -140,11 +160,7 @@ class SumReleases:
         active: IntArray = np.flatnonzero(W.ravel()).astype(np.int64)
 
         def contributions(rows: Rows, m: int) -> Products:
-            if g is None:
-                a, b = evaluate(f, rows, m, [left, right])
-            else:
-                a, b = evaluate(f, rows, m, [left])[0], evaluate(g, rows, m, [right])[0]
-            return Products(a.reshape(-1, D), b.reshape(-1, K), W, active)
+            return Products(*factors(rows, m), W, active)
 
         value, sd = self._kernel.sum(
             contributions, len(active), clip, share, name, self._kernel.norm(norm, name), per_person, bits
@@ -152,6 +168,32 @@ class SumReleases:
         out = np.zeros(D * K)
         out[active] = value
         return Noisy(out.reshape(D, K), sd)
+
+    def _rank_one_sum(self, factors: Factors, D: int, K: int, clip: float, share: float, name: str) -> Noisy:
+        """Sum with the nuclear norm bounded; see ``docs/theory/kernel.md#rank-one`` for its sensitivity."""
+        check_clip(clip, name)
+        if not self._kernel.pure:
+            raise PrivacyError(f"{name}: norm 'nuclear' wants a budget in pure epsilon, got one with a delta")
+
+        def exact(bits: int) -> IntArray:
+            return rank_one_sum(self._kernel.vault, factors, D, K, clip=float(clip), bits=bits // 2)
+
+        noisy, sampler = self._kernel.release(
+            "sum",
+            D * K,
+            float(clip),
+            share,
+            name,
+            NUCLEAR,
+            2 * BITS,
+            None,
+            None,
+            exact=exact,
+            matrix="product",
+            columns=K,
+        )
+        step = float(clip) * 4.0**-BITS
+        return Noisy(noisy.reshape(D, K) * step, sampler.sd * step)
 
     def geometric_mean(
         self, norms: RowFunction, lo: float, hi: float, *, share: float, name: str, n: float | None = None

@@ -10,11 +10,19 @@ import numpy as np
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
-from fdadp.privacy._rows import add_cells, add_outer_rows, add_persons, add_rows, finish_persons, outer_rows
+from fdadp.privacy._rows import (
+    add_cells,
+    add_outer_rows,
+    add_persons,
+    add_rank_one_rows,
+    add_rows,
+    finish_persons,
+    outer_rows,
+)
 from fdadp.privacy._vault import Block, Vault
 from fdadp.privacy.boundary import sealed
 
-__all__ = ["Products", "cell_sums", "count_persons", "exact_sum"]
+__all__ = ["Factors", "Products", "cell_sums", "count_persons", "exact_sum", "rank_one_sum"]
 
 
 class Products(NamedTuple):
@@ -34,6 +42,8 @@ class Products(NamedTuple):
 
 Contributions = Callable[[Rows, int], FloatArray | Products]
 """From a padded block and its number of real rows to the contribution of each row, (BLOCK, d)."""
+Factors = Callable[[Rows, int], tuple[FloatArray, FloatArray]]
+"""From a padded block and its number of real rows to both factors of each row's product, (BLOCK, D) and (BLOCK, K)."""
 
 
 @sealed
@@ -87,6 +97,31 @@ def exact_sum(
                 values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
             )
         finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total)
+    return total
+
+
+@sealed
+def rank_one_sum(vault: Vault, factors: Factors, D: int, K: int, *, clip: float, bits: int) -> IntArray:
+    """Return Σ over persons of the mean of f r' over its rows, each clipped to |f| |r| <= clip, times 4^bits / clip.
+
+    A person changes the result by integer matrices of rank one of which the nuclear norms add up to 4^bits at most.
+    The sum is exact modulo 2^64.
+    """
+    total = np.zeros(D * K, dtype=np.int64)
+
+    def added(block: Block) -> IntArray:
+        rows, m, codes = block
+        part = np.zeros(D * K, dtype=np.int64)
+        with np.errstate(all="ignore"):  # which a thread does not inherit
+            f, r = factors(vault.view(rows, m), m)
+        counts = np.ones(m, dtype=np.int64) if persons is None else persons[codes[:m]]
+        add_rank_one_rows(f, r, counts, m, clip, bits, part)
+        return part
+
+    with silence():
+        persons = np.append(vault.row_counts, 0) if vault.grouped else None  # the code of nobody is -1
+        for part in map_stream(added, vault.source_blocks()):
+            total += part
     return total
 
 

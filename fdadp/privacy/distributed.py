@@ -161,7 +161,7 @@ class DistributedNoise:
             "computing power"
         )
 
-    def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
+    def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Fix the scale of the shares and check their cost; see :class:`fdadp.privacy.noise.Noise`.
 
         Raises

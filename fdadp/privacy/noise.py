@@ -14,6 +14,8 @@ exponential pure (ε)        L∞      index of the largest + exponential: permu
                                     Sheldon 2020)
 spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008);
                                     for the linear term of objective perturbation, which no integer sum is added to
+product,   pure (ε)         nuclear matrix Laplace noise on a matrix, and on the upper triangle of a symmetric one, of
+symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrix_laplace``)
 bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale), S from the integers; a score of range Δ
                                     between neighbours costs ε = Δ/scale (Chaudhuri, Sarwate & Sinha 2013)
 bingham-   zCDP (ρ)         range   the same, ρ = (Δ/scale)²/8
@@ -42,6 +44,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import bingham
+from fdadp.privacy._matrix_laplace import Drawn, MatrixLaplace, add_wrapped
 from fdadp.privacy._wishart import float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
@@ -49,7 +52,8 @@ __all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
-KINDS = ("gaussian", "laplace", "spherical", "wishart", *SELECTIONS, *DIRECTIONS)
+MATRICES = ("product", "symmetric")
+KINDS = ("gaussian", "laplace", "spherical", "wishart", *MATRICES, *SELECTIONS, *DIRECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 _LARGEST = 2.0**57
@@ -62,7 +66,8 @@ class Sampler:
 
     Attributes
     ----------
-    kind : {"gaussian", "laplace", "gumbel", "exponential", "spherical", "wishart", "bingham", "bingham-zcdp"}
+    kind : str
+        One of :data:`KINDS`.
     size : int
         Number of integers that it takes; a selection returns one, a direction in d dimensions d from a triangle of
         d (d + 1)/2, the others as many.
@@ -73,7 +78,12 @@ class Sampler:
     spent : float
         The privacy map at the sensitivity, at most ``amount``.
     scale, sd : float
-        Scale parameter and standard deviation, in units of the integers.
+        Scale parameter and standard deviation, in units of the integers; "symmetric": of the diagonal, and 1/√2 of it
+        elsewhere.
+    columns : int
+        Of the matrix that the integers are, row by row ("symmetric": of which they are the upper triangle).
+    matrix : callable, optional
+        Matrix Laplace noise alone, with what it was made of: for audits, which release its sum themselves.
     known : ndarray of int64, optional
         The release itself, where it is public already (see :mod:`fdadp.privacy.distributed`): no row is read for it.
     """
@@ -86,10 +96,14 @@ class Sampler:
     scale: float
     draw: Callable[[IntArray], IntArray] = field(repr=False)
     known: IntArray | None = field(default=None, repr=False)
+    columns: int = 1
+    matrix: Callable[[], Drawn] | None = field(default=None, repr=False)
 
     @property
     def sd(self) -> float:
         """Standard deviation of the noise on each value."""
+        if self.kind in MATRICES:
+            return self.scale * matrix_law(self.kind, self.size, self.columns).sd
         return (
             self.scale
             * {
@@ -116,8 +130,16 @@ class Noise(Protocol):
     def description(self) -> str:
         """For the ledger."""
 
-    def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
+    def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Fix the scale for one release and check its cost; reads no data."""
+
+
+def matrix_law(kind: str, size: int, columns: int) -> MatrixLaplace:
+    """Law of matrix Laplace noise on so many integers."""
+    rows = columns if kind == "symmetric" else size // columns
+    if columns < 1 or size != (rows * (rows + 1) // 2 if kind == "symmetric" else rows * columns):
+        raise PrivacyError(f"size must be that of a matrix of {columns} columns, got {size}")
+    return MatrixLaplace(rows, columns, kind == "symmetric")
 
 
 def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
@@ -171,7 +193,7 @@ class OpenDPNoise:
         """For the ledger."""
         return "OpenDP, discrete, cryptographic randomness"
 
-    def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
+    def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Make OpenDP's measurement and check its map; see the module for the kinds.
 
         Raises
@@ -180,6 +202,9 @@ class OpenDPNoise:
             Unknown kind, nonsensical numbers, or a map above the amount.
         """
         scale = _validate(kind, size, sensitivity, amount)
+        if kind in MATRICES:
+            law = matrix_law(kind, size, columns)
+            return _matrix_sampler(kind, size, sensitivity, amount, scale, columns, lambda: law.draw(scale))
         own = _law_of_ours(kind, size, sensitivity, amount, scale)
         if own is not None:
             spent = analytic_cost(kind, sensitivity, scale)
@@ -198,6 +223,22 @@ class OpenDPNoise:
             return np.atleast_1d(np.array(released, dtype=np.int64))
 
         return Sampler(kind, size, float(sensitivity), amount, spent, scale, draw)
+
+
+def _matrix_sampler(
+    kind: str, size: int, sensitivity: float, amount: float, scale: float, columns: int, draw: Callable[[], Drawn]
+) -> Sampler:
+    return Sampler(
+        kind,
+        size,
+        float(sensitivity),
+        amount,
+        analytic_cost(kind, sensitivity, scale),
+        scale,
+        lambda exact: add_wrapped(exact, draw().integers),
+        columns=columns,
+        matrix=draw,
+    )
 
 
 def _law_of_ours(
@@ -276,10 +317,13 @@ class SeededNoise:
         """For the ledger."""
         return "NumPy, seeded, floating point: for simulation only"
 
-    def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
+    def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Fix the scale as OpenDP would; same scales, same cost."""
         scale = _validate(kind, size, sensitivity, amount)
         rng = self._rng
+        if kind in MATRICES:
+            law = matrix_law(kind, size, columns)
+            return _matrix_sampler(kind, size, sensitivity, amount, scale, columns, lambda: law.draw_floats(scale, rng))
 
         def draw(exact: IntArray) -> IntArray:
             if kind == "gaussian":

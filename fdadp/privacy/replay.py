@@ -70,7 +70,7 @@ class TapeNoise:
         """For the ledger."""
         return "on a tape: for audits only"
 
-    def prepare(self, kind: str, size: int, sensitivity: float, amount: float) -> Sampler:
+    def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
         """Scale and cost from the inner noise; the values are recorded, or come from the tape.
 
         Raises
@@ -78,7 +78,7 @@ class TapeNoise:
         PrivacyError
             The release is not the one on the tape.
         """
-        sampler = self._inner.prepare(kind, size, sensitivity, amount)
+        sampler = self._inner.prepare(kind, size, sensitivity, amount, columns)
         at = self._prepared
         self._prepared += 1
         forced: TapeEntry | None = None

@@ -461,8 +461,8 @@ def test_other_noise_is_not_for_release():
 
 def test_noise_that_costs_too_much_is_refused_before_the_read():
     class Cheap(SeededNoise):
-        def prepare(self, kind, size, sensitivity, amount):
-            return super().prepare(kind, size, sensitivity, 2 * amount)
+        def prepare(self, kind, size, sensitivity, amount, columns=1):
+            return super().prepare(kind, size, sensitivity, 2 * amount, columns)
 
     c = cohort(noise=Cheap(0))
     with pytest.raises(PrivacyError, match="above its share"):

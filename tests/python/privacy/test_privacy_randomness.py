@@ -11,11 +11,11 @@ import pytest
 from mutants import mutate
 
 import fdadp.privacy
-from fdadp.privacy import OpenDPNoise, noise
+from fdadp.privacy import OpenDPNoise, _matrix_laplace, noise
 from fdadp.privacy.noise import KINDS
 
 FOLDER = Path(fdadp.privacy.__file__).parent
-OF_OURS = ("spherical", "wishart", "bingham", "bingham-zcdp")
+OF_OURS = ("spherical", "wishart", "product", "symmetric", "bingham", "bingham-zcdp")
 """What is not drawn by OpenDP."""
 
 
@@ -25,7 +25,7 @@ def repeated(kind):
     for _ in range(2):
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002
-        sampler = OpenDPNoise().prepare(kind, 6, 2.0**24, 0.01)
+        sampler = OpenDPNoise().prepare(kind, 6, 2.0**24, 0.01, *((3,) if kind in ("product", "symmetric") else ()))
         draws.append([tuple(sampler(np.arange(6) * 2**20).tolist()) for _ in range(8)])
     return draws[0] == draws[1]
 
@@ -39,6 +39,8 @@ def test_draws_follow_no_seed(kind):
 def test_mutants_with_seeded_randomness_are_found(monkeypatch, kind):
     if kind in ("spherical", "wishart"):
         mutate(monkeypatch, noise, "decimal.Decimal(secrets.randbits(160))", "decimal.Decimal(random.getrandbits(160))")
+    elif kind in ("product", "symmetric"):
+        monkeypatch.setattr(_matrix_laplace.MatrixLaplace.draw, "__defaults__", (random.getrandbits,))
     else:
         mutate(monkeypatch, noise, "secrets.token_bytes(8 * size)", "random.randbytes(8 * size)")
     monkeypatch.setattr(noise, "random", random, raising=False)

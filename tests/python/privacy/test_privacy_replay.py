@@ -156,11 +156,11 @@ def audit(noise_class, trials=3000):
 class Broken(SeededNoise):
     """Claims its share and adds a quarter of the noise."""
 
-    def prepare(self, kind, size, sensitivity, amount):
+    def prepare(self, kind, size, sensitivity, amount, columns=1):
         import dataclasses
 
-        quarter = super().prepare(kind, size, sensitivity, 4 * amount)
-        return dataclasses.replace(super().prepare(kind, size, sensitivity, amount), draw=quarter.draw)
+        quarter = super().prepare(kind, size, sensitivity, 4 * amount, columns)
+        return dataclasses.replace(super().prepare(kind, size, sensitivity, amount, columns), draw=quarter.draw)
 
 
 @pytest.mark.statistics
