@@ -19,7 +19,7 @@ import numpy as np
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.moments import plan_moments
 from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
@@ -33,8 +33,8 @@ class Problem:
 
     def __init__(self, x: np.ndarray, y: np.ndarray, bounds: dict[str, Range], budget: Budget, seed: int) -> None:
         grid = np.linspace(0, 1, x.shape[1])
-        self.design: WhitenedDesign = PublicPrior().design(grid, grid)
-        self.rows = Rows(self.design, bounds["X"], bounds["Y"])
+        self.design: PrivateDesign = PublicPrior().design(grid, grid, bounds=bounds["X"])
+        self.rows = Rows(self.design, bounds["Y"])
         self.n = len(x)
         self.curves = x, y
         self.cohort = Cohort((x, y), budget=budget, n=self.n, noise=SeededNoise(seed), mechanism="baseline")
@@ -47,14 +47,14 @@ class Problem:
         self.cohort = self.cohort.derive(self.pair, name="features and response coefficients")
 
     def pair(self, block: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
-        f = self.rows.features_of(block[0], self.d)
+        f = self.rows.features_of(block, self.d)
         c = self.rows.response(block)[:, : self.k]
         f = f * np.minimum(1, self.feature_clip / norms(f))[:, None]
         return f, c * np.minimum(1, self.response_clip / np.maximum(norms(c), 1e-12))[:, None]
 
     def predict(self, theta: np.ndarray) -> Predict:
         functions = self.design.response[:, : theta.shape[1]].T
-        return lambda x: self.rows.y_mid + self.rows.features_of(x, len(theta)) @ theta @ functions
+        return lambda x: self.rows.y_mid + self.rows.features_of((x,), len(theta)) @ theta @ functions
 
 
 def norms(values: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ def _regression(settings: dict[str, Any]) -> Any:
 
 def _white(estimator: Any, settings: dict[str, Any]) -> tuple[FloatArray, ...]:
     design = estimator.mechanism.prior.design(settings["s"], settings["t"])
-    return design.whitened.whitening, design.response
+    return design.only.whitening, design.response
 
 
 def _curves(settings: dict[str, Any]) -> tuple[FloatArray, ...]:

@@ -15,7 +15,7 @@ from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
 from fdadp.private.as_fitted import as_fitted
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
@@ -60,19 +60,19 @@ class Population:
 
     Parameters
     ----------
-    design : WhitenedDesign
+    design : PrivateDesign
     rng : Generator
         A simulation, so its noise is no privacy noise.
     """
 
-    def __init__(self, design: WhitenedDesign, rng: np.random.Generator) -> None:
+    def __init__(self, design: PrivateDesign, rng: np.random.Generator) -> None:
         self.design = design
         prior, s = design.prior, design.unit_s
         low, high = np.log(prior.x_lengths)
         kernel = np.exp(-0.5 * ((s[:, None] - s) / np.exp(rng.uniform(low, high))) ** 2)
         self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
         self._scale = math.exp(rng.normal(0, 0.25))
-        covariance = design.whitened.term.prior_covariance(prior)
+        covariance = design.only.term.prior_covariance(prior)
         surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
         size = np.sqrt(design.response_shares)
         self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size
@@ -91,7 +91,9 @@ class Population:
         return np.asarray(self._scale * shapes + rng.normal(0, self.design.prior.x_level, (n, 1)))
 
     def _raw_signal(self, x: FloatArray) -> FloatArray:
-        return np.asarray(self.design.whitened.rows(np.clip(x, -HALF_WIDTH, HALF_WIDTH)) @ self._surface)
+        return np.asarray(
+            self.design.only.rows(Curves(np.clip(x, -HALF_WIDTH, HALF_WIDTH), self.design.unit_s)) @ self._surface
+        )
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Draw X (n, S), Y (n, T) and E[Y | X] (n, T); the signal has variance 1."""
@@ -123,7 +125,7 @@ def outcomes(prior: PublicPrior, n: int, etas: Sequence[float], seeds: Sequence[
     return [Outcome(*map(float, row)) for row in found.mean(axis=0)]
 
 
-def _outcomes(design: WhitenedDesign, n: int, etas: Sequence[float], seed: int, *, pure: bool) -> list[Outcome]:
+def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *, pure: bool) -> list[Outcome]:
     from fdadp.regression import AdditiveFunctionOnFunction
 
     rng = np.random.default_rng([seed, n])
@@ -155,11 +157,11 @@ def _outcomes(design: WhitenedDesign, n: int, etas: Sequence[float], seed: int, 
     return found
 
 
-def _fit(design: WhitenedDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
+def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
     multiplier = max(eta * len(x), LEAST_MULTIPLIER)
     budget = Budget(math.sqrt(2) / multiplier) if pure else Budget(epsilon_from(0.5 / multiplier**2, DELTA), DELTA)
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
-    rows = Rows(design, (-HALF_WIDTH, HALF_WIDTH), (-8.0, 8.0))
+    rows = Rows(design, (-8.0, 8.0))
     with one_blas_thread():
         return as_fitted(fit_dp_aff(cohort, plan, design, rows), design, plan)

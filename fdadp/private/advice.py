@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import CurvesColumn
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
@@ -22,7 +22,7 @@ NOTHING = 0.05
 
 
 def advise(
-    fit: PrivateFit, plan: Plan, rows: Rows, design: WhitenedDesign, r2: float
+    fit: PrivateFit, plan: Plan, rows: Rows, r2: float, response: str = "Y"
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how ranges and n compare with what was released, and whether the fit explains anything.
 
@@ -41,9 +41,10 @@ def advise(
             f"n is taken to be {n:,.0f}, but the releases show about {max(counted, 0) * n:,.0f} persons with usable "
             f"rows (give or take {2 * sd * n:,.0f}): means and intervals are wrong by that factor"
         )
+    curves = [c for c in fit.columns if isinstance(c, CurvesColumn)]
     ranges = (
-        ("X", rows.x_mid, rows.x_half, fit.location, fit.scale * design.geometric_scale),
-        ("Y", rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy)),
+        *((c.name, c.mid, c.half, c.location, c.scale * c.geometric_scale) for c in curves),
+        (response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy)),
     )
     for i, (name, middle, half, location, scale) in enumerate(ranges):
         bounds = f"bounds {name}=({middle - half:g}, {middle + half:g})"

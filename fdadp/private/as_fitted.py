@@ -8,7 +8,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import CurvesColumn
+from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.responses.functional import FunctionalResponse
@@ -19,18 +20,20 @@ __all__ = ["as_fitted"]
 TINY = 1e-300
 
 
-def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
+def as_fitted(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> Fitted:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Parameters
     ----------
     fit : PrivateFit
-    design : WhitenedDesign
+    design : PrivateDesign
         The coordinates that it was made in.
     plan : Plan
     """
-    white = design.whitened
-    term, factor = white.term.in_units(fit.location, fit.scale, design.s)
+    white = design.only
+    (column,) = fit.columns
+    assert isinstance(column, CurvesColumn)
+    term, factor = white.term.in_units(column.location, column.scale, design.s)
     k, d = plan.n_outputs, plan.n_features
     whitening = white.whitening[:, : d - 1] / factor
     basis, axes, explained = _eigenbasis(fit, design, k)
@@ -61,7 +64,7 @@ def as_fitted(fit: PrivateFit, design: WhitenedDesign, plan: Plan) -> Fitted:
     )
 
 
-def _eigenbasis(fit: PrivateFit, design: WhitenedDesign, k: int) -> tuple[Eigenbasis, FloatArray, float]:
+def _eigenbasis(fit: PrivateFit, design: PrivateDesign, k: int) -> tuple[Eigenbasis, FloatArray, float]:
     """Eigenfunctions of Y after the fact: of its explained and its residual covariance together.
 
     Returns

@@ -1,69 +1,157 @@
-"""Public coordinates of a private fit: white features of the covariate, and a basis of the response."""
+"""Public coordinates of a private fit: columns, white features of terms, and a basis of the response."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.private.columns import Column, CurvesColumn, NumberColumn, unit_grid
 from fdadp.private.groups import FeatureGroups
+from fdadp.private.plan import Located
+from fdadp.private.ranges import Range
+from fdadp.private.white.base import WhiteTerm
 from fdadp.private.whiten import WhitenedTerm
 from fdadp.terms.base import HALF_WIDTH, Covariate, Unfixed
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["WhitenedDesign"]
+__all__ = ["PrivateDesign", "curves_column", "of_one_term"]
 
 
-class WhitenedDesign:
+@dataclass(frozen=True)
+class PrivateDesign:
     """Coordinates that are white under a public prior.
 
-    Features of a curve are the constant and those of `groups`; a response is described by its coefficients on
-    `response`. Plans need `feature_shares` and `response_shares` alone.
-
-    Parameters
-    ----------
-    prior : PublicPrior
-    s, t : ndarray
-        Grids of X and Y.
-    term : Unfixed
-        What X contributes.
+    Features of a row are the constant and those of `groups`; a response is described by its coefficients on
+    `response`. Plans need `feature_shares` and `response_shares` alone, and how many columns are located.
 
     Attributes
     ----------
+    prior : PublicPrior
+    columns : tuple of Column
+        Before anything was released, in the order of a block of rows; the response comes after them.
     groups : FeatureGroups
-        White features; of one term today.
-    feature_shares : ndarray of shape (d,)
-        Prior share of each feature in the variance that is explained.
-    geometric_scale : float
-        Geometric mean, under the prior, of a standardised curve's root mean square.
+        White features.
+    t : ndarray of shape (T,)
+        Grid of the response; one point where it is a number.
     response : ndarray of shape (T, m)
         Orthonormal basis of Y, from its prior covariance.
     response_shares : ndarray of shape (m,)
         Prior shares of variance of its functions.
-    unit_s, unit_t : ndarray
-        The grids on [0, 1].
-    s_weights, t_weights : ndarray
-        Quadrature weights that sum to one.
     """
 
-    def __init__(self, prior: PublicPrior, s: FloatArray, t: FloatArray, term: Unfixed) -> None:
-        self.prior, self.s, self.t = prior, s, t
-        self.unit_s, self.unit_t = ((g - g[0]) / (g[-1] - g[0]) for g in (s, t))
-        self.s_weights, self.t_weights = quadrature_weights(self.unit_s), quadrature_weights(self.unit_t)
-        curves = np.clip(prior.x.curves(self.unit_s), -HALF_WIDTH, HALF_WIDTH)
-        self.geometric_scale = float(np.exp(np.log(np.sqrt((curves * curves) @ self.s_weights)).mean()))
-        fixed = term.standard(Covariate(self.unit_s, (-HALF_WIDTH, HALF_WIDTH)), prior)
-        white = WhitenedTerm.of(fixed, curves, self.unit_s, prior, prior.max_features)
-        self.groups = FeatureGroups.merged((white,), prior.max_features)
-        self.feature_shares = self.groups.shares
-        self.response, self.response_shares = prior.y.functions(self.unit_t, self.t_weights)
+    prior: PublicPrior
+    columns: tuple[Column, ...]
+    groups: FeatureGroups
+    t: FloatArray
+    response: FloatArray
+    response_shares: FloatArray
+
+    @classmethod
+    def of(
+        cls, prior: PublicPrior, columns: Sequence[Column], terms: Sequence[WhiteTerm], t: FloatArray | None
+    ) -> PrivateDesign:
+        """Coordinates of several terms.
+
+        Parameters
+        ----------
+        prior : PublicPrior
+        columns : sequence of Column
+        terms : sequence of WhiteTerm
+        t : ndarray of shape (T,) or None
+            Grid of the response; None where it is a number.
+        """
+        groups = FeatureGroups.merged(terms, prior.max_features)
+        if t is None:
+            return cls(prior, tuple(columns), groups, np.zeros(1), np.ones((1, 1)), np.ones(1))
+        unit = unit_grid(t)
+        return cls(prior, tuple(columns), groups, t, *prior.y.functions(unit, quadrature_weights(unit)))
 
     @property
-    def whitened(self) -> WhitenedTerm:
-        """White features of the only term."""
+    def scalar(self) -> bool:
+        """Whether the response is a number."""
+        return self.t.size == 1
+
+    @property
+    def feature_shares(self) -> FloatArray:
+        """Prior share of each feature in the variance that is explained, shape (d,)."""
+        return self.groups.shares
+
+    @property
+    def unit_t(self) -> FloatArray:
+        """Grid of the response on [0, 1]."""
+        return np.zeros(1) if self.scalar else unit_grid(self.t)
+
+    @property
+    def t_weights(self) -> FloatArray:
+        """Quadrature weights of its points, which sum to one."""
+        return np.ones(1) if self.scalar else quadrature_weights(self.unit_t)
+
+    @property
+    def curves(self) -> tuple[CurvesColumn, ...]:
+        """Columns that are located by releases of their own."""
+        return tuple(column for column in self.columns if isinstance(column, CurvesColumn))
+
+    @property
+    def numbers(self) -> tuple[NumberColumn, ...]:
+        """Columns that are located together."""
+        return tuple(column for column in self.columns if isinstance(column, NumberColumn))
+
+    @property
+    def located(self) -> Located:
+        """Names of both."""
+        return Located(tuple(c.name for c in self.curves), tuple(c.name for c in self.numbers))
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of columns of numbers."""
+        return len(self.numbers)
+
+    @property
+    def only(self) -> WhitenedTerm:
+        """The only term, of the only column of curves."""
         (white,) = self.groups.terms
+        assert isinstance(white, WhitenedTerm)
         return white
+
+    @property
+    def s(self) -> FloatArray:
+        """Grid of the only column of curves."""
+        (column,) = self.curves
+        return column.grid
+
+    @property
+    def unit_s(self) -> FloatArray:
+        """The same on [0, 1]."""
+        return unit_grid(self.s)
+
+
+def curves_column(
+    prior: PublicPrior, name: str, at: int, grid: FloatArray, bounds: Range, missing: str = "linear"
+) -> CurvesColumn:
+    """A column of curves as the prior sees it."""
+    unit = unit_grid(grid)
+    curves = prior.x.standard(unit)
+    geometric = float(np.exp(np.log(np.sqrt((curves * curves) @ quadrature_weights(unit))).mean()))
+    return CurvesColumn.guessed(name, at, grid, bounds, geometric, prior.x_scale, missing=missing)
+
+
+def of_one_term(
+    prior: PublicPrior, s: FloatArray, t: FloatArray, term: Unfixed, bounds: Range, missing: str = "linear"
+) -> PrivateDesign:
+    """Coordinates of one term of one column of curves, by the protocol of :mod:`fdadp.terms.base`."""
+    unit = unit_grid(s)
+    fixed = term.standard(Covariate(unit, (-HALF_WIDTH, HALF_WIDTH)), prior)
+    white = WhitenedTerm.of(fixed, prior.x.standard(unit), unit, prior, prior.max_features)
+    return PrivateDesign.of(prior, [curves_column(prior, fixed.column, 0, s, bounds, missing)], [white], t)
+
+
+def by_name(columns: Sequence[Column]) -> Mapping[str, Column]:
+    """Columns by their names."""
+    return {column.name: column for column in columns}

@@ -15,7 +15,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MEAN_PRODUCT, MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
@@ -25,7 +25,7 @@ from fdadp.private.rows import Rows
 __all__ = ["fit_dp_aff"]
 
 
-def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> PrivateFit:
+def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> PrivateFit:
     """Spend the budget of a cohort as planned.
 
     Parameters
@@ -33,13 +33,13 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -
     cohort : Cohort
         Over the curves (X, Y).
     plan : Plan
-    design : WhitenedDesign
+    design : PrivateDesign
     rows : Rows
         What is computed from a person's rows; filled with released values as they come.
     """
     releases = Releases(cohort, plan)
-    locate(releases, design, rows)
-    mean_variance, energy = mean_response(releases, design, rows)
+    locate(releases, rows)
+    mean_variance, energy = mean_response(releases, rows)
     outside = release_outside(releases, rows)
     k = plan.n_outputs
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
@@ -56,7 +56,7 @@ Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Coefficients, covariance, second moment and edf of a :class:`Regression`."""
 
 
-def _regress(releases: Releases, design: WhitenedDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
+def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
     """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
     plan, tuning = releases.plan, releases.plan.tuning
     d, k, w = plan.n_features, plan.n_outputs, plan.weights

@@ -105,8 +105,8 @@ def fit_private(
         },
     )
     with one_blas_thread():
-        design = prior.design(s, t, term)
-    rows = Rows(design, bounds["X"], bounds["Y"], missing)
+        design = prior.design(s, t, term, bounds=bounds["X"], missing=missing)
+    rows = Rows(design, bounds["Y"])
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     with cohort.refusing():
         check_delta(privacy.delta, n)
@@ -115,7 +115,7 @@ def fit_private(
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, design, rows)
         fitted = as_fitted(found, design, plan)
-    warned, notes = advise(found, plan, rows, design, fitted.residual.r2)
+    warned, notes = advise(found, plan, rows, fitted.residual.r2)
     ledger = cohort.ledger
     guarantee = replace(privacy) if ledger.private else None
     return Released(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee), statistic, warned)

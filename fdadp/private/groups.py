@@ -6,39 +6,40 @@ nearly every direction, and no plan could say that one of them was not afforded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.private.whiten import WhitenedTerm
+from fdadp.private.white.base import WhiteTerm
 
 __all__ = ["FeatureGroups"]
 
 
 @dataclass(frozen=True)
 class FeatureGroups:
-    """Features of terms, merged by their prior shares; a priori all terms explain alike much.
+    """Features of terms, merged by their prior shares.
 
     Attributes
     ----------
-    terms : tuple of WhitenedTerm
+    terms : tuple of WhiteTerm
     owner : ndarray of shape (d,)
         Number of the term that each feature is of. Features of one term keep their order.
     shares : ndarray of shape (d,)
         Prior share of each feature in what all of them explain; falling.
     """
 
-    terms: tuple[WhitenedTerm, ...]
+    terms: tuple[WhiteTerm, ...]
     owner: IntArray
     shares: FloatArray
 
     @classmethod
-    def merged(cls, terms: Sequence[WhitenedTerm], most: int) -> FeatureGroups:
+    def merged(cls, terms: Sequence[WhiteTerm], most: int) -> FeatureGroups:
         """Merge terms, and keep as many features as told at most."""
-        owner = np.concatenate([np.full(term.variances.size, i) for i, term in enumerate(terms)])
-        shares = np.concatenate([term.variances / term.variances.sum() for term in terms])
+        owner = np.concatenate([np.full(term.shares.size, i) for i, term in enumerate(terms)])
+        shares = np.concatenate([term.shares for term in terms])
         order = np.argsort(-shares, kind="stable")[:most]
         kept = shares[order]
         return cls(tuple(terms), owner[order], kept if len(terms) == 1 else kept / kept.sum())
@@ -47,13 +48,24 @@ class FeatureGroups:
         """How many of the first `count` features are of each term; 0 where a term was not afforded."""
         return [int((self.owner[:count] == i).sum()) for i in range(len(self.terms))]
 
-    def features(self, standard: Sequence[FloatArray], count: int) -> FloatArray:
-        """First features of standardised curves, one array (m, S) a term, each row by itself; shape (m, count)."""
+    def places(self, term: int, count: int) -> IntArray:
+        """Places of a term's features among the first `count`."""
+        return np.flatnonzero(self.owner[:count] == term)
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """First features of rows, each row by itself; shape (m, count).
+
+        Parameters
+        ----------
+        seen : mapping of str
+            Standardised values by column (:meth:`fdadp.private.white.base.WhiteTerm.features`).
+        count : int
+        """
         counts = self.counts(count)
         if len(self.terms) == 1:
-            return self.terms[0].features(standard[0], count)
-        out = np.empty((len(standard[0]), count))
-        for i, (term, curves) in enumerate(zip(self.terms, standard, strict=True)):
-            if counts[i]:
-                out[:, self.owner[:count] == i] = term.features(curves, counts[i])
+            return self.terms[0].features(seen, count)
+        parts = {i: term.features(seen, counts[i]) for i, term in enumerate(self.terms) if counts[i]}
+        out = np.empty((len(next(iter(parts.values()))), count))
+        for i, part in parts.items():
+            out[:, self.places(i, count)] = part
         return out

@@ -14,7 +14,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import Column
+from fdadp.private.design import PrivateDesign
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
@@ -58,7 +59,7 @@ class Regression:
     energy : float
         Squared scale of Y about its mean.
     outside : ReleasedShares or None
-        Shares of X and of Y outside their public ranges.
+        Shares of each column of curves and of Y outside their public ranges.
     """
 
     coefficients: FloatArray
@@ -76,8 +77,8 @@ class PrivateFit:
 
     Attributes
     ----------
-    location, scale : float
-        X is standardised by ``(X - location) / scale``.
+    columns : tuple of Column
+        Covariates with their released locations and scales, in the order of the design's.
     y_location : float
     mean : ndarray of shape (m,)
         Coefficients of the mean response, about `y_location`.
@@ -93,8 +94,7 @@ class PrivateFit:
         nothing shows it.
     """
 
-    location: float
-    scale: float
+    columns: tuple[Column, ...]
     y_location: float
     mean: FloatArray
     regression: Regression
@@ -106,11 +106,12 @@ class PrivateFit:
 
 
 def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
-    """Shares of the values of X and of Y outside the public ranges, where the plan affords it."""
-    return releases.shares("outside", rows.outside, size=2) if releases.affords("outside") else None
+    """Shares of the values of curves and of Y outside the public ranges, where the plan affords it."""
+    size = len(rows.design.curves) + 1
+    return releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
 
 
-def finish(releases: Releases, design: WhitenedDesign, rows: Rows, regression: Regression) -> PrivateFit:
+def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Regression) -> PrivateFit:
     """Release what prediction intervals need, about a regression that is done, from the derived rows."""
     plan = releases.plan
     rows.coefficients = regression.coefficients
@@ -130,8 +131,7 @@ def finish(releases: Releases, design: WhitenedDesign, rows: Rows, regression: R
         optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
         calibration = (scale * optimism, inverse_dof)
     return PrivateFit(
-        rows.location,
-        rows.scale,
+        tuple(rows.columns.values()),
         rows.y_location,
         rows.mean,
         regression,
@@ -144,7 +144,7 @@ def finish(releases: Releases, design: WhitenedDesign, rows: Rows, regression: R
 
 
 def _size(
-    releases: Releases, residuals: ResidualRows, design: WhitenedDesign, energy: float
+    releases: Releases, residuals: ResidualRows, design: PrivateDesign, energy: float
 ) -> tuple[FloatArray, float]:
     """Residual covariance on the K response functions, and the mean square outside them.
 
@@ -179,7 +179,7 @@ def _size(
 
 def _in_time(
     releases: Releases,
-    design: WhitenedDesign,
+    design: PrivateDesign,
     residuals: ResidualRows,
     regression: Regression,
     variance: FloatArray,

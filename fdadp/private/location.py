@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from fdadp._common.typing import FloatArray
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import REACH, CurvesColumn
 from fdadp.private.releases import Releases
-from fdadp.private.rows import REACH, Rows
+from fdadp.private.rows import Rows
+from fdadp.private.sharing import norm_of_numbers
 from fdadp.private.shrinkage import shrunk_coefficients, shrunk_scale, shrunk_shift
 
 __all__ = ["locate", "mean_response"]
@@ -21,45 +24,66 @@ X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
 Y_GUESS = 3.75
 """Half-width of the public range of Y over the size that Y is guessed to have."""
+NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
+"""Prior variance of the variance of a number on [-1, 1] about that of a uniform law; its least value."""
 LEAST_SPREAD = 0.3
 """Spread of X over its root mean square about another point, at least."""
 
 
-def locate(releases: Releases, design: WhitenedDesign, rows: Rows) -> None:
-    """Location and scale of X: the public range is a hint, not a wall."""
+def locate(releases: Releases, rows: Rows) -> None:
+    """Location and scale of covariates: the public range of curves is a hint, not a wall."""
+    for column in rows.design.curves:
+        _locate_curves(releases, rows, column)
+    if rows.design.numbers and releases.affords("scalars"):
+        _locate_numbers(releases, rows)
+
+
+def _locate_curves(releases: Releases, rows: Rows, column: CurvesColumn) -> None:
     if not releases.affords("x rms"):
         return
-    tuning = releases.plan.tuning
-    rms, error = releases.size("x rms", rows.x_rms, tuning.x_rms.range(rows.x_half))
-    rms = shrunk_scale(rms, error, rows.x_scale_guess * design.geometric_scale, X_PRIOR)
+    tuning, of = releases.plan.tuning, column.name
+    rms, error = releases.size("x rms", column.rms, tuning.x_rms.range(column.half), of=of)
+    rms = shrunk_scale(rms, error, column.scale * column.geometric_scale, X_PRIOR)
     shift = 0.0
     if releases.affords("x location"):
-        shift = _shift_of_x(releases, "x location", rows, rms)
+        column, shift = _shifted(releases, "x location", column, rms)
     if releases.affords("x scale"):
-        spread, _ = releases.size("x scale", rows.x_rms, tuning.x_scale.range(rms))
+        spread, _ = releases.size("x scale", column.rms, tuning.x_scale.range(rms), of=of)
         if releases.affords("x centre"):  # noise of the location may be larger than the curves, if the range is far off
-            _shift_of_x(releases, "x centre", rows, spread)
-            spread, _ = releases.size("x size", rows.x_rms, tuning.x_scale.range(spread))
+            column, _ = _shifted(releases, "x centre", column, spread)
+            spread, _ = releases.size("x size", column.rms, tuning.x_scale.range(spread), of=of)
     else:
         spread = math.sqrt(max(rms**2 - shift**2, (LEAST_SPREAD * rms) ** 2))
-    rows.scale = spread / design.geometric_scale
+    rows.columns[column.name] = column.placed(column.location, spread / column.geometric_scale)
 
 
-def _shift_of_x(releases: Releases, key: str, rows: Rows, size: float) -> float:
-    """Move the location of X to its released level; returns by how much."""
-    level, sd = releases.mean(key, rows.x_level, clip=releases.plan.tuning.size_clip * size)
-    shift = shrunk_shift(float(level[0]), sd, size, releases.plan.tuning.size_clip)
-    rows.location += shift
-    return shift
+def _shifted(releases: Releases, key: str, column: CurvesColumn, size: float) -> tuple[CurvesColumn, float]:
+    """The column at its released level, and by how much that moved it."""
+    reach = releases.plan.tuning.size_clip
+    level, sd = releases.mean(key, column.level, clip=reach * size, of=column.name)
+    shift = shrunk_shift(float(level[0]), sd, size, reach)
+    return column.placed(column.location + shift, column.scale), shift
 
 
-def mean_response(releases: Releases, design: WhitenedDesign, rows: Rows) -> tuple[FloatArray, float]:
+def _locate_numbers(releases: Releases, rows: Rows) -> None:
+    """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most."""
+    q = rows.design.n_numbers
+    clip = norm_of_numbers(q, pure=releases.plan.pure)
+    found, sd = releases.mean("scalars", rows.units, clip=clip, size=2 * q)
+    for i, column in enumerate(rows.design.numbers):
+        location = float(np.clip(found[i], -1.0, 1.0))
+        variance = float(np.clip(found[q + i] + 1 / 3 - location**2, LEAST_VARIANCE, 1.0))
+        scale = math.sqrt((variance * NUMBERS_PRIOR + sd**2 / 3) / (NUMBERS_PRIOR + sd**2))
+        rows.columns[column.name] = column.placed(location, scale)
+
+
+def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     """Location and mean of Y; returns the posterior variance of the mean and the squared scale of Y about it."""
-    plan, tuning = releases.plan, releases.plan.tuning
+    design, tuning = rows.design, releases.plan.tuning
     scale = rows.y_half / Y_GUESS
     if releases.affords("y rms"):
         largest = REACH * rows.y_half
-        rms, error = releases.size("y rms", rows.response_norm, (largest / plan.y_range, largest))
+        rms, error = releases.size("y rms", rows.response_norm, (largest / releases.plan.y_range, largest))
         scale = shrunk_scale(rms, error, scale, Y_PRIOR)
     clip = tuning.size_clip * scale
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fdadp._common.parameters import Parameters
 from fdadp.errors import InputError, PrivacyError
 from fdadp.private.counting import least_n_epsilon
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output import fit_output, plan_output
@@ -125,12 +125,12 @@ class EndToEnd(Mechanism, ABC):
             )
 
     @abstractmethod
-    def plan(self, n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget, from public values alone; see :func:`fdadp.private.sharing.make_plan`."""
 
     @abstractmethod
     def spend(
-        self, cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows
+        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows
     ) -> tuple[PrivateFit, NoisyMoments | None]:
         """Spend the budget as planned; see :func:`fdadp.private.dp_aff.fit_dp_aff`.
 
@@ -168,11 +168,11 @@ class DPAFF(EndToEnd):
         if self.tuning is not None and not isinstance(self.tuning, Tuning):
             raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")
 
-    def plan(self, n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        return make_plan(n, noise_multiplier, design, pure=pure, tuning=self.tuning)
+        return make_plan(n, noise_multiplier, design, pure=pure, tuning=self.tuning, located=design.located)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
         """Spend it; nothing is kept beside the fit."""
         return fit_dp_aff(cohort, plan, design, rows), None
 
@@ -191,11 +191,11 @@ class MomentPerturbation(EndToEnd):
 
     name: ClassVar[str] = "moments"
 
-    def plan(self, n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Choose the size of the matrix."""
         return plan_moments(n, noise_multiplier, design, pure=pure)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
         """Release the matrix; it is kept beside the fit."""
         return fit_moments(cohort, plan, design, rows)
 
@@ -212,11 +212,11 @@ class OutputPerturbation(EndToEnd):
 
     name: ClassVar[str] = "output"
 
-    def plan(self, n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Choose sizes and the ridge penalty."""
         return plan_output(n, noise_multiplier, design, pure=pure)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
         """Release the coefficients; nothing is kept beside the fit."""
         return fit_output(cohort, plan, design, rows), None
 

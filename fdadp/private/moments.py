@@ -18,7 +18,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
 from fdadp.private.bayes import MEAN_PRODUCT, posteriors, steady
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
@@ -65,7 +65,7 @@ class NoisyMoments:
     n: float
 
 
-def plan_moments(n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
     """Plan one release of moments: the numbers of features and outputs with the least expected loss under the prior.
 
     Notes
@@ -73,7 +73,7 @@ def plan_moments(n: float, noise_multiplier: float, design: WhitenedDesign, *, p
     Rows are scaled such that features and responses have the same norm √D. A cross moment then has noise variance
     2 η² D relative to the response, and noise in the features' moment adds 2 η² D² times the explained variance.
     """
-    plan = make_plan(n, noise_multiplier, design, pure=pure)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, located=design.located)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["moments"] = 1 - sum(shares.values())
     tau2 = design.feature_shares
@@ -110,11 +110,11 @@ class _Joint:
         return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
 
 
-def fit_moments(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+def fit_moments(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
     releases = Releases(cohort, plan)
-    locate(releases, design, rows)
-    mean_variance, energy = mean_response(releases, design, rows)
+    locate(releases, rows)
+    mean_variance, energy = mean_response(releases, rows)
     outside = release_outside(releases, rows)
     d, k = plan.weights.shape
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import NAMES, Plan
@@ -36,7 +36,7 @@ MOST_FEATURES = 41
 RIDGES = 10.0 ** np.linspace(-2, 1, 13)
 
 
-def plan_output(n: float, noise_multiplier: float, design: WhitenedDesign, *, pure: bool) -> Plan:
+def plan_output(n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
     """Plan one noisy ridge solution: sizes and ridge penalty of the least expected loss under the prior.
 
     Notes
@@ -44,7 +44,7 @@ def plan_output(n: float, noise_multiplier: float, design: WhitenedDesign, *, pu
     With |f| <= C and responses of size 1, one person moves the coefficients by at most C (C + 1.5)/Λ. Λ = n ridge
     shrinks them by 1/(1 + ridge), which is undone; that leaves what the features' unknown second moment does.
     """
-    plan = make_plan(n, noise_multiplier, design, pure=pure)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, located=design.located)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
     shares["output"] = share = 1 - sum(shares.values())
     tau2 = design.feature_shares
@@ -78,12 +78,12 @@ def _feature_clip(d: int) -> float:
     return math.sqrt(1 + FEATURE_CLIP**2 * (d - 1))
 
 
-def fit_output(cohort: Cohort, plan: Plan, design: WhitenedDesign, rows: Rows) -> PrivateFit:
+def fit_output(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> PrivateFit:
     """Spend the budget of a cohort as planned."""
     assert plan.ridge is not None
     releases = Releases(cohort, plan)
-    locate(releases, design, rows)
-    mean_variance, energy = mean_response(releases, design, rows)
+    locate(releases, rows)
+    mean_variance, energy = mean_response(releases, rows)
     outside = release_outside(releases, rows)
     d, k = plan.weights.shape
     size = math.sqrt(energy)

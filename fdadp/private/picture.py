@@ -45,7 +45,7 @@ def picture(public: PublicPrior, ax: Any = None, n_curves: int = CURVES) -> Figu
     design = public.design(SHARE, SHARE)
     curves = public.x.curves(SHARE)
     chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
-    term: Any = design.whitened.term
+    term: Any = design.only.term
     basis = term.x.basis.design(X)
     at_half = term.s.basis.design(np.array([0.5]))[0]
     covariance = term.prior_covariance(public)

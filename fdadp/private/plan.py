@@ -10,14 +10,15 @@ from typing import NamedTuple
 from fdadp._common.typing import FloatArray
 from fdadp.private.tuning import Tuning
 
-__all__ = ["NAMES", "PLANNED", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
+__all__ = ["Located", "NAMES", "PLANNED", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
 
 PLANNED = {
-    "x rms": "root mean square of X",
-    "x location": "location of X",
-    "x scale": "scale of X",
-    "x centre": "location of X, again",
-    "x size": "scale of X, again",
+    "x rms": "root mean square of {x}",
+    "x location": "location of {x}",
+    "x scale": "scale of {x}",
+    "x centre": "location of {x}, again",
+    "x size": "scale of {x}, again",
+    "scalars": "means and variances of {z}",
     "y rms": "root mean square of Y",
     "y location": "location of Y",
     "y scale": "scale of Y",
@@ -39,6 +40,13 @@ NAMES = PLANNED | {"moments scale": "scale of moments", "residual energy": "ener
 ROUNDING = 1e-9
 COUNTED_TWICE = 0.985
 """Where less of the budget is left, two counts of the persons came before."""
+
+
+class Located(NamedTuple):
+    """Covariates that releases locate: each column of curves by itself, all columns of numbers together."""
+
+    curves: tuple[str, ...] = ("X",)
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,7 @@ class Plan:
     tuning : Tuning
     ridge : float or None
         Ridge penalty over n, of ``mechanism="output"``.
+    located : Located
     """
 
     n: float
@@ -84,6 +93,7 @@ class Plan:
     y_range: float
     tuning: Tuning
     ridge: float | None = None
+    located: Located = Located()
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
@@ -97,7 +107,13 @@ class Plan:
 
     def times(self, key: str) -> int:
         """How often a release is made, where it has a share."""
+        if key.startswith("x "):
+            return len(self.located.curves)
         return self.rounds if key.startswith("gradient") else 1
+
+    def name(self, key: str, of: str | None = None) -> str:
+        """What people read of a release; `of`: which column of curves, where it is of one."""
+        return NAMES[key].format(x=of or ", ".join(self.located.curves), z=", ".join(self.located.numbers))
 
     @property
     def n_features(self) -> int:
@@ -132,7 +148,10 @@ def plan_rows(plan: Plan) -> list[Row]:
     if left < 1 - ROUNDING:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
         rows.append(Row("number of persons", 1 if left > COUNTED_TWICE else 2, 1 - left, count))
-    for key, name in PLANNED.items():
+    for key in PLANNED:
+        if (key == "scalars" and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):
+            continue
+        name = plan.name(key)
         one = plan.budget_shares.get(key, 0.0)
         times = plan.times(key) if one else 0
         noise = math.inf if not one else whole / (one if plan.pure else math.sqrt(one))

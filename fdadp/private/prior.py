@@ -7,8 +7,7 @@ a fixed amount of noise costs as little as possible. A wrong prior costs accurac
 from __future__ import annotations
 
 import math
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -19,11 +18,13 @@ from fdadp._common.checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.curves import as_curves
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import CurvesColumn
+from fdadp.private.design import PrivateDesign, of_one_term
+from fdadp.private.ranges import Range
 from fdadp.terms.additive import Additive
-from fdadp.terms.base import Unfixed
+from fdadp.terms.base import HALF_WIDTH, Unfixed
 
-__all__ = ["CurvePrior", "PublicPrior", "ResponsePrior", "SurfacePrior"]
+__all__ = ["CurvePrior", "FunctionPrior", "PublicPrior", "ResponsePrior", "SurfacePrior"]
 
 LENGTHS, PER_LENGTH = 40, 100
 """Correlation lengths of the simulated curves, and curves of each."""
@@ -78,6 +79,31 @@ class CurvePrior:
             shape = (root @ rng.normal(size=(grid.size, n_per_length))).T
             parts.append(scale * shape * np.sqrt(SHAPE_SHARE) + level[:, None])
         return np.vstack(parts)
+
+    def standard(self, grid: FloatArray) -> FloatArray:
+        """The same, within ±4 as standardised curves are; shape (m, S)."""
+        return np.clip(self.curves(grid), -HALF_WIDTH, HALF_WIDTH)
+
+
+@dataclass(frozen=True)
+class FunctionPrior:
+    """What is believed of a function of one variable: a Gaussian process on its domain.
+
+    Parameters
+    ----------
+    length : float
+        Correlation length, as a share of the domain.
+    constant : float
+        Weight of constant functions.
+    """
+
+    length: float = 0.25
+    constant: float = 0.1
+
+    def covariance(self, size: int) -> FloatArray:
+        """Prior covariance of the coefficients of cubic B-splines with even knots, shape (size, size)."""
+        at = (np.arange(size) - 1) / (size - DEGREE)  # centres of the B-splines, as shares of the domain
+        return np.asarray(np.exp(-0.5 * ((at[:, None] - at) / self.length) ** 2) + self.constant)
 
 
 @dataclass(frozen=True)
@@ -254,15 +280,42 @@ class PublicPrior:
         """What is believed of the response."""
         return ResponsePrior(self.y_length, self.n_response)
 
-    def design(self, s: ArrayLike, t: ArrayLike, term: Unfixed | None = None) -> WhitenedDesign:
-        """Public coordinates on the grids of X and Y, of the additive term or another; the last ones are remembered."""
+    @property
+    def slope(self) -> FunctionPrior:
+        """What is believed of the effect ``β(s, .)`` of a curve, as a function of s."""
+        return FunctionPrior(self.surface_s, self.main)
+
+    def design(
+        self,
+        s: ArrayLike,
+        t: ArrayLike,
+        term: Unfixed | None = None,
+        *,
+        bounds: Range = (-HALF_WIDTH, HALF_WIDTH),
+        missing: str = "linear",
+    ) -> PrivateDesign:
+        """Public coordinates of one term of one column of curves; the last ones are remembered.
+
+        Parameters
+        ----------
+        s, t : array_like
+            Grids of X and Y.
+        term : Unfixed, optional
+            Default: the additive one.
+        bounds : (float, float)
+            Public range of X; default that of standardised curves.
+        missing : {"linear", "smooth"}
+            How gaps of X are filled.
+        """
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
         term = Additive() if term is None else term
         if self.pilot is not None:
-            return WhitenedDesign(self, s, t, term)
-        design = copy(_design(self, tuple(s.tolist()), tuple(t.tolist()), term))
-        design.s, design.t = s, t  # which fitted models hand to their users
-        return design
+            design = of_one_term(self, s, t, term, bounds)
+        else:
+            design = _design(self, tuple(s.tolist()), tuple(t.tolist()), term)
+        (column,) = design.curves
+        own = CurvesColumn.guessed(column.name, 0, s, bounds, column.geometric_scale, self.x_scale, missing=missing)
+        return replace(design, columns=(own,), t=t)  # grids that fitted models hand to their users
 
     def plot(self, **kwargs: Any) -> Any:
         """Picture of likely curves, surfaces and responses, see :func:`fdadp.private.picture.picture`."""
@@ -278,5 +331,5 @@ class PublicPrior:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> WhitenedDesign:
-    return WhitenedDesign(prior, np.array(s), np.array(t), term)
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> PrivateDesign:
+    return of_one_term(prior, np.array(s), np.array(t), term, (-HALF_WIDTH, HALF_WIDTH))

@@ -10,7 +10,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy._local import RowFunction
 from fdadp.privacy.clipped import ReleasedShares, release_shares
-from fdadp.private.plan import NAMES, Plan
+from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
 
 __all__ = ["Releases"]
@@ -20,7 +20,7 @@ __all__ = ["Releases"]
 class Releases:
     """A cohort with a plan of what to ask it: each release has its share of the budget and its name from there.
 
-    Where a method takes a `share`, it is that of the plan unless it is given.
+    Where a method takes a `share`, it is that of the plan unless it is given; `of` is the column that is looked at.
 
     Parameters
     ----------
@@ -40,32 +40,55 @@ class Releases:
         return Releases(self.cohort.derive(rows.derived, name="features and response coefficients"), self.plan)
 
     def size(
-        self, key: str, f: RowFunction, between: tuple[float, float], *, share: float | None = None, number: str = ""
+        self,
+        key: str,
+        f: RowFunction,
+        between: tuple[float, float],
+        *,
+        share: float | None = None,
+        number: str = "",
+        of: str | None = None,
     ) -> tuple[float, float]:
         """Geometric mean of a size that is looked for in a range, and the sd of the noise in its logarithm."""
         share = self.plan.budget_shares[key] if share is None else share
-        return self.cohort.geometric_mean(f, *between, share=share, name=NAMES[key] + number, n=self.plan.n)
+        return self.cohort.geometric_mean(
+            f, *between, share=share, name=self.plan.name(key, of) + number, n=self.plan.n
+        )
 
     def sum(
-        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None
+        self,
+        key: str,
+        f: RowFunction,
+        *,
+        clip: float,
+        size: int = 1,
+        share: float | None = None,
+        of: str | None = None,
     ) -> tuple[FloatArray, float]:
         """Sum over persons of a clipped vector, and the sd of the noise in each entry."""
         share = self.plan.budget_shares[key] if share is None else share
-        total, sd = self.cohort.sum(f, clip=clip, size=size, share=share, name=NAMES[key])
+        total, sd = self.cohort.sum(f, clip=clip, size=size, share=share, name=self.plan.name(key, of))
         return np.asarray(total), float(sd)
 
     def mean(
-        self, key: str, f: RowFunction, *, clip: float, size: int = 1, share: float | None = None
+        self,
+        key: str,
+        f: RowFunction,
+        *,
+        clip: float,
+        size: int = 1,
+        share: float | None = None,
+        of: str | None = None,
     ) -> tuple[FloatArray, float]:
         """Mean over persons of a clipped vector, and the sd of the noise in each entry."""
-        total, sd = self.sum(key, f, clip=clip, size=size, share=share)
+        total, sd = self.sum(key, f, clip=clip, size=size, share=share, of=of)
         return total / self.plan.n, sd / self.plan.n
 
     def sum_outer(
         self, key: str, f: RowFunction, *, weights: FloatArray, clip: float, number: str
     ) -> tuple[FloatArray, float]:
         """Sum over persons of clipped ``weights * outer(f)``, and the sd of the noise in each entry."""
-        share, name = self.plan.budget_shares[key], NAMES[key] + number
+        share, name = self.plan.budget_shares[key], self.plan.name(key) + number
         total, sd = self.cohort.sum_outer(f, weights=weights, clip=clip, share=share, name=name)
         return np.asarray(total), float(sd)
 
@@ -74,16 +97,16 @@ class Releases:
     ) -> tuple[FloatArray, float]:
         """Mean over persons of f f', clipped, and the sd of the noise on its diagonal."""
         share = self.plan.budget_shares[key] if share is None else share
-        total, sd = self.cohort.second_moment(f, clip=clip, share=share, name=NAMES[key])
+        total, sd = self.cohort.second_moment(f, clip=clip, share=share, name=self.plan.name(key))
         return np.asarray(total / self.plan.n), float(sd / self.plan.n)
 
     def shares(self, key: str, f: RowFunction, *, size: int) -> ReleasedShares:
         """Means over persons of `size` quantities in [0, 1]."""
         return release_shares(
-            self.cohort, f, n=self.plan.n, share=self.plan.budget_shares[key], name=NAMES[key], size=size
+            self.cohort, f, n=self.plan.n, share=self.plan.budget_shares[key], name=self.plan.name(key), size=size
         )
 
     def histogram(self, key: str, f: RowFunction) -> tuple[FloatArray, float]:
         """Number of persons in each bin, and the sd of the noise in it."""
-        masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=NAMES[key])
+        masses, sd = self.cohort.histogram(f, share=self.plan.budget_shares[key], name=self.plan.name(key))
         return np.asarray(masses), float(sd)

@@ -41,7 +41,7 @@ class ResidualRows:
     def rms(self, block: Block) -> FloatArray:
         """Root mean square of the residual curve where Y was observed, shape (m,)."""
         away = self.rows.away(block)
-        return np.sqrt(observed_mean(away * away, self.rows.design.t_weights))
+        return np.sqrt(observed_mean(away * away, self.rows.t_weights))
 
     def clipped(self, block: Block) -> FloatArray:
         """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""
@@ -53,7 +53,7 @@ class ResidualRows:
         r = self.rows.residuals(block)
         functions = np.ascontiguousarray(self.rows.design.response[:, : r.shape[1]].T)
         outside = self.rows.away(block) - rowwise_matmul(r, functions)
-        return observed_mean(outside * outside, self.rows.design.t_weights)[:, None]
+        return observed_mean(outside * outside, self.rows.t_weights)[:, None]
 
     def set_spread(self, residual: FloatArray, mean_variance: FloatArray, covariance: FloatArray) -> None:
         """Fix what :meth:`by_block` and :meth:`histogram` need, from released values.
@@ -85,7 +85,7 @@ class ResidualRows:
         A block in which a curve was not observed gets the mean of those in which it was.
         """
         ratio = self.rows.away(block) / self._spread_of(Derived(*block).features)
-        weights, of = self.rows.design.t_weights, time_blocks(self.rows.design.unit_t)
+        weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
         low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
         for b in range(places.shape[1]):
@@ -101,6 +101,6 @@ class ResidualRows:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
         ratio = np.abs(self.rows.away(block)) / self._spread_of(Derived(*block).features)
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
-        weights, gaps = self.rows.design.t_weights, np.isnan(ratio)
+        weights, gaps = self.rows.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]
         return np.stack([observed_mean(each, weights) for each in inside], axis=1)

@@ -9,25 +9,20 @@ it, which the kernel counts as zero.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.design import WhitenedDesign
+from fdadp.private.columns import REACH, Column
+from fdadp.private.design import PrivateDesign
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
-from fdadp.terms.base import HALF_WIDTH
 
-__all__ = ["FILLERS", "Rows", "row_sums"]
+__all__ = ["Rows", "row_sums"]
 
 Block = tuple[FloatArray, ...]
-REACH = 3.0
-"""Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
-FILLERS = {"linear": fill_linear, "smooth": fill_smooth}
-"""How gaps of X are filled, each within its row."""
 
 
 class Derived(NamedTuple):
@@ -52,33 +47,22 @@ class Derived(NamedTuple):
 
 
 class Rows:
-    """Row functions of the private fit; a block is (X, Y), later what :meth:`derived` makes of it.
+    """Row functions of the private fit; a block is the columns and Y, later what :meth:`derived` makes of it.
 
     Parameters
     ----------
-    design : WhitenedDesign
-    x_bounds, y_bounds : (float, float)
-        Public ranges.
-    missing : {"linear", "smooth"}
-        How gaps of X are filled.
+    design : PrivateDesign
+    y_bounds : (float, float)
+        Public range of the response.
     """
 
-    def __init__(
-        self,
-        design: WhitenedDesign,
-        x_bounds: tuple[float, float],
-        y_bounds: tuple[float, float],
-        missing: str = "linear",
-    ) -> None:
+    def __init__(self, design: PrivateDesign, y_bounds: tuple[float, float]) -> None:
         self.design = design
-        self.fill = FILLERS[missing]
-        self.x_mid, self.x_half = sum(x_bounds) / 2, (x_bounds[1] - x_bounds[0]) / 2
         self.y_mid, self.y_half = sum(y_bounds) / 2, (y_bounds[1] - y_bounds[0]) / 2
-        # A public guess of the standard deviation of X.
-        self.x_scale_guess = design.prior.x_scale or self.x_half / HALF_WIDTH
-        self.projection = Projection(design.response, design.t_weights, design.response_shares)
+        self.unit_t, self.t_weights = design.unit_t, design.t_weights
+        self.projection = Projection(design.response, self.t_weights, design.response_shares)
         # Released values, filled in as they come.
-        self.location, self.scale = self.x_mid, self.x_scale_guess
+        self.columns: dict[str, Column] = {column.name: column for column in design.columns}
         self.y_location = self.y_mid
         self.mean = np.zeros(design.response_shares.size)
         self.coefficients: FloatArray = np.zeros((1, 1))
@@ -95,31 +79,23 @@ class Rows:
         assert self._plan is not None
         return self._plan
 
-    # --- X ---
+    # --- covariates ---
 
-    def _clean_x(self, x: FloatArray) -> FloatArray:
-        """Without gaps, and within reach of the public range; NaN where a row has no observation."""
-        low, high = self.x_mid - REACH * self.x_half, self.x_mid + REACH * self.x_half
-        return np.asarray(np.clip(self.fill(x, self.design.s), low, high))
+    def units(self, block: Block) -> FloatArray:
+        """Numbers on [-1, 1], and their squares less those of a uniform law; shape (m, 2q)."""
+        unit = np.stack([column.seen(block[column.at])[0].unit for column in self.design.numbers], axis=1)
+        return np.hstack((unit, unit * unit - 1 / 3))
 
-    def x_rms(self, block: Block) -> FloatArray:
-        """Root mean square of X about the released location, shape (m,)."""
-        away = self._clean_x(block[0]) - self.location
-        return np.sqrt(rowwise_matmul(away * away, self.design.s_weights[:, None])[:, 0])
-
-    def x_level(self, block: Block) -> FloatArray:
-        """Mean of X about the released location, shape (m, 1)."""
-        return rowwise_matmul(self._clean_x(block[0]) - self.location, self.design.s_weights[:, None])
-
-    def features_of(self, x: FloatArray, n_features: int) -> FloatArray:
-        """White features of curves, the constant first, shape (m, n_features); NaN of curves never observed."""
-        clean = self._clean_x(x)
-        never = np.isnan(clean).any(axis=1)
-        clean[never] = self.location
-        standard = np.clip((clean - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
-        white = self.design.groups.features([standard], n_features - 1)
+    def features_of(self, block: Block, n_features: int) -> FloatArray:
+        """White features of rows, the constant first, shape (m, n_features); NaN of curves never observed."""
+        seen: dict[str, Any] = {}
+        lost = np.zeros(len(block[0]), dtype=bool)
+        for name, column in self.columns.items():
+            seen[name], never = column.seen(block[column.at])
+            lost |= never
+        white = self.design.groups.features(seen, n_features - 1)
         features = np.hstack((np.ones((len(white), 1)), white))
-        features[never] = np.nan
+        features[lost] = np.nan
         return features
 
     def derived(self, block: Block) -> Block:
@@ -127,8 +103,8 @@ class Rows:
 
         A row weighs 1, less where its features are larger than planned; on features and residuals alike.
         """
-        f = self.features_of(block[0], self.plan.n_features)
-        y = self.centred_y(block[1])
+        f = self.features_of(block, self.plan.n_features)
+        y = self.centred_y(block[-1])
         limit = np.sqrt(1 + self.plan.feature_clip**2)
         weight = np.minimum(1.0, limit / np.sqrt(row_sums(f * f)))
         return f, y, self.projection(y), weight[:, None]
@@ -138,15 +114,16 @@ class Rows:
     def centred_y(self, y: FloatArray) -> FloatArray:
         """Y about its released location, within reach of the public range; NaN where it was not observed."""
         low, high = self.y_mid - REACH * self.y_half, self.y_mid + REACH * self.y_half
+        y = y.reshape(len(y), -1)
         return np.asarray(np.clip(np.where(np.isfinite(y), y, np.nan), low, high) - self.y_location)
 
     def response(self, block: Block) -> FloatArray:
         """Coefficients of Y, about its released location, on the response functions; shape (m, M)."""
-        return self.projection(self.centred_y(block[1]))
+        return self.projection(self.centred_y(block[-1]))
 
     def y_level(self, block: Block) -> FloatArray:
         """Mean of Y over its observed points, about the released location; shape (m, 1)."""
-        return observed_mean(self.centred_y(block[1]), self.design.t_weights)[:, None]
+        return observed_mean(self.centred_y(block[-1]), self.t_weights)[:, None]
 
     def response_norm(self, block: Block) -> FloatArray:
         """L2 norm of the coefficients less those of the released mean, shape (m,)."""
@@ -154,11 +131,13 @@ class Rows:
         return np.sqrt(row_sums(c * c))
 
     def outside(self, block: Block) -> FloatArray:
-        """Shares of the observed points of X and of Y that lie outside the public ranges; shape (m, 2)."""
+        """Shares of the observed points of each column of curves, and of Y, outside the public ranges; (m, M + 1)."""
+        ranges = [(block[column.at], column.mid, column.half) for column in self.design.curves]
         shares = []
-        for values, mid, half in ((block[0], self.x_mid, self.x_half), (block[1], self.y_mid, self.y_half)):
-            beyond = np.where(np.isfinite(values), np.abs(values - mid) > half, np.nan)
-            shares.append(observed_mean(beyond, np.ones(values.shape[1])))
+        for values, mid, half in (*ranges, (block[-1], self.y_mid, self.y_half)):
+            rows = values.reshape(len(values), -1)
+            beyond = np.where(np.isfinite(rows), np.abs(rows - mid) > half, np.nan)
+            shares.append(observed_mean(beyond, np.ones(rows.shape[1])))
         return np.stack(shares, axis=1)
 
     # --- regression; a block is a Derived ---

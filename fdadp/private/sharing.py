@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.private.plan import Plan
+from fdadp.private.plan import Located, Plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
 
-__all__ = ["SPREADS", "Coordinates", "make_plan", "time_blocks", "water_fill"]
+__all__ = ["SPREADS", "Coordinates", "make_plan", "norm_of_numbers", "time_blocks", "water_fill"]
 
 MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
 """Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
@@ -40,9 +40,14 @@ class Coordinates(Protocol):
         Grid of the response on [0, 1].
     """
 
-    feature_shares: FloatArray
-    response_shares: FloatArray
-    unit_t: FloatArray
+    @property
+    def feature_shares(self) -> FloatArray: ...
+
+    @property
+    def response_shares(self) -> FloatArray: ...
+
+    @property
+    def unit_t(self) -> FloatArray: ...
 
 
 def time_blocks(unit_t: FloatArray) -> IntArray:
@@ -73,7 +78,13 @@ def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArra
 
 
 def make_plan(
-    n: float, noise_multiplier: float, design: Coordinates, *, pure: bool, tuning: Tuning | None = None
+    n: float,
+    noise_multiplier: float,
+    design: Coordinates,
+    *,
+    pure: bool,
+    tuning: Tuning | None = None,
+    located: Located = Located(),
 ) -> Plan:
     """Plan a fit of `n` persons.
 
@@ -87,6 +98,8 @@ def make_plan(
     pure : bool
     tuning : Tuning, optional
         Default: `GAUSSIAN`, or `PURE`.
+    located : Located
+        Covariates that releases locate; M columns of curves have a share of 1/M each of what one would have.
 
     Notes
     -----
@@ -96,13 +109,14 @@ def make_plan(
     tuning = tuning or (PURE if pure else GAUSSIAN)
     eta, m = noise_multiplier / n, design.response_shares.size
     rounds = tuning.rounds if eta < tuning.noisy else tuning.rounds_if_noisy
-    shares, y_range = _auxiliary(eta, design, tuning, pure=pure)
+    shares, y_range = _auxiliary(eta, design, tuning, located, pure=pure)
     weights = _weights(eta, rounds, design, tuning, pure=pure)
     d, pairs = weights.shape[0], int((weights > 0).sum())
     difficulty = math.sqrt(pairs * d) * eta
     signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
     clear = float(np.clip((signal_to_noise - CLEAR_FROM) / (1 - CLEAR_FROM), 0, 1))
-    rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1)
+    curves = sum(share for key, share in shares.items() if key.startswith("x "))
+    rest = 1 - sum(shares.values()) - shares["gradient scale"] * (rounds - 1) - curves * (len(located.curves) - 1)
     mean_cost = math.sqrt(tuning.mean_weight * m * tuning.mean_cost)
     slope_cost = math.sqrt(d * pairs * tuning.slope_cost)
     wanted = max(tuning.mean_least, (math.sqrt(m) * 2 * eta / tuning.mean_target) ** 2)
@@ -120,10 +134,13 @@ def make_plan(
         signal_to_noise=signal_to_noise,
         y_range=y_range,
         tuning=tuning,
+        located=located,
     )
 
 
-def _auxiliary(eta: float, design: Coordinates, tuning: Tuning, *, pure: bool) -> tuple[dict[str, float], float]:
+def _auxiliary(
+    eta: float, design: Coordinates, tuning: Tuning, located: Located, *, pure: bool
+) -> tuple[dict[str, float], float]:
     """Shares of all releases but the gradients and the mean of Y; factor within which the size of Y is looked for."""
 
     def size(of: Size) -> float:
@@ -132,11 +149,16 @@ def _auxiliary(eta: float, design: Coordinates, tuning: Tuning, *, pure: bool) -
     def level(of: Aux) -> float:
         return of.share(tuning.size_clip * eta, pure=pure)
 
-    shares = {"x rms": size(tuning.x_rms)}
-    shares["x location"] = level(tuning.x_location) if shares["x rms"] else 0.0
-    shares["x scale"] = size(tuning.x_scale) if shares["x rms"] else 0.0
-    shares["x centre"] = level(tuning.x_centre) if shares["x scale"] else 0.0
+    m, q = len(located.curves), len(located.numbers)
+    one = tuning.each_of(m)
+    shares = {"x rms": size(one.x_rms) if m else 0.0}
+    shares["x location"] = level(one.x_location) if shares["x rms"] else 0.0
+    shares["x scale"] = size(one.x_scale) if shares["x rms"] else 0.0
+    shares["x centre"] = level(one.x_centre) if shares["x scale"] else 0.0
     shares["x size"] = shares["x scale"] if shares["x centre"] else 0.0
+    if q:
+        numbers = replace(tuning.numbers, cap=tuning.numbers.cap * q)
+        shares["scalars"] = numbers.share(norm_of_numbers(q, pure=pure) * eta, pure=pure)
     y_rms = tuning.y_rms if size(tuning.y_rms) else replace(tuning.y_rms, below=tuning.y_range_if_dear)
     shares["y rms"] = size(y_rms)
     shares["y location"] = level(tuning.y_location)
@@ -151,6 +173,11 @@ def _auxiliary(eta: float, design: Coordinates, tuning: Tuning, *, pure: bool) -
     shares["residual profile"] = tuning.residual_profile.share(reach * eta, pure=pure) if blocks > 1 else 0.0
     shares["calibration"] = tuning.calibration.share(eta)
     return shares, y_rms.below
+
+
+def norm_of_numbers(q: int, *, pure: bool) -> float:
+    """Largest norm of q numbers on [-1, 1] and their squares less 1/3: L1 where pure, else L2."""
+    return q * (1 + 2 / 3) if pure else math.sqrt(q * (1 + 4 / 9))
 
 
 def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pure: bool) -> FloatArray:

@@ -87,6 +87,8 @@ class Tuning:
     ----------
     x_rms, x_location, x_scale, x_centre
         Size of X about the middle of its public range, its level, its size about that level, and the level once more.
+    numbers
+        Means and variances of numbers on their public bounds; its cap is for each of them.
     y_rms, y_location, y_scale, y_spread
         Size of Y about the middle of its public range, its level, its sizes about that level and about the mean curve.
     y_range_if_dear : float
@@ -130,6 +132,7 @@ class Tuning:
     x_location: Aux = Aux(target=0.1, cap=0.02, max_error=0.354)
     x_scale: Size = Size(target=0.1, cap=0.01, max_error=0.1001, below=16.0, above=1.5)
     x_centre: Aux = Aux(target=0.1, cap=0.01, max_error=0.354)
+    numbers: Aux = Aux(target=0.06, cap=0.02, max_error=0.3)
     y_rms: Size = Size(target=0.2, cap=0.015, max_error=0.5, below=1000.0, above=1.0)
     y_range_if_dear: float = 48.0
     y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
@@ -160,6 +163,13 @@ class Tuning:
     mean_clip: float = 1.0
     residual_clip: float = 2.3
     residual_clip_more: float = 2.2
+
+    def each_of(self, count: int) -> Tuning:
+        """The same with the caps of one of so many columns of curves."""
+        if count < 2:
+            return self
+        parts = {name: getattr(self, name) for name in ("x_rms", "x_location", "x_scale", "x_centre")}
+        return replace(self, **{name: replace(part, cap=part.cap / count) for name, part in parts.items()})
 
 
 GAUSSIAN = Tuning()

@@ -1,15 +1,18 @@
-"""White features of one term: coordinates of a covariate in which signals are alike large under a public prior."""
+"""White features of any term of one covariate's curves, by the protocol of :mod:`fdadp.terms.base`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 from fdadp.privacy import rowwise_matmul
+from fdadp.private.columns import Column
+from fdadp.private.white.base import WhiteTerm, white_axes
 from fdadp.terms.base import Term
 
 if TYPE_CHECKING:
@@ -17,12 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WhitenedTerm"]
 
-NEGLIGIBLE = 1e-12
-"""Directions with less of the largest variance than this are left out."""
 
-
-@dataclass(frozen=True)
-class WhitenedTerm:
+@dataclass(frozen=True, kw_only=True)
+class WhitenedTerm(WhiteTerm):
     """Features ``(z(x) - centre) @ whitening`` of a standardised curve x; of the prior's variance, each has a share.
 
     Attributes
@@ -34,15 +34,12 @@ class WhitenedTerm:
         Prior mean of the feature rows z.
     whitening : ndarray of shape (q, d)
         White under (prior of the curves) x (prior of the coefficients), the most telling direction first.
-    variances : ndarray of shape (d,)
-        Prior variance that each direction explains; falling.
     """
 
     term: Term
     grid: FloatArray
     centre: FloatArray
     whitening: FloatArray
-    variances: FloatArray
 
     @classmethod
     def of(cls, term: Term, curves: FloatArray, grid: FloatArray, prior: PublicPrior, most: int) -> WhitenedTerm:
@@ -61,22 +58,25 @@ class WhitenedTerm:
         """
         rows = np.zeros((len(curves), term.n_features))
         term = term.learned(term.add_to(Curves(curves, grid), rows), len(curves))
-        root = _symmetric_root(term.prior_covariance(prior))
-        variances, axes = np.linalg.eigh(root @ np.atleast_2d(np.cov(rows.T)) @ root)
-        order = np.argsort(-variances)[:most]
-        order = order[variances[order] > NEGLIGIBLE * variances.max()]
-        whitening = np.ascontiguousarray(root @ axes[:, order] / np.sqrt(variances[order]))
-        return cls(term, grid, rows.mean(axis=0), whitening, variances[order])
+        centre, whitening, variances = white_axes(rows, term.prior_covariance(prior), most)
+        return cls(
+            name=term.column,
+            columns=(term.column,),
+            shares=variances / variances.sum(),
+            term=term,
+            grid=grid,
+            centre=centre,
+            whitening=whitening,
+        )
 
-    def rows(self, standard: FloatArray) -> FloatArray:
-        """Feature rows of standardised curves (m, S) about the prior's mean, shape (m, q)."""
-        return np.asarray(self.term.rows(Curves(standard, self.grid)) - self.centre)
+    def rows(self, x: Curves) -> FloatArray:
+        """Feature rows of standardised curves about the prior's mean, shape (m, q)."""
+        return np.asarray(self.term.rows(x) - self.centre)
 
-    def features(self, standard: FloatArray, count: int) -> FloatArray:
-        """First white features of standardised curves (m, S) without gaps, each row by itself; shape (m, count)."""
-        return rowwise_matmul(self.rows(standard), np.ascontiguousarray(self.whitening[:, :count]))
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """First white features of standardised curves without gaps, each row by itself; shape (m, count)."""
+        return rowwise_matmul(self.rows(seen[self.columns[0]]), np.ascontiguousarray(self.whitening[:, :count]))
 
-
-def _symmetric_root(matrix: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """Not known of a term that anybody may define."""
+        raise NotImplementedError

@@ -99,8 +99,8 @@ def pairs(adjacency="zero-out", grouped=False, blank=False, kinds=("high", "outs
 def unnoised_mean(monkeypatch):
     right = dp_aff.mean_response
 
-    def mutant(releases, design, rows):
-        result = right(releases, design, rows)
+    def mutant(releases, rows):
+        result = right(releases, rows)
         rows.mean = rows.mean + 1e-9 * RAW["y"].mean()
         return result
 
@@ -110,9 +110,10 @@ def unnoised_mean(monkeypatch):
 def unreleased_location(monkeypatch):
     right = dp_aff.locate
 
-    def mutant(releases, design, rows):
-        right(releases, design, rows)
-        rows.location = float(np.mean(np.clip(RAW["x"], -5, 5)))
+    def mutant(releases, rows):
+        right(releases, rows)
+        own = rows.columns["X"]
+        rows.columns["X"] = own.placed(float(np.mean(np.clip(RAW["x"], -5, 5))), own.scale)
 
     monkeypatch.setattr(dp_aff, "locate", mutant)
 

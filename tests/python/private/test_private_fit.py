@@ -204,11 +204,11 @@ def test_odd_private_values_raise_and_warn_nothing():
 def test_designs_of_one_prior_are_computed_once_and_share_no_grid():
     grid = np.linspace(0, 1, 21)
     one, two = (PublicPrior(n_basis_x=6, x_lengths=[0.1, 0.4]).design(grid, grid) for _ in range(2))
-    assert one.whitened is two.whitened
+    assert one.only is two.only
     one.t[:] = 0
     again = PublicPrior(n_basis_x=6, x_lengths=(0.1, 0.4)).design(grid, grid)
     assert two.t.tolist() == again.t.tolist() == grid.tolist() != one.t.tolist()
-    assert PublicPrior(n_basis_x=7).design(grid, grid).whitened.centre.size > one.whitened.centre.size
+    assert PublicPrior(n_basis_x=7).design(grid, grid).only.centre.size > one.only.centre.size
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

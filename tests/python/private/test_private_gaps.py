@@ -104,11 +104,11 @@ def test_a_row_never_observed_contributes_nothing(part):
 
 
 def rows_of(missing="linear"):
-    design = PublicPrior().design(GRID, GRID)
+    design = PublicPrior().design(GRID, GRID, bounds=(-4.5, 4.5), missing=missing)
     plan = make_plan(1000.0, 4.5, design, pure=False)
-    rows = Rows(design, (-4.5, 4.5), (-8.0, 8.0), missing)
+    rows = Rows(design, (-8.0, 8.0))
     rows.begin_regression(plan)
-    rows.y_location, rows.location = 0.3, 0.1
+    rows.y_location, rows.columns["X"] = 0.3, rows.columns["X"].placed(0.1, rows.columns["X"].scale)
     rng = np.random.default_rng(4)
     rows.mean = 0.1 * rng.normal(size=rows.mean.size)
     rows.coefficients = 0.3 * rng.normal(size=(plan.n_features, plan.n_outputs))
@@ -125,7 +125,8 @@ def test_every_row_function_is_row_local_where_there_are_gaps(missing):
     residuals.clip = 1.0
     k, d = rows.coefficients.shape[1], rows.coefficients.shape[0]
     residuals.set_spread(np.full(POINTS, 0.2), np.full(rows.mean.size, 0.01), np.tile(0.001 * np.eye(d), (k, 1, 1)))
-    first = [rows.x_rms, rows.x_level, rows.y_level, rows.response, rows.response_norm, rows.outside, rows.derived]
+    column = rows.columns["X"]
+    first = [column.rms, column.level, rows.y_level, rows.response, rows.response_norm, rows.outside, rows.derived]
     block = (x, y)
     later = [rows.residuals, rows.weighted, rows.gradient_norm]
     later += [residuals.rms, residuals.clipped, residuals.outside_variance, residuals.by_block, residuals.histogram]

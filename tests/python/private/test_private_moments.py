@@ -58,8 +58,8 @@ def test_to_exchange_a_person_moves_a_second_moment_by_the_root_of_two(mechanism
 
 @pytest.mark.parametrize("pure", [False, True])
 def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
-    design = PublicPrior().design(GRID, GRID)
-    rows = Rows(design, BOUNDS["X"], BOUNDS["Y"])
+    design = PublicPrior().design(GRID, GRID, bounds=BOUNDS["X"])
+    rows = Rows(design, BOUNDS["Y"])
     plan = plan_moments(1000.0, 4.0, design, pure=pure)
     rows.begin_regression(plan)
     rows.coefficients = np.zeros(plan.weights.shape)

@@ -38,8 +38,8 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
 
 
 def test_features_have_the_norm_that_the_sensitivity_counts_on():
-    design = PublicPrior().design(GRID, GRID)
-    rows = Rows(design, BOUNDS["X"], BOUNDS["Y"])
+    design = PublicPrior().design(GRID, GRID, bounds=BOUNDS["X"])
+    rows = Rows(design, BOUNDS["Y"])
     plan = plan_output(5000.0, 4.0, design, pure=False)
     rows.begin_regression(plan)
     X, Y, _ = curves(200)

@@ -1,0 +1,204 @@
+"""Columns of a private fit: what is public of each, and how its private entries become standardised values.
+
+Curves are located and scaled by what was released of them, numbers by their public bounds, labels by their public
+levels. Each row's values depend on that row alone, bit for bit, and what is not there is replaced by what is known in
+public or was released: a number by its location, a label by no level at all. Only a row without a single observation of
+a curve is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.functional.curves import Curves
+from fdadp.functional.gaps import fill_linear, fill_smooth
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.privacy import rowwise_matmul
+from fdadp.private.ranges import Range
+from fdadp.terms.base import HALF_WIDTH
+
+__all__ = ["FILLERS", "REACH", "Column", "CurvesColumn", "LabelColumn", "NumberColumn", "Scalars", "unit_grid"]
+
+REACH = 3.0
+"""Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
+FILLERS = {"linear": fill_linear, "smooth": fill_smooth}
+"""How gaps of curves are filled, each within its row."""
+
+
+def unit_grid(grid: FloatArray) -> FloatArray:
+    """The grid on [0, 1]."""
+    return np.asarray((grid - grid[0]) / (grid[-1] - grid[0]))
+
+
+class Scalars(NamedTuple):
+    """Numbers of a block of rows.
+
+    Attributes
+    ----------
+    unit : ndarray of shape (m,)
+        On the public bounds, from -1 to 1.
+    standard : ndarray of shape (m,)
+        About the released location, in released standard deviations, within ±4.
+    """
+
+    unit: FloatArray
+    standard: FloatArray
+
+
+@dataclass(frozen=True)
+class CurvesColumn:
+    """A column of curves.
+
+    Attributes
+    ----------
+    name : str
+    at : int
+        Place in a block of rows.
+    grid : ndarray of shape (S,)
+    bounds : (float, float)
+        Public range: a hint of location and size.
+    geometric_scale : float
+        Geometric mean, under the public prior, of a standardised curve's root mean square.
+    location, scale : float
+        Curves are standardised by ``(X - location) / scale``: public guesses, then what was released.
+    missing : {"linear", "smooth"}
+        How gaps are filled.
+    """
+
+    name: str
+    at: int
+    grid: FloatArray
+    bounds: Range
+    geometric_scale: float
+    location: float
+    scale: float
+    missing: str = "linear"
+
+    @classmethod
+    def guessed(
+        cls,
+        name: str,
+        at: int,
+        grid: FloatArray,
+        bounds: Range,
+        geometric_scale: float,
+        scale: float | None,
+        **how: Any,
+    ) -> CurvesColumn:
+        """The column before anything was released; `scale` is a public guess, by default an eighth of the range."""
+        low, high = bounds
+        scale = scale or (high - low) / 2 / HALF_WIDTH
+        return cls(name, at, grid, bounds, geometric_scale, sum(bounds) / 2, scale, **how)
+
+    @property
+    def mid(self) -> float:
+        """Middle of the public range."""
+        return sum(self.bounds) / 2
+
+    @property
+    def half(self) -> float:
+        """Half of its width."""
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+    def placed(self, location: float, scale: float) -> CurvesColumn:
+        """The column with a location and a scale that were released."""
+        return replace(self, location=location, scale=scale)
+
+    def clean(self, values: FloatArray, grid: FloatArray | None = None) -> FloatArray:
+        """Without gaps, and within reach of the public range; NaN where a row has no observation."""
+        low, high = self.mid - REACH * self.half, self.mid + REACH * self.half
+        return np.asarray(np.clip(FILLERS[self.missing](values, self.grid if grid is None else grid), low, high))
+
+    def seen(self, values: FloatArray, grid: FloatArray | None = None) -> tuple[Curves, BoolArray]:
+        """Standardised curves within ±4 on [0, 1], and which rows were never observed (zero here)."""
+        clean = self.clean(values, grid)
+        never: BoolArray = np.asarray(np.isnan(clean).any(axis=1))
+        clean[never] = self.location
+        standard = np.clip((clean - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
+        start, end = self.grid[0], self.grid[-1]
+        return Curves(standard, unit_grid(self.grid) if grid is None else (grid - start) / (end - start)), never
+
+    # --- row functions; a block of rows has the curves at its own place ---
+
+    def rms(self, block: tuple[FloatArray, ...]) -> FloatArray:
+        """Root mean square about the location, shape (m,)."""
+        away = self.clean(block[self.at]) - self.location
+        return np.sqrt(rowwise_matmul(away * away, self._weights)[:, 0])
+
+    def level(self, block: tuple[FloatArray, ...]) -> FloatArray:
+        """Mean about the location, shape (m, 1)."""
+        return rowwise_matmul(self.clean(block[self.at]) - self.location, self._weights)
+
+    @property
+    def _weights(self) -> FloatArray:
+        return quadrature_weights(unit_grid(self.grid))[:, None]
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers.
+
+    Attributes
+    ----------
+    name : str
+    at : int
+        Place in a block of rows.
+    bounds : (float, float)
+        Public range; values beyond it count as its ends.
+    location, scale : float
+        Of the values on [-1, 1]: those of a uniform law, then what was released.
+    """
+
+    name: str
+    at: int
+    bounds: Range
+    location: float = 0.0
+    scale: float = 3.0**-0.5
+
+    def placed(self, location: float, scale: float) -> NumberColumn:
+        """The column with a location and a scale that were released."""
+        return replace(self, location=location, scale=scale)
+
+    def unit(self, values: FloatArray) -> FloatArray:
+        """Values (m,) on [-1, 1]; what is not finite is NaN."""
+        mid, half = sum(self.bounds) / 2, (self.bounds[1] - self.bounds[0]) / 2
+        numbers = np.asarray(values, dtype=np.float64).reshape(len(values))
+        return np.clip(np.where(np.isfinite(numbers), (numbers - mid) / half, np.nan), -1.0, 1.0)
+
+    def seen(self, values: FloatArray) -> tuple[Scalars, BoolArray]:
+        """Numbers of rows, missing ones at their location; no row is lost."""
+        unit = self.unit(values)
+        unit = np.where(np.isnan(unit), self.location, unit)
+        standard = np.clip((unit - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
+        return Scalars(unit, standard), np.zeros(len(unit), dtype=bool)
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """A column of labels.
+
+    Attributes
+    ----------
+    name : str
+    at : int
+        Place in a block of rows.
+    levels : tuple
+        Public and distinct.
+    """
+
+    name: str
+    at: int
+    levels: tuple[Hashable, ...]
+
+    def seen(self, values: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Codes (m,), NaN for what is no public level; no row is lost."""
+        codes = np.asarray(values, dtype=np.float64).reshape(len(values))
+        return codes, np.zeros(len(codes), dtype=bool)
+
+
+Column = CurvesColumn | NumberColumn | LabelColumn

@@ -1,0 +1,94 @@
+"""A term of a private fit: features of a row that are white under a public prior, and what they stand for.
+
+A private fit adds noise of one size to all coordinates, so it works in features that are a priori uncorrelated, of
+variance one, and ordered by what they explain. What they are is fixed before anything is read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.private.columns import Column
+
+__all__ = ["WhiteTerm", "white_axes"]
+
+NEGLIGIBLE = 1e-12
+"""Directions with less of the largest variance than this are left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteTerm(ABC):
+    """White features of a term.
+
+    Attributes
+    ----------
+    name : str
+        As in a formula: ``"ff(X)"``.
+    columns : tuple of str
+        Columns that it reads.
+    shares : ndarray of shape (d,)
+        Prior share of each feature in what is explained, falling; of all of them the term's importance.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    shares: FloatArray
+
+    @abstractmethod
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """First white features of rows, each row by itself bit for bit; shape (m, count).
+
+        Parameters
+        ----------
+        seen : mapping of str
+            By column: standardised :class:`~fdadp.functional.curves.Curves` on any grid on [0, 1], ``Scalars``, or
+            codes of labels (m,), as the columns' own ``seen`` gives them (:mod:`fdadp.private.columns`).
+        count : int
+        """
+
+    def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Axes of the coefficient function beside t with default points, in units of the columns."""
+        return {}
+
+    @abstractmethod
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """First features of the coefficient function at the product of points of each axis, first slowest: (m, count).
+
+        In units of the columns: of ``∫ X(s) β(s) ds`` what stands for β at s, of a smooth function its values.
+        """
+
+
+def white_axes(rows: FloatArray, covariance: FloatArray, most: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Directions in which features are white under (law of the rows) x (prior of their coefficients).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, q)
+        Feature rows of covariates drawn from the prior.
+    covariance : ndarray of shape (q, q)
+        Prior covariance of their coefficients.
+    most : int
+        Directions kept at most.
+
+    Returns
+    -------
+    centre : ndarray of shape (q,)
+        Mean row.
+    whitening : ndarray of shape (q, d)
+        White features are ``(row - centre) @ whitening``, the most telling direction first.
+    variances : ndarray of shape (d,)
+        Prior variance that each explains; falling.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root = np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
+    variances, axes = np.linalg.eigh(root @ np.atleast_2d(np.cov(rows.T)) @ root)
+    order = np.argsort(-variances)[:most]
+    order = order[variances[order] > NEGLIGIBLE * variances.max()]
+    whitening = np.ascontiguousarray(root @ axes[:, order] / np.sqrt(variances[order]))
+    return rows.mean(axis=0), whitening, variances[order]
