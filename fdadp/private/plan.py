@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fdadp._common.typing import FloatArray
 from fdadp.private.tuning import Tuning
 
-__all__ = ["Located", "NAMES", "PLANNED", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
+__all__ = ["NAMES", "PLANNED", "Located", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
 
 PLANNED = {
     "x rms": "root mean square of {x}",
