@@ -10,7 +10,7 @@ from typing import NamedTuple
 from fdadp._common.typing import FloatArray
 from fdadp.private.tuning import Tuning
 
-__all__ = ["NAMES", "PLANNED", "Located", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
+__all__ = ["NAMES", "ONE_CURVE", "PLANNED", "Located", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
 
 PLANNED = {
     "x rms": "root mean square of {x}",
@@ -47,6 +47,9 @@ class Located(NamedTuple):
 
     curves: tuple[str, ...] = ("X",)
     numbers: tuple[str, ...] = ()
+
+
+ONE_CURVE = Located()
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Plan:
     y_range: float
     tuning: Tuning
     ridge: float | None = None
-    located: Located = Located()
+    located: Located = ONE_CURVE
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""

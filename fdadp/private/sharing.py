@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.private.plan import Located, Plan
+from fdadp.private.plan import ONE_CURVE, Located, Plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
 
 __all__ = ["SPREADS", "Coordinates", "make_plan", "norm_of_numbers", "time_blocks", "water_fill"]
@@ -28,26 +28,19 @@ TINY = 1e-9
 
 
 class Coordinates(Protocol):
-    """What a plan must know of the coordinates that a fit is made in, such as a WhitenedDesign.
-
-    Attributes
-    ----------
-    feature_shares : ndarray of shape (d,)
-        Prior share of each feature, the constant left out, in the variance that is explained; falling.
-    response_shares : ndarray of shape (m,)
-        Prior shares of the variance of the response functions.
-    unit_t : ndarray of shape (T,)
-        Grid of the response on [0, 1].
-    """
+    """What a plan must know of the coordinates that a fit is made in, such as a PrivateDesign."""
 
     @property
-    def feature_shares(self) -> FloatArray: ...
+    def feature_shares(self) -> FloatArray:
+        """Prior share of each feature, but the constant, in the variance that is explained; falling, shape (d,)."""
 
     @property
-    def response_shares(self) -> FloatArray: ...
+    def response_shares(self) -> FloatArray:
+        """Prior shares of the variance of the response functions, shape (m,)."""
 
     @property
-    def unit_t(self) -> FloatArray: ...
+    def unit_t(self) -> FloatArray:
+        """Grid of the response on [0, 1], shape (T,)."""
 
 
 def time_blocks(unit_t: FloatArray) -> IntArray:
@@ -84,7 +77,7 @@ def make_plan(
     *,
     pure: bool,
     tuning: Tuning | None = None,
-    located: Located = Located(),
+    located: Located = ONE_CURVE,
 ) -> Plan:
     """Plan a fit of `n` persons.
 
