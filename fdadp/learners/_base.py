@@ -128,6 +128,11 @@ class PrivateLearner(PrivateEstimator):
         """Check what is public, open the cohort, release, keep what was released, and return the cohort."""
         raise NotImplementedError
 
+    @property
+    def _accounting(self) -> str:
+        """How a budget of its own adds up: in "zcdp" where selections take most of it."""
+        return "gdp"
+
     def _settings(self) -> Privacy:
         return Privacy(
             epsilon=self.epsilon,
@@ -186,6 +191,7 @@ class PrivateLearner(PrivateEstimator):
             public=public or {},
             noise=noise,
             estimator=self,
+            accounting=self._accounting,
         )
 
     def _check_saveable(self) -> None:
@@ -204,7 +210,7 @@ class PrivateLearner(PrivateEstimator):
         name = getattr(self, "mechanism", "")
         if groups is not None:
             raise InputError(f'mechanism must be {instead} with groups: "{name}" wants one row a person')
-        budget, share = self._settings().budget_share()
+        budget, share = self._settings().budget_share(self._accounting)
         if self.delta is not None and (share < 1 - 1e-9 or budget.left < budget.total * (1 - 1e-9)):
             raise InputError(
                 f'mechanism must be {instead} where a budget with a delta is shared: "{name}" is accounted for in '

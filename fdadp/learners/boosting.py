@@ -109,6 +109,10 @@ class DPBoostedStumps(BinnedClassifier):
     select_share: float = 0.7
     max_step: float = 2.0
 
+    @property
+    def _accounting(self) -> str:
+        return "zcdp"
+
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Select and weigh the stumps."""
         self._settings()  # refuses an epsilon that is none

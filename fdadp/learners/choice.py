@@ -21,7 +21,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners.encoding import Categorical
 from fdadp.learners.inputs import as_target
-from fdadp.privacy import Budget, Cohort, Ledger, Privacy, epsilon_from
+from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy.boundary import check_ids, labels, person_of, table
 from fdadp.privacy.boundary.tables import entries
@@ -253,7 +253,7 @@ def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n
     amount = part * budget.total
     seed = None if privacy.random_state is None else privacy.random_state + 1 + at
     settings: dict[str, Any] = {
-        "epsilon": amount if budget.delta is None else epsilon_from(amount, budget.delta),
+        "epsilon": budget.epsilon_of(amount),
         "delta": budget.delta,
         "n": n,
         "adjacency": privacy.stated_adjacency,

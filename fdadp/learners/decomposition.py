@@ -189,6 +189,10 @@ class DPPCA(Components, PrivateLearner):
     n_iter: int = 3
     mean_share: float = 0.1
 
+    @property
+    def _accounting(self) -> str:
+        return "zcdp" if self.mechanism == "bingham" else "gdp"
+
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release what the mechanism needs."""
         d = int(as_table(X).shape[1])

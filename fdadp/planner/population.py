@@ -13,7 +13,8 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves
-from fdadp.privacy import Budget, Cohort, SeededNoise, epsilon_from
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.gaussian_dp import delta_from_mu
 from fdadp.private.as_fitted import as_fitted
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
@@ -32,8 +33,6 @@ WHITE = 0.1
 TEST_CURVES = 500
 LEAST_MULTIPLIER = 0.2
 """Noise below this (ε in the tens) is simulated as if it were this."""
-DELTA = 1e-9
-"""Only to hand a noise scale to the kernel, whose budgets are in (ε, δ)."""
 
 
 class Outcome(NamedTuple):
@@ -159,7 +158,9 @@ def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *
 
 def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
     multiplier = max(eta * len(x), LEAST_MULTIPLIER)
-    budget = Budget(math.sqrt(2) / multiplier) if pure else Budget(epsilon_from(0.5 / multiplier**2, DELTA), DELTA)
+    mu = 1 / multiplier
+    epsilon = math.sqrt(2) * mu if pure else mu * (8 + mu / 2)  # any point on the curve of μ will do
+    budget = Budget(epsilon, None if pure else delta_from_mu(mu, epsilon))
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
     rows = Rows(design, (-8.0, 8.0))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.accounting import epsilon_from, rho_from
     from fdadp.privacy.budget import Budget
     from fdadp.privacy.cohort import Cohort, Noisy
+    from fdadp.privacy.gaussian_dp import delta_from_mu, epsilon_from_mu, mu_from
     from fdadp.privacy.noise import OpenDPNoise, SeededNoise
     from fdadp.privacy.replay import TapeNoise
 
@@ -23,7 +24,10 @@ _LAZY = {
     "OpenDPNoise": "noise",
     "SeededNoise": "noise",
     "TapeNoise": "replay",
+    "delta_from_mu": "gaussian_dp",
     "epsilon_from": "accounting",
+    "epsilon_from_mu": "gaussian_dp",
+    "mu_from": "gaussian_dp",
     "rho_from": "accounting",
     "rowwise_matmul": "_rowwise",
     "rowwise_norm": "_rowwise",
@@ -40,7 +44,10 @@ __all__ = [
     "Release",
     "SeededNoise",
     "TapeNoise",
+    "delta_from_mu",
     "epsilon_from",
+    "epsilon_from_mu",
+    "mu_from",
     "rho_from",
     "rowwise_matmul",
     "rowwise_norm",

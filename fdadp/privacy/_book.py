@@ -89,7 +89,7 @@ class MemoryBook:
     Parameters
     ----------
     total : float
-        ρ, or ε where pure.
+        μ²/2 or ρ, or ε where pure.
     spent : float, optional
         Makes a copy that can only be looked at, of which this share is spent.
     """

@@ -15,6 +15,7 @@ import numpy as np
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import RowFunction, probe, silence
+from fdadp.privacy._measures import IN_RHO, amount_for, cost_of
 from fdadp.privacy._rows import L1, L2, LINF, NUCLEAR
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy._sums import Contributions, count_persons, exact_sum
@@ -147,6 +148,30 @@ class Kernel:
                 "accounted for in (epsilon, delta) by itself"
             )
 
+    def prepare(
+        self,
+        kind: str,
+        size: int,
+        sensitivity: float,
+        amount: float,
+        name: str,
+        *,
+        columns: int = 1,
+        accounting: str | None = None,
+    ) -> tuple[Sampler, float]:
+        """Noise for an amount in the measure of the budget (or another), and its cost there; no row is read.
+
+        The cost is that of the scale which the noise has, whoever chose it, and checked here.
+        """
+        accounting = accounting or self.budget.accounting
+        own = amount_for(accounting, kind, amount)
+        sampler = self.noise.prepare(kind, size, sensitivity, own, columns)
+        cost = cost_of(accounting, sampler)
+        kept = sampler.spent <= own and 0 < cost <= amount
+        if not (kept and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
+            raise PrivacyError(f"{name}: the noise costs {cost:g}, above its share {amount:g}; nothing was read")
+        return sampler, cost
+
     def sum(
         self,
         contributions: Contributions,
@@ -199,12 +224,8 @@ class Kernel:
             kind = "exponential" if self.pure else "gumbel"
         else:
             kind = matrix or ("laplace" if self.pure else "gaussian")
-        sampler = self.noise.prepare(kind, size, sensitivity, amount, columns)
-        if not (sampler.spent <= amount and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
-            raise PrivacyError(
-                f"{name}: the noise costs {sampler.spent:g}, above its share {amount:g}; nothing was read"
-            )
-        self.account.spend(share, sampler.spent)  # from here on it is gone, whatever happens
+        sampler, cost = self.prepare(kind, size, sensitivity, amount, name, columns=columns)
+        self.account.spend(share, cost)  # from here on it is gone, whatever happens
         if sampler.known is not None:
             noisy = sampler.known
         else:
@@ -235,10 +256,12 @@ class Kernel:
     ) -> None:
         """Write a release down, one unit of the sampler's integers being `step` of its own.
 
-        ``norm``: by default that of the noise. ``whole``: accounted for in (ε, δ) by itself. ``spent``: where it is not
-        what the sampler cost.
+        ``norm``: by default that of the noise. ``whole``: accounted for in (ε, δ) by itself. ``spent``: the ε of a pure
+        release where it is not what the sampler cost.
         """
-        spent = sampler.spent if spent is None else spent
+        accounting = self.budget.accounting
+        epsilon = self.budget.epsilon if whole else sampler.spent if spent is None else spent
+        counted = not (self.pure or whole)
         norm = norm if norm is not None else L1 if sampler.kind == "laplace" else L2
         source = _OURS.get(sampler.kind) if type(self.noise) is OpenDPNoise else None
         self.releases.append(
@@ -248,8 +271,9 @@ class Kernel:
                 noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {source or self.noise.description}",
                 scale=sampler.scale * step,
                 sensitivity=sampler.sensitivity * step,
-                epsilon=self.budget.epsilon if whole else spent if self.pure else None,
-                rho=None if self.pure or whole else spent,
+                epsilon=None if counted and sampler.kind in IN_RHO else epsilon,
+                rho=cost_of("zcdp", sampler) if counted else None,
+                mu=math.sqrt(2 * cost_of("gdp", sampler)) if counted and accounting == "gdp" else None,
                 share=float(share),
                 sd=sampler.sd * step,
                 clip=clip,

@@ -21,8 +21,8 @@ from fdadp.privacy._minima import (
     steps_from_real,
 )
 from fdadp.privacy._objective import gaussian_multiplier
-from fdadp.privacy.accounting import rho_from
 from fdadp.privacy.distributed import DistributedNoise
+from fdadp.privacy.gaussian_dp import mu_from
 from fdadp.privacy.noise import Sampler
 
 __all__ = ["MinimumReleases"]
@@ -147,17 +147,19 @@ class MinimumReleases:
         """Noise on a point that neighbouring data move by at most unit · slack in L2; charges the share."""
         amount = self._kernel.account.check(share)
         step = unit * 2.0**-24
-        sampler = self._point_noise(size, math.ceil(slack * 2.0**24), amount)
-        self._kernel.account.spend(share, sampler.spent)
+        sampler, cost = self._point_noise(size, math.ceil(slack * 2.0**24), amount, name)
+        self._kernel.account.spend(share, cost)
         noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
         return noisy * step, sampler, step
 
-    def _point_noise(self, size: int, moves: int, amount: float) -> Sampler:
-        """Noise on the lattice point nearest to one that moves by at most so many steps in L2."""
+    def _point_noise(
+        self, size: int, moves: int, amount: float, name: str, accounting: str | None = None
+    ) -> tuple[Sampler, float]:
+        """Noise on the lattice point nearest to one that moves by at most so many steps in L2, and its cost."""
         sensitivity = moves + math.ceil(math.sqrt(size))  # each end is rounded by √size/2
         if self._kernel.pure:
-            return self._kernel.noise.prepare("laplace", size, float(math.ceil(sensitivity * math.sqrt(size))), amount)
-        return self._kernel.noise.prepare("gaussian", size, float(sensitivity), amount)
+            return self._kernel.prepare("laplace", size, math.ceil(sensitivity * math.sqrt(size)), amount, name)
+        return self._kernel.prepare("gaussian", size, sensitivity, amount, name, accounting=accounting)
 
     def _objective(self, f: RowFunction, shapes: list[tuple[int, ...]], ridge: float, share: float, name: str) -> Noisy:
         """Objective perturbation of K logistic problems; see :meth:`perturbed_minimum`."""
@@ -181,7 +183,7 @@ class MinimumReleases:
             self._kernel.whole_budget(share, name, "objective perturbation")
             whole = self._kernel.budget.epsilon
             multiplier = gaussian_multiplier(*self._kernel.for_one(0.99 * whole, 0.99 * delta), ridge, K)
-            kind, cost, extra = "gaussian", multiplier**2 / 2, rho_from(0.01 * whole, 0.01 * delta)
+            kind, cost, extra = "gaussian", multiplier**2 / 2, mu_from(0.01 * whole, 0.01 * delta) ** 2 / 2
         both = 2.0 if self._kernel.adjacency == "replace" and self._kernel.pure else 1.0
         lattice = 2.0**-40
         linear = [self._kernel.noise.prepare(kind, D, both / lattice, cost) for _ in range(K)]
@@ -189,8 +191,9 @@ class MinimumReleases:
         # The point computed is at most this far from the exact minimiser for the real b, in each problem.
         away = (GRADIENT_ERROR + steps_from_real(kind, D) * lattice) / ridge
         step = away * 2.0**-12
-        point = self._point_noise(D * K, math.ceil(2 * math.sqrt(K) * 2.0**12), extra)
         pure = self._kernel.pure
+        moves = math.ceil(2 * math.sqrt(K) * 2.0**12)
+        point, _ = self._point_noise(D * K, moves, extra, name, "pure" if pure else "gdp")
         self._kernel.account.spend(share, amount if pure else self._kernel.account.amount, whole=not pure)
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=b)

@@ -123,8 +123,8 @@ class MomentReleases:
         size = D * (D + 1) // 2
         bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self._kernel.adjacency == "replace" else 1)
         kind = "bingham" if self._kernel.pure else "bingham-zcdp"
-        sampler = self._kernel.noise.prepare(kind, size, bounded, amount)  # those that follow cost the same
-        self._kernel.account.spend(share, k * sampler.spent)
+        sampler, cost = self._kernel.prepare(kind, size, bounded, amount, name)  # those that follow cost the same
+        self._kernel.account.spend(share, k * cost)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         total = exact_sum(
             self._kernel.vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True
@@ -137,7 +137,7 @@ class MomentReleases:
                 basis = np.linalg.qr(np.vstack([found, np.eye(D)]).T)[0][:, j:]  # public: from what was released
                 inner, at = basis.T @ S @ basis, triangle(D - j)
                 entries = np.rint((inner + inner.T)[at] / 2 * W[at]).astype(np.int64)
-                sampler = self._kernel.noise.prepare(kind, len(entries), bounded, amount)
+                sampler, _ = self._kernel.prepare(kind, len(entries), bounded, amount, name)
             u = basis @ np.asarray(sampler(entries), dtype=np.float64)
             u -= found.T @ (found @ u)
             found = np.vstack([found, u / np.linalg.norm(u)])

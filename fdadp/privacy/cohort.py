@@ -36,7 +36,6 @@ from fdadp.privacy._selections import Selections
 from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.accounting import epsilon_from
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
@@ -170,12 +169,12 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
 
     @property
     def pure(self) -> bool:
-        """Whether the budget is in pure ε: L1 clips and Laplace noise; else zCDP, L2 and Gaussian."""
+        """Whether the budget is in pure ε: L1 clips and Laplace noise; else L2 and Gaussian."""
         return self._kernel.pure
 
     @property
     def amount(self) -> float:
-        """ρ or ε that this cohort reserved."""
+        """μ²/2, ρ or ε that this cohort reserved."""
         return self._kernel.account.amount
 
     @property
@@ -203,14 +202,14 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     def ledger(self) -> Ledger:
         """What was released, under which assumptions, and what it protects; depends on no private value."""
         budget = self.budget
-        used = math.fsum(self.amount if r.delta else r.rho or r.epsilon or 0.0 for r in self._kernel.releases)
+        used = math.fsum(self.amount if r.delta else _cost(r) for r in self._kernel.releases)
         details = {
             "budget": f"epsilon {budget.epsilon:g}" + ("" if budget.delta is None else f", delta {budget.delta:g}"),
             "accounting": budget.measure,
             "total": budget.total,
             "reserved by this fit": self.amount,
             "spent by its releases": used,
-            "spent by its releases, as epsilon": used if budget.delta is None else epsilon_from(used, budget.delta),
+            "spent by its releases, as epsilon": budget.epsilon_of(used),
             "adjacency": self.adjacency,
             "unit": self.unit,
             "n": "private" if self.n is None else f"{self.n}, declared and public; not compared with the data",
@@ -285,6 +284,11 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
+
+
+def _cost(release: Release) -> float:
+    """What a release cost in the measure of its budget."""
+    return release.mu**2 / 2 if release.mu is not None else release.rho or release.epsilon or 0.0
 
 
 def _delta(delta: float | None, n: int | None) -> dict[str, str]:

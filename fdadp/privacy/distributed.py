@@ -206,7 +206,8 @@ class DistributedNoise:
             raise NextRound(index, size, width, np.clip(exact, -int(most), int(most)) + noise)
 
         sd = share_sd * math.sqrt(count)
-        return Sampler("gaussian", size, float(sensitivity), amount, spent, sd, draw, known=known)
+        least = share_sd * math.sqrt(self.honest)
+        return Sampler("gaussian", size, float(sensitivity), amount, spent, sd, draw, known, guaranteed=least)
 
     def _share(self, sd: float, size: int) -> IntArray:
         if self._rng is not None:

@@ -31,9 +31,11 @@ class Release:
     sensitivity : float
         The sensitivity that the scale was derived from.
     epsilon : float or None
-        The ε claimed for it; None where it is accounted for in ρ.
+        The ε claimed for it; None where it is accounted for in μ or ρ.
     rho : float or None
         The ρ (zCDP) spent on it.
+    mu : float or None
+        The μ (Gaussian DP) spent on it, where that is what adds up: as squares.
     share : float or None
         Share of the fit's budget that was set aside for it.
     sd : float or None
@@ -68,10 +70,13 @@ class Release:
     secure: bool = False
     lattice_bits: int | None = None
     delta: float | None = None
+    mu: float | None = None
 
     @property
     def cost(self) -> str:
         """The privacy cost in words."""
+        if self.mu is not None:
+            return f"mu {self.mu:.4g}, rho {self.rho:.4g}"
         if self.rho is not None:
             return f"rho {self.rho:.4g}"
         if self.delta is not None:

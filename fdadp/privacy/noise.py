@@ -6,7 +6,8 @@ against the amount **before** any data are read; the sampler that it returns is 
 ========== ================ ======= ==========================================================================
 kind       measure          norm    mechanism and its cost
 ========== ================ ======= ==========================================================================
-gaussian   zCDP (ρ)         L2      discrete Gaussian, ρ = Δ²/(2 scale²) (Canonne, Kamath & Steinke 2020)
+gaussian   zCDP (ρ), GDP    L2      discrete Gaussian, ρ = Δ²/(2 scale²) (Canonne, Kamath & Steinke 2020); in Gaussian
+                                    DP μ²/2 = Δ²/(2 (scale² - 16)), the amount (``docs/theory/gaussian-dp.md``)
 laplace    pure (ε)         L1      discrete Laplace, ε = Δ/scale (Ghosh, Roughgarden & Sundararajan 2012)
 gumbel     zCDP (ρ)         L∞      index of the largest + Gumbel: the exponential mechanism, ε = 2Δ/scale of bounded
                                     range, hence ρ = ε²/8 = ½ (Δ/scale)² (Dong, Durfee & Rogers 2020, Lemma 3.2)
@@ -48,7 +49,7 @@ from fdadp.privacy._matrix_laplace import Drawn, MatrixLaplace, add_wrapped
 from fdadp.privacy._wishart import float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
-__all__ = ["KINDS", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
+__all__ = ["KINDS", "LATTICE_VARIANCE", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
 
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
@@ -56,6 +57,8 @@ MATRICES = ("product", "symmetric")
 KINDS = ("gaussian", "laplace", "spherical", "wishart", *MATRICES, *SELECTIONS, *DIRECTIONS)
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
+LATTICE_VARIANCE = 16.0
+"""Squared steps: a discrete Gaussian of variance σ² is a function of a real one of σ² - 16 (gaussian-dp.md#lattice)."""
 _LARGEST = 2.0**57
 """Scale above which noise on int64 sums would saturate."""
 
@@ -84,6 +87,8 @@ class Sampler:
         Of the matrix that the integers are, row by row ("symmetric": of which they are the upper triangle).
     matrix : callable, optional
         Matrix Laplace noise alone, with what it was made of: for audits, which release its sum themselves.
+    guaranteed : float, optional
+        Scale that the guarantee rests on, where more owners deliver their shares than it takes; default ``scale``.
     known : ndarray of int64, optional
         The release itself, where it is public already (see :mod:`fdadp.privacy.distributed`): no row is read for it.
     """
@@ -98,6 +103,7 @@ class Sampler:
     known: IntArray | None = field(default=None, repr=False)
     columns: int = 1
     matrix: Callable[[], Drawn] | None = field(default=None, repr=False)
+    guaranteed: float | None = None
 
     @property
     def sd(self) -> float:
@@ -146,7 +152,9 @@ def analytic_scale(kind: str, sensitivity: float, amount: float) -> float:
     """Smallest scale that spends at most the amount, a hair above to absorb rounding."""
     if kind == "bingham-zcdp":
         return sensitivity / math.sqrt(8 * amount) * _SLACK
-    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gaussian", "gumbel", "wishart") else amount)
+    if kind == "gaussian":
+        return math.hypot(sensitivity / math.sqrt(2 * amount), math.sqrt(LATTICE_VARIANCE)) * _SLACK
+    rate = sensitivity / (math.sqrt(2 * amount) if kind in ("gumbel", "wishart") else amount)
     return rate * _SLACK * (2 if kind == "exponential" else 1)
 
 

@@ -154,8 +154,13 @@ class Privacy(Parameters):
         """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
         return self.adjacency or ("add-remove" if self.n is None else "zero-out")
 
-    def budget_share(self) -> tuple[Budget, float]:
+    def budget_share(self, accounting: str = "gdp") -> tuple[Budget, float]:
         """Return the budget to spend from, a new one unless shared, and the share of it that ε and δ amount to.
+
+        Parameters
+        ----------
+        accounting : {"gdp", "zcdp"}
+            Of a new budget with a δ; a shared one has its own.
 
         Raises
         ------
@@ -164,16 +169,16 @@ class Privacy(Parameters):
         """
         from fdadp.privacy.budget import Budget
 
-        own = Budget(self.epsilon, self.delta)
         if self.budget is None:
-            return own, 1.0
+            return Budget(self.epsilon, self.delta, accounting=accounting), 1.0
         if not isinstance(self.budget, Budget):
             raise PrivacyError(f"budget must be a Budget, got {type(self.budget).__name__}")
-        if self.budget.delta != own.delta:
+        if self.budget.delta != self.delta:
             raise PrivacyError(
                 f"delta must be that of the shared budget, {self.budget.delta}, got {self.delta}: what is counted in "
-                "rho and in pure epsilon cannot be added up"
+                "different measures cannot be added up"
             )
+        own = Budget(self.epsilon, self.delta, accounting=self.budget.accounting)
         share = own.total / self.budget.total
         if share > 1 + 1e-9:
             raise PrivacyError(
@@ -190,6 +195,7 @@ class Privacy(Parameters):
         public: Mapping[str, Any],
         noise: Noise | None = None,
         estimator: Any = None,
+        accounting: str = "gdp",
     ) -> Cohort:
         """Put data behind a cohort that has reserved what these settings amount to; no row is read.
 
@@ -205,6 +211,8 @@ class Privacy(Parameters):
 
         estimator : object, optional
             That is fitted: where it is not the first time, and on no common budget, a NotAccountedWarning says so.
+        accounting : {"gdp", "zcdp"}
+            Of a budget of its own; "zcdp" suits mechanisms that spend most of it on selections.
 
         Raises
         ------
@@ -217,7 +225,7 @@ class Privacy(Parameters):
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 
         self.check_unit(groups)
-        budget, share = self.budget_share()
+        budget, share = self.budget_share(accounting)
         noise = noise or current_noise()
         alone = noise is None and self.budget is None and self.random_state is None
         if noise is None:
