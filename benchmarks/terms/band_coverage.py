@@ -7,6 +7,7 @@ how often the test of a scalar without effect rejects; and the rmse of the coeff
     python benchmarks/terms/band_coverage.py --repeats 60            # a few CPU minutes
     python benchmarks/terms/band_coverage.py --repeats 20 --n 60     # less
     python benchmarks/terms/band_coverage.py --errors curve          # generalised least squares
+    python benchmarks/terms/band_coverage.py --errors curve --gaps 0.8   # of curves of eight points each
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from fdadp import FunctionalRegression
 SHARES = {"independent": 0.0, "mixed": 0.4, "smooth": 0.8}
 
 
-def one(made: Simulated, errors: str) -> dict[str, list[float]]:
+def one(made: Simulated, errors: str, seen: Any) -> dict[str, list[float]]:
     """Of each kind of standard errors: the two coverages, whole bands, rejection; and the two rmse."""
     grids = {name: T for name in ("X", "Y") if name in made.data}
     model = FunctionalRegression(made.model, **({} if errors == "iid" else {"errors": errors}))
-    model.fit(made.data, grids=grids)
+    model.fit({**made.data, "Y": np.where(seen, made.data["Y"], np.nan)}, grids=grids)
     found = {}
-    off = model.fitted_values_ - made.mean
+    off = model.predict(made.data) - made.mean
     some = slice(0, 50)
     for kind in ("iid", "curve"):
         frame = model.coef(made.term, se=True, kind=kind)
@@ -52,11 +53,13 @@ def one(made: Simulated, errors: str) -> dict[str, list[float]]:
     return found
 
 
-def cell(name: str, n: int, share: float, errors: str, repeats: int) -> dict[str, Any]:
+def cell(name: str, n: int, share: float, errors: str, repeats: int, gaps: float) -> dict[str, Any]:
     """Means over simulated data sets."""
     found: dict[str, list[list[float]]] = {}
     for seed in range(repeats):
-        for kind, row in one(SIMULATORS[name](n, np.random.default_rng([seed, n]), share), errors).items():
+        made = SIMULATORS[name](n, np.random.default_rng([seed, n]), share)
+        seen = np.random.default_rng([seed, n, 1]).uniform(size=(n, T.size)) >= gaps
+        for kind, row in one(made, errors, seen).items():
             found.setdefault(kind, []).append(row)
     return {kind: np.mean(rows, axis=0) for kind, rows in found.items()}
 
@@ -67,6 +70,7 @@ if __name__ == "__main__":
     asked.add_argument("--repeats", type=int, default=60)
     asked.add_argument("--n", type=int, nargs="+", default=[60, 300, 1000])
     asked.add_argument("--errors", default="iid", choices=["iid", "curve"])
+    asked.add_argument("--gaps", type=float, default=0.0, help="share of the points of Y that are not observed")
     asked.add_argument("--simulators", nargs="+", default=list(SIMULATORS))
     options = asked.parse_args()
     start = time.process_time()
@@ -78,7 +82,7 @@ if __name__ == "__main__":
         for n in options.n:
             repeats = options.repeats if n < 1000 else max(options.repeats // 2, 1)
             for share, smooth in SHARES.items():
-                for kind, row in cell(name, n, smooth, options.errors, repeats).items():
+                for kind, row in cell(name, n, smooth, options.errors, repeats, options.gaps).items():
                     shown = [f"{v:.3f}" for v in row[:4]] + [f"{np.sqrt(v):.4f}" for v in row[4:]]
                     print(f"| {name} | {n} | {share} | {kind} | " + " | ".join(shown) + " |", flush=True)
     print(f"\n{time.process_time() - start:.0f} CPU s")

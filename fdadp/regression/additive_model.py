@@ -25,10 +25,10 @@ from fdadp.regression.term_views import TermViews
 from fdadp.regression.terms_from_chunks import TermsFromChunks
 from fdadp.regression.training import Asked, Covariates, Training, beside, read_training
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.along_curves import fit_along_curves
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations, fit_terms
-from fdadp.solve.working_covariance import fit_along_curves
 from fdadp.terms.along import with_more_along
 from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.scalar_linear import Linear

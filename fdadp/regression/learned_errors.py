@@ -17,13 +17,13 @@ from fdadp.functional.records import Records
 from fdadp.regression.effects import place_of
 from fdadp.regression.table import rows_beside
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.along_curves import Working
 from fdadp.solve.curve_errors import ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.unconditional import unconditional_covariance_of_fit
-from fdadp.solve.working_covariance import WorkingCovariance
 
 __all__ = ["BY_CLUSTERS", "KINDS", "LearnedErrors", "clusters_of"]
 
@@ -48,7 +48,7 @@ class LearnedErrors:
     _changes: FloatArray | None = None
 
     def _learn_errors(
-        self, form: LongForm, observed: Observations, groups: IntArray | None, working: WorkingCovariance | None
+        self, form: LongForm, observed: Observations, groups: IntArray | None, working: Working | None
     ) -> None:
         """Keep what covariances need; they are computed when they are asked for."""
         family = self._family
@@ -61,9 +61,7 @@ class LearnedErrors:
         if working is not None:
             rows = self._fit.n_rows
             weighted = self._fit.sigma2 * (rows - self._fit.edf_total)
-            self.loglik_ = self._fit.n * working.log_det / 2 - rows / 2 * (
-                1 + float(np.log(2 * np.pi * weighted / rows))
-            )
+            self.loglik_ = working.log_det / 2 - rows / 2 * (1 + float(np.log(2 * np.pi * weighted / rows)))
             return
         self.loglik_ = family.log_likelihood(y[seen], eta[seen], observed.used[seen], max(scale, 1e-300))
 

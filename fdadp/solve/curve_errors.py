@@ -16,6 +16,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
@@ -57,19 +58,24 @@ class Residuals:
         Of the fit; 0 where nothing was observed. None: 1.
     points : PointwiseResponse or None
         Records and points of such observations.
-    precision : ndarray of shape (T, T) or None
-        Working precision of the fit along a curve on the grid; then there are no weights.
+    precision : ndarray of shape (T, T), CurvePrecision or None
+        Working precision of the fit along a curve: on the grid, where there are no weights; or for each curve at its
+        own points, with the weights.
     """
 
     records: Records
     values: FloatArray
     weights: FloatArray | None = None
     points: PointwiseResponse | None = None
-    precision: FloatArray | None = None
+    precision: FloatArray | CurvePrecision | None = None
 
     @classmethod
     def of(
-        cls, observed: Observations, eta: FloatArray, family: Family, precision: FloatArray | None = None
+        cls,
+        observed: Observations,
+        eta: FloatArray,
+        family: Family,
+        precision: FloatArray | CurvePrecision | None = None,
     ) -> Residuals:
         """What linear predictors leave of observations: working residuals, where the family has a link."""
         seen = observed.used > 0
@@ -94,8 +100,7 @@ class Residuals:
 
     def scores(self, form: LongForm) -> FloatArray:
         """``D_i' W r_i`` of each record, D_i its long-form rows, shape (n, p)."""
-        weighted = self.values if self.weights is None else np.where(self.weights > 0, self.values, 0) * self.weights
-        weighted = weighted if self.precision is None else weighted @ self.precision
+        weighted = self._weighted()
         out = np.zeros((self.records.n, form.size))
         for part in self._parts(np.arange(self.records.n), form):
             if self.points is None:
@@ -110,12 +115,13 @@ class Residuals:
         for part in self._parts(rows, form):
             if self.points is None:
                 d = form.rows(self.records[part])
-                left = d if self.precision is None else np.matmul(self.precision, d)
-                left = left if self.weights is None else left * self.weights[part][:, :, None]
-                yield part, np.ascontiguousarray(left.swapaxes(1, 2)) @ d
+                yield part, np.ascontiguousarray(self._weighted_rows(part, d).swapaxes(1, 2)) @ d
                 continue
             which, d, own = self._rows_at(part, form)
-            left = d if self.weights is None else d * self.weights[which][:, None]
+            if isinstance(self.precision, CurvePrecision):
+                left = self.precision.times(d, which)
+            else:
+                left = d if self.weights is None else d * self.weights[which][:, None]
             out = np.zeros((len(part), form.size, form.size))
             for i in range(len(part)):
                 out[i] = left[own == i].T @ d[own == i]
@@ -131,6 +137,24 @@ class Residuals:
                 which, rows, own = self._rows_at(part, form)
                 out[which] += np.einsum("ij,ij->i", rows, changes[part][own])
         return out
+
+    def _weighted(self) -> FloatArray:
+        """The values times the weights, or the precision, of the fit."""
+        if isinstance(self.precision, CurvePrecision):
+            return self.precision.times(self.values.reshape(-1, 1)).reshape(self.values.shape)
+        if self.precision is not None:
+            return np.asarray(self.values @ self.precision)
+        return self.values if self.weights is None else np.where(self.weights > 0, self.values, 0) * self.weights
+
+    def _weighted_rows(self, part: IntArray, d: FloatArray) -> FloatArray:
+        """The same of long-form rows on the grid of some records, shape (k, T, p)."""
+        if isinstance(self.precision, CurvePrecision):
+            size = d.shape[1]
+            which = (part[:, None] * size + np.arange(size)).ravel()
+            return self.precision.times(d.reshape(-1, d.shape[2]), which).reshape(d.shape)
+        if self.precision is not None:
+            return np.asarray(np.matmul(self.precision, d))
+        return d if self.weights is None else d * self.weights[part][:, :, None]
 
     def size(self, form: LongForm) -> int:
         """Numbers of the long-form rows of all observations."""

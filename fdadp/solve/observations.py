@@ -128,6 +128,24 @@ class Observations:
     def _without_offset(self) -> Observations:
         return self if self.offset is None else replace(self, y=self.y - self.offset, offset=None)
 
+    def entries(self, rows: slice) -> slice:
+        """Where the responses of some records stand among all, one by one."""
+        if self.points is None:
+            size = self.y.shape[1]
+            return slice(rows.start * size, min(rows.stop, self.n) * size)
+        low, high = np.searchsorted(self.points.record, (rows.start, min(rows.stop, self.n)))
+        return slice(int(low), int(high))
+
+    def part(self, rows: slice) -> Observations:
+        """Those of some records."""
+        own = rows if self.points is None else self.entries(rows)
+        at = self.points
+        if at is not None:
+            size = min(rows.stop, self.n) - rows.start
+            at = PointwiseResponse(at.record[own] - rows.start, at.t[own], at.y[own], size)
+        weights, offset = (None if v is None else v[own] for v in (self.weights, self.offset))
+        return Observations(self.records[rows], self.y[own], weights, offset, at)
+
     def parts(self) -> Iterator[Observations]:
         """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
         for start in range(0, self.records.n, RECORDS_AT_A_TIME):

@@ -7,21 +7,18 @@ squares at each point, weights observations by what they say together; one round
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records
 from fdadp.functional.splines import BSplines
-from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
-from fdadp.solve.observations import RECORDS_AT_A_TIME, Observations
 
-__all__ = ["WorkingCovariance", "fit_along_curves", "precision_system", "working_covariance"]
+__all__ = ["WorkingCovariance", "precision_system", "working_covariance"]
 
 SMOOTH = 7
 """Cubic B-splines of the smooth part; 10 say the same."""
@@ -156,30 +153,3 @@ def precision_system(form: LongForm, blocks: Iterable[tuple[Records, FloatArray]
         total = float((weighted * y).sum())
         out = System(out.gram + gram, out.cross + cross, out.total + total, out.n_rows + y.size)
     return out
-
-
-def fit_along_curves(
-    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None = None
-) -> tuple[AdditiveFit, WorkingCovariance]:
-    """Generalised least squares of Gaussian responses on a grid; arguments as of `fit_terms`.
-
-    The scale of the precision makes the residual variance of the fit that of an observation, on average over t; its
-    residual sum of squares is the plain one.
-
-    Raises
-    ------
-    InputError
-        Responses at points of their own, with gaps, or with weights; too few curves or points.
-    """
-    if not observed.whole:
-        raise InputError("errors='curve' needs responses on a common grid without gaps and weights; use errors='iid'")
-    y, records = observed.y - observed.added(), observed.records
-    with one_blas_thread():
-        working = working_covariance(form, records, y)
-        starts = range(0, records.n, RECORDS_AT_A_TIME)
-        parts = (slice(start, start + RECORDS_AT_A_TIME) for start in starts)
-        system = precision_system(form, ((records[part], y[part]) for part in parts), working.precision)
-        fit = fit_gaussian(form, system, smoothing, records.n, n_unpenalized)
-        left = y - form.predictor(records, fit.coefficients)
-        means = form.scores(records, np.ones_like(y)).sum(axis=0) / y.size
-    return replace(fit, rss=float((left**2).sum()), column_means=means), working

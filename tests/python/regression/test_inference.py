@@ -326,15 +326,77 @@ def test_generalised_least_squares_is_a_whole_model(tmp_path):
     assert np.array_equal(loaded.predict_se(data), fitted.predict_se(data))
 
 
-def test_generalised_least_squares_needs_whole_curves():
+def uneven(data, how, seed=0):
+    """Arguments of `fit` for the same curves with gaps, weights, or as a table of single points."""
+    rng = np.random.default_rng(seed)
+    if how == "gaps":
+        gone = rng.uniform(size=data["Y"].shape) < 0.3
+        return {"data": {**data, "Y": np.where(gone, np.nan, data["Y"])}, "grids": GRIDS}
+    if how == "weights":
+        return {"data": data, "grids": GRIDS, "weights": np.ones(len(data["z"]))}
+    import pandas as pd
+
+    record, t = np.repeat(np.arange(len(data["z"])), T.size), np.tile(T, len(data["z"]))
+    table = pd.DataFrame({"row": record, "t": t, "y": data["Y"].ravel()})
+    return {"data": {k: v for k, v in data.items() if k != "Y"}, "response": table, "grids": {"X": T}}
+
+
+def test_generalised_least_squares_of_uneven_curves():
+    """The same curves as a table of points or with weights of 1 have one fit, near that of whole curves; so have gaps."""
+    data, _ = cohort(80, 18)
+    whole = model(errors="curve").fit(data, grids=GRIDS)
+    se = whole.predict_se(data).mean()
+    fits = {how: model(errors="curve").fit(**uneven(data, how)) for how in ("weights", "points", "gaps")}
+    for how, fitted in fits.items():
+        away = np.sqrt(np.mean((fitted.predict(data) - whole.fitted_values_) ** 2)) if how != "points" else 0.0
+        assert away < se / 2
+        assert fitted.predict_se(data, T).mean() == pytest.approx(se, rel=0.3)
+        assert np.isfinite(fitted.loglik_) and fitted.test_terms()["p"].between(0, 1).all()
+        assert fitted.sigma2_ == pytest.approx(whole.sigma2_, rel=0.2)
+    assert np.allclose(fits["points"].vcov(), fits["weights"].vcov(), rtol=1e-4, atol=1e-6)
+    assert fits["points"].loglik_ == pytest.approx(fits["weights"].loglik_, rel=1e-6)
+    drawn = fits["gaps"].bootstrap(20).coef("z")["se"].mean()
+    assert drawn == pytest.approx(fits["gaps"].coef("z", se=True)["se"].mean(), rel=0.5)
+
+
+def test_weights_of_generalised_least_squares_are_relative():
+    data, _ = cohort(40, 18)
+    one, four = (model(errors="curve").fit(data, grids=GRIDS, weights=np.full(40, weight)) for weight in (1.0, 4.0))
+    assert np.allclose(one.fitted_values_, four.fitted_values_, rtol=0, atol=1e-6)
+    assert four.sigma2_ == pytest.approx(4 * one.sigma2_, rel=1e-6)
+    assert np.allclose(one.predict_se(data), four.predict_se(data), rtol=1e-5)
+    shift = np.random.default_rng(0).normal(size=40)
+    moved = model(errors="curve").fit(
+        {**data, "Y": data["Y"] + shift[:, None]}, grids=GRIDS, weights=np.ones(40), offset=shift
+    )
+    assert np.allclose(moved.fitted_values_ - shift[:, None], one.fitted_values_, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["gaps", "points"])
+def test_generalised_least_squares_finds_surfaces_through_gaps(how):
+    """Errors that are smooth along the curve: far nearer than least squares that take them as independent."""
+    waves = np.stack([np.ones(T.size)] + [f(k * np.pi * T) for k in (2, 4) for f in (np.sin, np.cos)])
+    truth, off = np.outer(np.sin(np.pi * T), np.cos(np.pi * T)), {"iid": 0.0, "curve": 0.0}
+    for seed in range(2):
+        rng = np.random.default_rng(400 + seed)
+        x = rng.normal(size=(100, 5)) @ waves + 0.2 * rng.normal(size=(100, T.size))
+        y = x @ truth / T.size + 0.6 * rng.normal(size=(100, 3)) @ waves[:3] + 0.1 * rng.normal(size=(100, T.size))
+        asked = uneven({"X": x, "z": np.zeros(100), "Y": y}, how)
+        for errors in off:
+            fitted = FunctionalRegression([terms.ff("X", k=(7, 7), m=((2, 2), (2, 2)))], errors=errors).fit(**asked)
+            off[errors] += ((fitted.coef("ff(X)", s=T, t=T)["value"] - truth.ravel()) ** 2).mean()
+    assert off["curve"] < 0.3 * off["iid"]
+
+
+def test_generalised_least_squares_needs_curves():
     data, _ = cohort(20, 18)
-    gaps = {**data, "Y": np.where(data["Y"] > 2, np.nan, data["Y"])}
-    for wrong, message in [
-        (gaps, "needs responses on a common grid without gaps"),
-        (rows(data, slice(5)), "and 8 curves or more, got 21 and 5"),
+    few = rows(data, slice(5))
+    for asked, message in [
+        ({"data": few, "grids": GRIDS}, "and 8 curves or more, got 21 and 5"),
+        (uneven(few, "gaps"), "8 curves or more with two observations, got 21 and 5"),
     ]:
         with pytest.raises(InputError, match=message):
-            FunctionalRegression([terms.linear("z")], errors="curve").fit(wrong, grids=GRIDS)
+            FunctionalRegression([terms.linear("z")], errors="curve").fit(**asked)
     with pytest.raises(InputError, match="errors='curve' is there for family='gaussian', got 'poisson'"):
         model(errors="curve", family="poisson").fit({**data, "Y": np.round(np.abs(data["Y"]))}, grids=GRIDS)
     with pytest.raises(InputError, match="errors must be one of 'iid', 'curve'"):

@@ -1,0 +1,109 @@
+"""Generalised least squares along curves: the fit, by a covariance of the errors that is estimated from the curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
+from fdadp.solve.curve_errors import Residuals
+from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.long_sums import System
+from fdadp.solve.observations import RECORDS_AT_A_TIME, Observations
+from fdadp.solve.smooth_errors import smooth_errors
+from fdadp.solve.working_covariance import precision_system, working_covariance
+
+__all__ = ["Working", "fit_along_curves"]
+
+
+@dataclass(frozen=True)
+class Working:
+    """What a fit believed of the errors along curves.
+
+    Attributes
+    ----------
+    precision : ndarray of shape (T, T) or CurvePrecision
+        Inverse of their covariance times their mean variance: of all curves on a grid, or of each at its points.
+    log_det : float
+        Logarithm of the determinants of the precisions of all curves.
+    """
+
+    precision: FloatArray | CurvePrecision
+    log_det: float
+
+
+def fit_along_curves(
+    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None = None
+) -> tuple[AdditiveFit, Working]:
+    """Generalised least squares of Gaussian responses; arguments as of `fit_terms`.
+
+    The scale of the precision makes the residual variance of the fit that of an observation of weight 1, on average;
+    its residual sum of squares is the plain (weighted) one.
+
+    Raises
+    ------
+    InputError
+        Too few curves or points.
+    """
+    with one_blas_thread():
+        level = observed.level if form.has_intercept else 0.0  # sums of squares about zero lose digits
+        below = observed.below(level)
+        fit, working = (_on_grid if observed.whole else _at_points)(form, below, smoothing, n_unpenalized)
+        weights, ones = observed.used, (observed.used > 0).astype(np.float64)
+        left = np.where(ones > 0, below.y - below.predictor(form, fit.coefficients), 0.0)
+        means = Residuals(observed.records, ones, None, observed.points).scores(form).sum(axis=0) / fit.n_rows
+    fit.coefficients[0] += level
+    return replace(fit, rss=float((weights * left**2).sum()), column_means=means), working
+
+
+def _on_grid(
+    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None
+) -> tuple[AdditiveFit, Working]:
+    """Of whole curves: one matrix for all."""
+    y, records = observed.y - observed.added(), observed.records
+    working = working_covariance(form, records, y)
+    parts = ((records[part], y[part]) for part in _parts(records.n))
+    system = precision_system(form, parts, working.precision)
+    fit = fit_gaussian(form, system, smoothing, records.n, n_unpenalized)
+    return fit, Working(working.precision, records.n * working.log_det)
+
+
+def _at_points(
+    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None
+) -> tuple[AdditiveFit, Working]:
+    """Of curves with gaps, weights, or points of their own: a covariance function."""
+    precision = smooth_errors(form, observed).precision(observed, form.t)
+    system = curves_system(form, observed, precision)
+    fit = fit_gaussian(form, system, smoothing, observed.n, n_unpenalized)
+    return fit, Working(precision, precision.log_det)
+
+
+def curves_system(form: LongForm, observed: Observations, precision: CurvePrecision) -> System:
+    """Normal equations: those of weighted least squares, less what smooth components of the errors say.
+
+    With ``U_i = D_i' W_i^½ Φ_i`` of each curve, ``(v/σ²) (Σ D_i' W_i D_i - Σ U_i M_i U_i')``.
+    """
+    plain = observed.system(form)
+    gram, cross, total = plain.gram, plain.cross, plain.total
+    y = np.where(observed.used > 0, observed.y - observed.added(), 0.0)
+    moments = precision.moments(y.ravel())  # (n, K)
+    root = np.linalg.cholesky(precision.inner)
+    for rows in _parts(observed.n):
+        part = observed.part(rows)
+        here = precision.weighted[observed.entries(rows)]
+        own = [Residuals(part.records, load.reshape(part.y.shape), None, part.points).scores(form) for load in here.T]
+        if not own:
+            break
+        turned = np.einsum("knp,nkl->nlp", own, root[rows]).reshape(-1, form.size)
+        pulled = np.einsum("nk,nkl->nl", moments[rows], root[rows]).ravel()
+        gram, cross, total = gram - turned.T @ turned, cross - turned.T @ pulled, total - float(pulled @ pulled)
+    return System(precision.factor * gram, precision.factor * cross, precision.factor * total, plain.n_rows)
+
+
+def _parts(n: int) -> Iterator[slice]:
+    return (slice(start, start + RECORDS_AT_A_TIME) for start in range(0, n, RECORDS_AT_A_TIME))
