@@ -342,7 +342,7 @@ def uneven(data, how, seed=0):
 
 
 def test_generalised_least_squares_of_uneven_curves():
-    """The same curves as a table of points or with weights of 1 have one fit, near that of whole curves; so have gaps."""
+    """The same curves as a table of points and with weights of 1 have one fit, near that of whole curves."""
     data, _ = cohort(80, 18)
     whole = model(errors="curve").fit(data, grids=GRIDS)
     se = whole.predict_se(data).mean()
