@@ -9,17 +9,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.columns import Column
+from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 
-__all__ = ["WhiteTerm", "white_axes"]
+__all__ = ["OF_NUMBERS", "WhiteTerm", "column_of", "white_axes"]
 
 NEGLIGIBLE = 1e-12
 """Directions with less of the largest variance than this are left out."""
+OF_NUMBERS = 0.5
+"""Prior importance of a term of numbers or labels; a term of curves has 1."""
+
+Kind = TypeVar("Kind", CurvesColumn, NumberColumn, LabelColumn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,13 @@ class WhiteTerm(ABC):
 
         In units of the columns: of ``∫ X(s) β(s) ds`` what stands for β at s, of a smooth function its values.
         """
+
+
+def column_of(columns: Mapping[str, Column], name: str, kind: type[Kind]) -> Kind:
+    """A column that is known to be of a kind."""
+    column = columns[name]
+    assert isinstance(column, kind)
+    return column
 
 
 def white_axes(rows: FloatArray, covariance: FloatArray, most: int) -> tuple[FloatArray, FloatArray, FloatArray]:

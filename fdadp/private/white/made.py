@@ -1,0 +1,158 @@
+"""From terms as users write them to white features of a private fit; refusals come before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fdadp._common.checks import several
+from fdadp.errors import InputError
+from fdadp.private.columns import Column
+from fdadp.private.white.asked import Asked, default_of
+from fdadp.private.white.base import WhiteTerm
+from fdadp.private.white.of_curves import FUNCTIONS, WhiteIntegral
+from fdadp.private.white.of_labels import WhiteLevels
+from fdadp.private.white.of_numbers import WhiteNumbers
+from fdadp.private.white.of_surfaces import WhiteSurface
+from fdadp.terms.additive_functional import AdditiveFunctional
+from fdadp.terms.component_regression import ComponentRegression
+from fdadp.terms.component_scores import ComponentScores
+from fdadp.terms.functional_additive import FunctionalAdditive
+from fdadp.terms.functional_concurrent import Concurrent
+from fdadp.terms.functional_linear import FunctionalLinear
+from fdadp.terms.linear_functional import LinearFunctional
+from fdadp.terms.random_effect import RandomEffect
+from fdadp.terms.scalar_factor import Factor
+from fdadp.terms.scalar_linear import Linear
+from fdadp.terms.scalars_together import ScalarsTogether
+from fdadp.terms.spec import TermSpec
+
+if TYPE_CHECKING:
+    from fdadp.private.prior import PublicPrior
+
+__all__ = ["white_term"]
+
+NO_PENALTY = "how smooth effects are is up to the public prior"
+NO_RULE = "integrals are by the trapezoid rule"
+COMPONENTS = "its components are those of the private curves; use %s({}), whose functions are public"
+
+REFUSED: dict[type[TermSpec], str] = {
+    RandomEffect: "its levels are private, as people are; where they are public, such as sites, use a factor, C({})",
+    Concurrent: "features that differ between points of t are not there yet in private fits; use ff({})",
+    ComponentScores: COMPONENTS % "ff",
+    ComponentRegression: COMPONENTS % "lf",
+}
+"""Why there is no private version of terms."""
+
+
+def white_term(
+    spec: TermSpec,
+    columns: Mapping[str, Column],
+    prior: PublicPrior,
+    *,
+    curves: bool,
+    beside: Collection[str] = (),
+) -> WhiteTerm:
+    """White features of a term.
+
+    Parameters
+    ----------
+    spec : TermSpec
+        As a user wrote it.
+    columns : mapping of str to Column
+        What is public of the columns.
+    prior : PublicPrior
+    curves : bool
+        Whether the response is a curve.
+    beside : collection of str
+        Names of the model's terms: of an interaction, which parts stand beside it.
+
+    Raises
+    ------
+    InputError
+        A kind of term that has no private version, a column of another kind or without public bounds or levels, or an
+        option without a private meaning. Nothing was read.
+    """
+    kind = type(spec)
+    if kind in REFUSED:
+        reason = REFUSED[kind].format(", ".join(spec.columns))
+        raise InputError(f"terms of a private fit must have a private version, got {spec.name}: {reason}")
+    if kind not in MAKERS:
+        raise InputError(
+            f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
+        )
+    return MAKERS[kind](Asked(spec, columns, prior, curves, beside), spec)
+
+
+def _ff(asked: Asked, spec: FunctionalLinear) -> WhiteTerm:
+    asked.of_curves("lf")
+    asked.only(m=NO_PENALTY, rule=NO_RULE, limits="historical effects are not there yet in private fits")
+    k, k_t = several(spec.k, 2, f"k of {asked.name}")
+    default = default_of(spec, "k")
+    asked.along_t(k_t, default[1])
+    size = asked.size(k, default[0], FUNCTIONS)
+    return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
+
+
+def _lf(asked: Asked, spec: LinearFunctional) -> WhiteTerm:
+    asked.of_numbers("ff")
+    asked.only(m=NO_PENALTY, rule=NO_RULE)
+    size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
+    return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
+
+
+def _sff(asked: Asked, spec: FunctionalAdditive) -> WhiteTerm:
+    asked.of_curves("af")
+    k_t, *sizes = several(spec.k, 3, f"k of {asked.name}")
+    default = default_of(spec, "k")
+    asked.along_t(k_t, default[0])
+    return _surface(asked, spec.column, sizes, default[1:])
+
+
+def _af(asked: Asked, spec: AdditiveFunctional) -> WhiteTerm:
+    asked.of_numbers("sff")
+    return _surface(asked, spec.column, several(spec.k, 2, f"k of {asked.name}"), default_of(spec, "k"))
+
+
+def _surface(asked: Asked, column: str, sizes: Any, default: Any) -> WhiteTerm:
+    asked.only(m=NO_PENALTY, rule=NO_RULE)
+    prior = asked.prior
+    over_s = asked.size(sizes[0], default[0], prior.n_basis_s)
+    over_x = asked.size(sizes[1], default[1], prior.n_basis_x)
+    prior = replace(prior, n_basis_s=over_s, n_basis_x=over_x)
+    return WhiteSurface.on(asked.name, asked.curves_of(column), prior)
+
+
+def _linear(asked: Asked, spec: Linear) -> WhiteTerm:
+    asked.varies()
+    asked.only(m=NO_PENALTY)
+    asked.along_t(spec.k, default_of(spec, "k"))
+    return WhiteNumbers.of(asked.name, asked.numbers_of(spec.column).name)
+
+
+def _together(asked: Asked, spec: ScalarsTogether) -> WhiteTerm:
+    asked.of_curves("linear")
+    asked.along_t(spec.k, default_of(spec, "k"))
+    if isinstance(spec.numbers, str) or not spec.numbers:
+        raise InputError(f"numbers of fosr() must be a tuple of columns, got {spec.numbers!r}")
+    return WhiteNumbers.of(asked.name, *(asked.numbers_of(name).name for name in spec.numbers))
+
+
+def _factor(asked: Asked, spec: Factor) -> WhiteTerm:
+    asked.varies()
+    asked.only(m=NO_PENALTY, coding="a private fit has a mean of its own, and levels may differ in all that t has")
+    asked.along_t(spec.k, default_of(spec, "k"))
+    return WhiteLevels.of(asked.name, asked.labels_of(spec.column))
+
+
+MAKERS: dict[type[TermSpec], Callable[[Asked, Any], WhiteTerm]] = {
+    FunctionalLinear: _ff,
+    LinearFunctional: _lf,
+    FunctionalAdditive: _sff,
+    AdditiveFunctional: _af,
+    Linear: _linear,
+    ScalarsTogether: _together,
+    Factor: _factor,
+}
+"""How the white features of each kind of term are made."""
