@@ -20,7 +20,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.noise import MATRICES, Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
 __all__ = ["Neighbours", "ReplayAudit", "replay_audit"]
@@ -163,7 +163,7 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
         maps.append(max(map(_map_over_share, tape.entries), default=0.0))
         if maps[-1] > 1:
             problems.append(f"{pair.name}: OpenDP's map of a release is above its share")
-        pure = all(e.kind in ("laplace", "exponential") for e in tape.entries[:shared])
+        pure = all(e.kind in ("laplace", "exponential", *MATRICES) for e in tape.entries[:shared])
         ratio = _cost(pair, each, tape.entries[:shared], again.entries[:shared])
         realised = abs(math.fsum(x.loss for x in each)) / pair.total if pure else math.nan
         change = max((x.change for x in each), default=0.0)
@@ -201,7 +201,7 @@ def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[
 
 def _map_over_share(entry: TapeEntry) -> float:
     """OpenDP's privacy map over the amount, for the scale on the tape; infinite where OpenDP would add more noise."""
-    secure = OpenDPNoise().prepare(entry.kind, entry.size, entry.sensitivity, entry.amount)
+    secure = OpenDPNoise().prepare(entry.kind, entry.size, entry.sensitivity, entry.amount, entry.columns)
     return secure.spent / entry.amount if entry.scale >= secure.scale else math.inf
 
 

@@ -44,17 +44,14 @@ def noisy_scatter(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Number of rows, their mean about the centre (d,), and their scatter about that mean (d, d): one release.
 
-    a = (x - center, const) has |a|² <= radius² + const², hence so has the Frobenius norm of aa'. In L1, over the
-    entries on and above the diagonal, (|a|₁² + |a|²)/2 with |a|₁ <= √d radius + const.
+    a = (x - center, const) has |a|² <= radius² + const², hence so have the Frobenius and the nuclear norm of aa'.
     """
     return centred(noisy_moment(cohort, center, radius, const, share), radius, const)
 
 
 def noisy_moment(cohort: Cohort, center: FloatArray, radius: float, const: float, share: float) -> FloatArray:
     """Second moment (d + 1, d + 1) of clipped rows with a constant added; clips as in :func:`noisy_scatter`."""
-    square = radius**2 + const**2
-    clip = ((math.sqrt(len(center)) * radius + const) ** 2 + square) / 2 if cohort.pure else square
-    row = with_constant(center, radius, const)
+    row, clip = with_constant(center, radius, const), radius**2 + const**2
     M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant")
     return np.asarray(M)
 
@@ -163,11 +160,12 @@ class DPPCA(Components, PrivateLearner):
     -----
     *Sensitivity*: ``docs/theory/learners.md#pca``.
 
-    *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with |aa'|_F = |a|² <= B² + const²; where a
-    person is replaced √2 times that. See :meth:`fdadp.privacy.Cohort.second_moment`, also for the noise.
+    *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with the Frobenius and nuclear norm |a|² <= B²
+    + const²; where a person is replaced √2 (pure ε: 2) times that. See :meth:`fdadp.privacy.Cohort.second_moment`, also
+    for the noise.
 
-    *Power method.* With an orthonormal Q the step is Σ x x'Q, |x x'Q|_F <= B² (Hardt & Price 2014, arXiv:1311.2495); in
-    L1 at most √d B · √k B.
+    *Power method.* With an orthonormal Q the step is Σ x x'Q, of rank one with |x| |Q'x| <= B² (Hardt & Price 2014,
+    arXiv:1311.2495): Gaussian noise for its Frobenius, with pure ε matrix Laplace noise for its nuclear norm.
 
     *Bingham.* See :meth:`fdadp.privacy.Cohort.principal_directions`, whose draws are exact up to floating point, and
     take a time that depends on the data.
@@ -230,7 +228,6 @@ class DPPCA(Components, PrivateLearner):
     def _power(self, cohort: Cohort, row: Any, d: int, k: int, B: float, share: float) -> FloatArray:
         rng = np.random.default_rng(None if self.random_state is None else [self.random_state, 1])
         Q = np.linalg.qr(rng.standard_normal((d, k)))[0]  # public
-        clip = math.sqrt(d * k) * B**2 if cohort.pure else B**2
         left = np.empty(0)
         for step in range(self.n_iter):
 
@@ -238,7 +235,13 @@ class DPPCA(Components, PrivateLearner):
                 x = row(rows)
                 return x, rowwise_matmul(x, Q)
 
-            Y, _ = cohort.sum_outer(pair, clip=clip, share=share / self.n_iter, name=f"power method, step {step + 1}")
+            Y, _ = cohort.sum_outer(
+                pair,
+                clip=B**2,
+                share=share / self.n_iter,
+                name=f"power method, step {step + 1}",
+                norm="nuclear" if cohort.pure else None,
+            )
             left = np.linalg.svd(Y, full_matrices=False)[0]
             Q = np.ascontiguousarray(left)
         return np.asarray(left.T)

@@ -77,13 +77,13 @@ class DPLinearRegression(PrivateRegressor):
 
     Notes
     -----
-    *Sensitivity* (proof: ``docs/theory/learners.md#linear-regression``).
+    *Sensitivity, with a δ* (proof: ``docs/theory/learners.md#linear-regression``).
     A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
     with |t| <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
-    |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. For pure ε with 1 in place of √2: L1 norm at most
-    (|z|₁² + |z|²)/2 + |z|₁|t|₁ + 0.3 |t|² <= (p+1)/2 + √(pq) + 0.3. The kernel clips to that itself. One joint release
-    has less noise than a share of the budget for each moment; the smallest eigenvalue, for which AdaSSP spends a
-    third, is taken from the noisy matrix. Wishart: |(z, t)|² <= 2, see :mod:`fdadp.privacy._wishart`.
+    |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
+    which the nuclear norm is |a|² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
+    budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
+    Wishart: |(z, t)|² <= 2, see :mod:`fdadp.privacy._wishart`.
 
     *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
     contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
@@ -133,7 +133,7 @@ class DPLinearRegression(PrivateRegressor):
             t = (np.clip(target, low, high) - middle) / half / math.sqrt(q) + 0.0 * target
             return np.concatenate((encode(x), t), axis=1)
 
-        release = _release_wishart if self.mechanism == "wishart" else _release
+        release = _release_wishart if self.mechanism == "wishart" else _release_pure if cohort.pure else _release
         moments = release(cohort, pair, encode.dimensions, q)
         solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
         theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
@@ -165,15 +165,14 @@ class DPLinearRegression(PrivateRegressor):
 
 def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
     """Release the upper triangle of the joint second moment of features and targets, scaled to a small sensitivity."""
-    off = 1.0 if cohort.pure else math.sqrt(2.0)
+    off = math.sqrt(2.0)
     weights = np.zeros((p + q, p + q))
     weights[:p, :p] = np.triu(np.full((p, p), off), 1) + np.eye(p)
     weights[:p, p:] = 1.0
     weights[p:, p:] = _SQUARES * np.eye(q)
-    clip = (p + 1) / 2 + math.sqrt(p * q) + _SQUARES if cohort.pure else math.sqrt(2 + _SQUARES**2)
     value, sd = cohort.sum_outer(
         lambda rows: (pair(rows), pair(rows)),
-        clip=clip,
+        clip=math.sqrt(2 + _SQUARES**2),
         weights=weights,
         share=1.0,
         name="second moment of features and targets",
@@ -195,6 +194,17 @@ def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
     moment, sd = cohort.wishart_moment(
         pair, clip=math.sqrt(2.0), share=1.0, name="second moment of features and targets"
     )
+    return _parts(moment, sd, p)
+
+
+def _release_pure(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
+    """Release the moments of features z and targets t with matrix Laplace noise; |(z, t)|² <= 2."""
+    moment, sd = cohort.second_moment(pair, clip=2.0, share=1.0, name="second moment of features and targets")
+    return _parts(moment, sd, p)
+
+
+def _parts(moment: FloatArray, sd: float, p: int) -> _Moments:
+    """Of a symmetric matrix with noise of the sd on the diagonal, and 1/√2 of it elsewhere."""
     squares = np.diag(moment)[p:]
     return _Moments(moment[:p, :p], moment[:p, p:], squares, sd, sd / math.sqrt(2), sd / math.sqrt(2))
 

@@ -38,6 +38,9 @@ _FINE = 32
 """Bits of the scale after the point; it is rounded up to them."""
 
 
+Factors = tuple[FloatArray, FloatArray]
+
+
 @dataclass(frozen=True)
 class Drawn:
     """Noise, and what it was made of.
@@ -52,7 +55,7 @@ class Drawn:
     """
 
     integers: list[int] = field(repr=False)
-    factors: tuple[FloatArray, FloatArray] = field(repr=False)
+    factors: Factors = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,32 @@ class MatrixLaplace:
             if low == high:
                 return Drawn(self._placed(low), factors)
             bits *= 2
+
+    def noise(self, factors: Factors) -> FloatArray:
+        """Noise of unit scale that these make, as a matrix."""
+        Z = factors[0] - factors[1] if self.symmetric else factors[0] @ factors[1].T
+        return np.asarray(Z if self.symmetric or self.rows >= self.columns else Z.T)
+
+    def loss(self, move: FloatArray, factors: Factors) -> tuple[float, float]:
+        """Privacy loss of noise Z of unit scale where the neighbour's sum is M further, and the most that it can be.
+
+        Symmetric: that of the alignment (W₁, W₂) ↦ (W₁ + M₋, W₂ + M₊), which releases the same and costs tr M₊ + tr M₋
+        whatever W₁ and W₂ are. Product: for M = f r' that of e, given the rest (Theorem 3: f rotated to the last row),
+        |e - r| - |e| where e = N x/|x|², x = T⁻¹f; for M of a higher rank its bound.
+
+        Returns
+        -------
+        tuple of float
+            Loss and ‖M‖_*.
+        """
+        left, sizes, right = np.linalg.svd(move)
+        bound = float(sizes.sum())
+        if self.symmetric or bound == 0 or sizes[1:].sum() > 1e-9 * bound:
+            return bound, bound
+        short, long = (right[0], left[:, 0]) if self.rows >= self.columns else (left[:, 0], right[0])
+        x = np.linalg.solve(factors[1], short)
+        e = factors[0] @ x / (x @ x)
+        return float(np.linalg.norm(e - bound * long) - np.linalg.norm(e)), bound
 
     def draw_floats(self, scale: float, rng: np.random.Generator) -> Drawn:
         """The same law in floating point, for simulations."""

@@ -11,8 +11,8 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy._kernel import Kernel, Noisy, check_clip, check_name
 from fdadp.privacy._local import RowFunction, Rows, evaluate
-from fdadp.privacy._rows import L2
-from fdadp.privacy._sums import Contributions, Products, exact_sum
+from fdadp.privacy._rows import L2, NUCLEAR
+from fdadp.privacy._sums import Contributions, Products, exact_sum, rank_one_sum
 from fdadp.privacy._wishart import BITS, degrees, exact_moment
 
 __all__ = ["MomentReleases"]
@@ -42,15 +42,17 @@ class MomentReleases:
         f : callable
             Row-local, with values (m, D).
         clip : float
-            Bound on a person's Frobenius norm, which is |f|² for one row; with pure ε on Σ_{i<=j} |f_i f_j|.
+            Bound on |f|², the Frobenius and the nuclear norm of f f'.
         share, name, per_person, bits
-            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once.
+            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once, in the Frobenius
+            norm. With pure ε per_person and bits must be left out: each product is clipped, then their mean is taken,
+            and an unusable row counts as 0 in it.
 
         Returns
         -------
         Noisy
-            ``value`` (D, D), symmetric, and the ``sd`` of the noise on its diagonal. Gaussian: that of the other
-            entries is sd/√2 (the Gaussian orthogonal ensemble); Laplace: it is the same.
+            ``value`` (D, D), symmetric, and the ``sd`` of the noise on its diagonal; that of the other entries is
+            sd/√2. Pure ε: sd = clip √(D + 1)/ε.
 
         Notes
         -----
@@ -58,16 +60,25 @@ class MomentReleases:
         noise of one sd on them is the Gaussian mechanism for the Frobenius norm: half the variance off the diagonal of
         Analyze Gauss (Dwork et al. 2014, doi:10.1145/2591796.2591883), which adds one sd to all entries.
 
-        *Replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and |S - S'|² <= 2 clip². On the
-        lattice q = u - δ, |δ| <= √N, so ⟨q, q'⟩ >= -√N (|u| + |q'|) and |q - q'|² <= 2·4^bits + 4 √N 2^bits: this,
-        with 1 % on its second term for rounding in u, is the sensitivity used
+        *Pure ε.* Matrix Laplace noise, the difference of two Wishart matrices (:mod:`fdadp.privacy._matrix_laplace`). A
+        person adds positive semidefinite integer matrices of traces that add up to 4^18, one step being clip 4^-18:
+        that is the sensitivity in the nuclear norm, and twice that where a person is replaced
+        (``docs/theory/kernel.md#rank-one``).
+
+        *Gaussian, replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and |S - S'|² <= 2
+        clip². On the lattice q = u - δ, |δ| <= √N, so ⟨q, q'⟩ >= -√N (|u| + |q'|) and |q - q'|² <= 2·4^bits + 4 √N
+        2^bits: this, with 1 % on its second term for rounding in u, is the sensitivity used
         (``docs/theory/kernel.md#second-moments``).
         """
         (shape,) = self._kernel.probe(f, name, 1)
         if len(shape) > 1:
             raise PrivacyError(f"{name}: f must give one vector a row, got shape {shape}")
         D = math.prod(shape)
-        W = np.triu(np.full((D, D), 1.0 if self._kernel.pure else math.sqrt(2)), 1) + np.eye(D)
+        if self._kernel.pure:
+            if per_person != "mean" or bits != 24:
+                raise PrivacyError(f"{name}: per_person and bits must be left out with pure epsilon")
+            return self._symmetric_sum(f, shape, clip, share, name)
+        W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         value, sd = self._kernel.sum(
             _products(f, shape, W),
             D * (D + 1) // 2,
@@ -77,9 +88,39 @@ class MomentReleases:
             self._kernel.norm(None, name),
             per_person,
             bits,
-            factor=None if self._kernel.pure else math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
+            factor=math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
         )
         return Noisy(_symmetric(value / W[triangle(D)]), sd)
+
+    def _symmetric_sum(self, f: RowFunction, shape: tuple[int, ...], clip: float, share: float, name: str) -> Noisy:
+        """Sum of a a' with matrix Laplace noise."""
+        check_clip(clip, name)
+        D = math.prod(shape)
+
+        def factors(rows: Rows, m: int) -> tuple[FloatArray, FloatArray]:
+            a = evaluate(f, rows, m, [shape])[0].reshape(-1, D)
+            return a, a  # the same integers for both
+
+        def exact(bits: int) -> IntArray:
+            total = rank_one_sum(self._kernel.vault, factors, D, D, clip=float(clip), bits=bits // 2)
+            return total.reshape(D, D)[triangle(D)]
+
+        noisy, sampler = self._kernel.release(
+            "sum",
+            D * (D + 1) // 2,
+            float(clip),
+            share,
+            name,
+            NUCLEAR,
+            2 * BITS,
+            None,
+            None,
+            exact=exact,
+            matrix="symmetric",
+            columns=D,
+        )
+        step = float(clip) * 4.0**-BITS
+        return Noisy(_symmetric(np.asarray(noisy * step)), sampler.sd * step)
 
     def principal_directions(self, f: RowFunction, k: int, *, clip: float, share: float, name: str) -> FloatArray:
         """Release k orthonormal directions u along which Σ over persons of clip((u'f(row))²) is large.

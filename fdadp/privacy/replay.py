@@ -10,21 +10,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import matrix_of
-from fdadp.privacy.noise import SELECTIONS, Noise, Sampler, SeededNoise
+from fdadp.privacy._matrix_laplace import add_wrapped
+from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
 
 __all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses", "wishart_delta"]
 
 
 @dataclass(frozen=True)
 class TapeEntry:
-    """One release: how its noise was made, the exact integers, and the integers that were released."""
+    """One release: how its noise was made (matrix Laplace: of what), the exact integers and the released ones."""
 
     kind: str
     size: int
@@ -33,11 +34,13 @@ class TapeEntry:
     scale: float
     exact: tuple[int, ...]
     released: tuple[int, ...]
+    columns: int = 1
+    factors: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False, compare=False)
 
     @property
     def public(self) -> tuple[object, ...]:
         """What must be the same for neighbouring data: everything but the exact values."""
-        return (self.kind, self.size, self.sensitivity, self.amount, self.scale, self.released)
+        return (self.kind, self.size, self.sensitivity, self.amount, self.scale, self.columns, self.released)
 
 
 class TapeNoise:
@@ -85,17 +88,25 @@ class TapeNoise:
         beyond = self._tape is not None and at >= len(self._tape)
         if self._tape is not None and not beyond:
             forced = self._tape[at]
-            asked = (kind, size, float(sensitivity), amount, sampler.scale)
-            if forced.public[:5] != asked:
-                raise PrivacyError(f"replay: release {at + 1} differs, {asked} instead of {forced.public[:5]}")
+            asked = (kind, size, float(sensitivity), amount, sampler.scale, columns)
+            if forced.public[:-1] != asked:
+                raise PrivacyError(f"replay: release {at + 1} differs, {asked} instead of {forced.public[:-1]}")
 
         def draw(exact: IntArray) -> IntArray:
             if beyond:  # said here and not before the rows are read, for the run on the tape may have failed to read
                 raise PrivacyError(f"replay: release {at + 1} is beyond the tape of {len(self._tape or [])}")
-            out = sampler(exact) if forced is None else np.array(forced.released, dtype=np.int64)
-            integers = tuple(int(v) for v in exact)
-            released = tuple(int(v) for v in out)
-            self.entries.append(TapeEntry(kind, size, float(sensitivity), amount, sampler.scale, integers, released))
+            factors = None if forced is None else forced.factors
+            if forced is not None:
+                out = np.array(forced.released, dtype=np.int64)
+            elif sampler.matrix is not None:
+                drawn = sampler.matrix()
+                out, factors = add_wrapped(exact, drawn.integers), drawn.factors
+            else:
+                out = sampler(exact)
+            before, after = (tuple(int(v) for v in integers) for integers in (exact, out))
+            self.entries.append(
+                TapeEntry(kind, size, float(sensitivity), amount, sampler.scale, before, after, columns, factors)
+            )
             return out
 
         return dataclasses.replace(sampler, draw=draw)
@@ -108,7 +119,8 @@ class Loss:
     Attributes
     ----------
     loss : float
-        log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known.
+        log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known. Matrix
+        Laplace noise: as :meth:`fdadp.privacy._matrix_laplace.MatrixLaplace.loss` says, given more than is released.
     spent : float
         What this pair of sums can cost: ρ (divergence) or the largest |loss| over all outcomes.
     amount : float
@@ -154,6 +166,9 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         )
         spent = sum(abs(m) for m in moves) / scale
         change = spent * scale / first.sensitivity
+    elif first.kind in MATRICES:
+        value, spent = _matrix_loss(first, moves)
+        change = spent * scale / first.sensitivity * (1 - 1e-12)  # singular values are rounded
     elif first.kind in ("bingham", "bingham-zcdp"):
         eigenvalues = np.linalg.eigvalsh(matrix_of(np.array(moves, dtype=np.int64)))
         ranged = float(eigenvalues[-1] - eigenvalues[0]) / scale
@@ -174,6 +189,20 @@ def loss(first: TapeEntry, second: TapeEntry) -> Loss:
         spent = ranged**2 / 8 if first.kind == "gumbel" else float(np.abs(p - q).max())
         change = (max(moves) - min(moves)) / 2 / first.sensitivity  # up to a constant, which changes no probability
     return Loss(float(value), float(spent), first.amount, float(change))
+
+
+def _matrix_loss(first: TapeEntry, moves: list[int]) -> tuple[float, float]:
+    """Loss, and the nuclear norm of the moves over the scale; the noise must be what its factors make."""
+    law = matrix_law(first.kind, first.size, first.columns)
+    if first.factors is None:
+        raise PrivacyError("replay: matrix Laplace noise must be on the tape with what it was made of")
+    noise = first.scale * law.noise(first.factors)
+    entries = noise[np.triu_indices(first.columns)] if law.symmetric else noise.ravel()
+    drawn = [out - exact for out, exact in zip(first.released, first.exact, strict=True)]
+    if np.abs(np.array(drawn, dtype=np.float64) - entries).max() > 1 + 1e-9 * np.abs(noise).max():
+        raise PrivacyError("replay: the noise on the tape is not what its factors make")
+    M = np.array(moves, dtype=np.float64)
+    return law.loss((_full(M) if law.symmetric else M.reshape(-1, first.columns)) / first.scale, first.factors)
 
 
 def wishart_moves(first: TapeEntry, second: TapeEntry) -> tuple[float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, rowwise_norm
-from fdadp.private.bayes import MEAN_PRODUCT, posteriors, steady
+from fdadp.private.bayes import posteriors, steady
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
@@ -34,8 +34,6 @@ SCALE_SHARE = 0.03
 """Of the budget of the second moment, for the size of a person's contribution."""
 MOST_FEATURES = 41
 """Features, the constant among them, are fewer than this."""
-L1_OVER_L2 = 0.3
-"""L1 norm of the triangle of v v' over its L2 norm, for each entry of v."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class NoisyMoments:
     responses : ndarray of shape (K, K)
         Mean of (c - mean)(c - mean)'.
     features_sd, cross_sd, responses_sd : float
-        Standard deviation of the noise off the diagonals (Gaussian; on the diagonals √2 times that).
+        Standard deviation of the noise off the diagonals (on the diagonals √2 times that).
     n : float
         Declared or released number of persons.
     """
@@ -83,7 +81,7 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
     best, size = np.inf, (2, 1)
     for d in range(2, min(tau2.size, MOST_FEATURES)):
         for k in range(1, lam.size + 1):
-            widen = (L1_OVER_L2 * (d + k) + 0.5) ** 2 if pure else 1.0  # the L1 norm of the triangle over its L2 norm
+            widen = (d + k + 1) / 2 if pure else 1.0  # variance of matrix Laplace noise over that of Laplace's, over 2
             noise = 2 * eta2 * widen * (d + 0.5 * d**2 * lam[:k])
             signal = tau2[:d, None] * lam[:k]
             loss = (signal * noise / (signal + noise)).sum() + lam.sum() * tau2.sum() - signal.sum()
@@ -95,8 +93,8 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
 class _Joint:
     """Row functions: v = (features, responses x ratio), both with the row's weight, and how large v v' is."""
 
-    def __init__(self, rows: Rows, ratio: float, *, pure: bool) -> None:
-        self.rows, self.ratio, self.pure = rows, ratio, pure
+    def __init__(self, rows: Rows, ratio: float) -> None:
+        self.rows, self.ratio = rows, ratio
 
     def vector(self, block: Block) -> FloatArray:
         """Return v, of shape (m, D + K)."""
@@ -104,10 +102,8 @@ class _Joint:
         return np.hstack((f, r * self.ratio))
 
     def norm(self, block: Block) -> FloatArray:
-        """Norm that bounds a person in the second moment: Frobenius, in pure form L1 of the upper triangle."""
-        v = self.vector(block)
-        squares = rowwise_norm(v) ** 2
-        return squares if not self.pure else (rowwise_norm(v, 1) ** 2 + squares) / 2
+        """Return |v|², the norm that bounds a row in the second moment."""
+        return rowwise_norm(self.vector(block)) ** 2
 
 
 def fit_moments(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
@@ -122,10 +118,9 @@ def fit_moments(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -
     rows.coefficients = np.zeros((d, k))  # residuals are responses less their mean
     releases = releases.derive(rows)
     ratio = math.sqrt(d / energy)
-    joint = _Joint(rows, ratio, pure=plan.pure)
+    joint = _Joint(rows, ratio)
     share = plan.budget_shares["moments"]
-    guess = 2.0 * d if not plan.pure else d * (MEAN_PRODUCT * (d + k) + 1.0)
-    between = plan.tuning.gradient_scale.range(guess)
+    between = plan.tuning.gradient_scale.range(2.0 * d)
     scale, _ = releases.size("moments scale", joint.norm, between, share=SCALE_SHARE * share)
     clip = plan.clip_factor * scale
     moment, sd = releases.second_moment("moments", joint.vector, clip=clip, share=(1 - SCALE_SHARE) * share)
@@ -143,7 +138,7 @@ def fit_moments(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -
 
 def _statistic(matrix: FloatArray, sd: float, d: int, ratio: float, plan: Plan) -> NoisyMoments:
     """Parts of the second moment of v, in the units of features and responses; `sd` is that of its diagonal."""
-    sd = sd if plan.pure else sd / math.sqrt(2)
+    sd = sd / math.sqrt(2)
     return NoisyMoments(
         features=matrix[:d, :d],
         cross=matrix[:d, d:] / ratio,

@@ -90,21 +90,28 @@ def release_covariance(
     n: float,
     tail: Tail,
 ) -> tuple[FloatArray, float, float]:
-    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip."""
+    """Covariance, shrunk entry by entry towards the prior's and positive; sd of its noise; size that was the clip.
+
+    In pure form of the leading functions alone; of the others it is the prior's, of the size that is found.
+    """
     m = prior_shares.size
-    wide = tuning.l1_of_square if cohort.pure else 1.0
     noise_of_one = unit_noise(cohort, tuning.covariance)
-    if cohort.adjacency == "replace" and not cohort.pure:  # as Cohort.second_moment: not 2 clips, but √2
+    rows.leading = d = _leading(prior_shares, tuning.size_clip**2 * noise_of_one / 2 / n) if cohort.pure else m
+    if cohort.pure:  # as Cohort.second_moment: matrix Laplace noise, √(d + 1) and not √2
+        noise_of_one *= math.sqrt((d + 1) / 2)
+    elif cohort.adjacency == "replace":  # not 2 clips, but √2
         noise_of_one /= math.sqrt(2)
-    per_square = math.sqrt(m) * noise_of_one / n * wide
+    per_square = math.sqrt(d) * noise_of_one / n
     rows.reach = tail.clip(per_square * tail.candidates**2, power=2)
-    clip = rows.reach**2 * wide
-    moment, sd = cohort.second_moment(rows.within_reach, clip=clip, share=tuning.covariance, name="covariance")
-    off = 1.0 if cohort.pure else math.sqrt(2)
-    matrix = moment / n
-    noise = np.where(np.eye(m, dtype=bool), 1.0, 1 / off) * sd / n
+    moment, sd = cohort.second_moment(rows.within_reach, clip=rows.reach**2, share=tuning.covariance, name="covariance")
+    off = math.sqrt(2)
+    matrix, noise = np.zeros((m, m)), np.full((m, m), math.inf)
+    matrix[:d, :d], noise[:d, :d] = moment / n, np.where(np.eye(d, dtype=bool), 1.0, 1 / off) * sd / n
+    part = prior_shares[:d].sum()
     size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
-    trace = max(shrunk(float(np.trace(matrix)), math.sqrt(m) * sd / n, size, TRACE_SD * size), LEAST_TRACE * size)
+    trace = max(
+        shrunk(float(np.trace(matrix)) / part, math.sqrt(d) * sd / n / part, size, TRACE_SD * size), LEAST_TRACE * size
+    )
     towards = np.diag(prior_shares * trace)
     # An entry is a priori as uncertain as the two variances that it belongs to are large.
     matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
@@ -112,3 +119,16 @@ def release_covariance(
     # What lies beyond the clip is taken to be shaped as what lies within.
     beyond = 1 + tail.excess(rows.reach, power=2) / trace
     return (vectors * np.maximum(values, 0.0) * beyond) @ vectors.T, float(sd / n / off * beyond), rows.reach
+
+
+def _leading(prior_shares: FloatArray, noise: float) -> int:
+    """Number of functions of which the moments are released in pure form: the least expected squared error.
+
+    The noise in all moments of d functions is √(d + 1) times `noise`, relative to the trace, off the diagonal.
+    """
+    products = np.outer(prior_shares, prior_shares)
+
+    def error(d: int) -> float:
+        return float(d * (d + 1) * noise**2 * (d + 1) - products[:d, :d].sum())
+
+    return min(range(1, prior_shares.size + 1), key=error)

@@ -29,7 +29,7 @@ class Rows:
         self.middle, self.half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
         # Released values, filled in as they come.
         self.centre = np.zeros(functions.shape[1])
-        self.reach, self.pure = math.inf, False
+        self.reach, self.pure, self.leading = math.inf, False, functions.shape[1]
         self.edges: FloatArray = np.zeros(0)
 
     def coefficients(self, block: Block) -> Block:
@@ -63,8 +63,8 @@ class Rows:
         return np.asarray((size[:, None] > self.edges).astype(np.float64))
 
     def within_reach(self, block: Block) -> FloatArray:
-        """Coefficients about the released centre, shrunk to a norm of at most :attr:`reach`; shape (m, K)."""
-        r = self.away(block)
+        """Leading coefficients about the released centre, shrunk to a norm of at most :attr:`reach`; shape (m, d)."""
+        r = np.ascontiguousarray(self.away(block)[:, : self.leading])
         return np.asarray(r * np.minimum(1.0, self.reach / np.maximum(rowwise_norm(r), 1e-300))[:, None])
 
     def rest(self, block: Block) -> FloatArray:

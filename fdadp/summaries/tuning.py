@@ -27,8 +27,6 @@ class SummaryTuning:
         Half-width of the bounds over the size that curves are guessed to have.
     half_band : float
         Half a simultaneous band over the sd of the mean.
-    l1_of_square : float
-        L1 norm of the triangle of r r' over the squared L2 norm of r, about.
     """
 
     goal: Literal["mean", "covariance"]
@@ -46,7 +44,6 @@ class SummaryTuning:
     size_clip: float = 1.5
     size_guess: float = 4.0
     half_band: float = 2.8
-    l1_of_square: float = 2.1
 
     @property
     def share(self) -> float:

@@ -33,6 +33,9 @@ RELEASES = {
     "sum, 8 bits": lambda c: c.sum(lambda r: r[0], clip=3.0, share=0.1, name="s", bits=8),
     "sum_outer": lambda c: c.sum_outer(lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="o"),
     "sum_outer, weights": lambda c: c.sum_outer(lambda r: (r[0], r[0]), clip=0.7, share=0.1, name="o", weights=W),
+    "sum_outer, nuclear": lambda c: c.sum_outer(
+        lambda r: (r[0], r[0]), clip=1.2, share=0.1, name="o", norm="nuclear" if c.pure else None
+    ),
     "sum, nonnegative": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", nonnegative=True),
     "second_moment": lambda c: c.second_moment(lambda r: r[0], clip=1.5, share=0.1, name="m"),
     "principal_directions": lambda c: c.principal_directions(lambda r: r[0], 1, clip=1.5, share=0.1, name="p"),
@@ -64,6 +67,13 @@ def distance(one, other):
     moves = [a - b for a, b in zip(one.exact, other.exact, strict=True)]
     if one.kind in ("bingham", "bingham-zcdp"):  # of two features: largest less smallest u'Mu over the circle
         return math.hypot(moves[0] - moves[2], math.sqrt(2) * moves[1])
+    if one.kind in ("product", "symmetric"):
+        M = np.array(moves, dtype=float)
+        if one.kind == "symmetric":
+            M = np.zeros((one.columns, one.columns))
+            M[np.triu_indices(one.columns)] = moves
+            M += np.triu(M, 1).T
+        return np.linalg.svd(M.reshape(-1, one.columns), compute_uv=False).sum() * (1 - 1e-14)  # its rounding
     if one.kind == "gaussian":
         return math.sqrt(sum(m * m for m in moves))
     if one.kind == "laplace":
