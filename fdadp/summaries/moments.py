@@ -109,9 +109,8 @@ def release_covariance(
     matrix[:d, :d], noise[:d, :d] = moment / n, np.where(np.eye(d, dtype=bool), 1.0, 1 / off) * sd / n
     part = prior_shares[:d].sum()
     size = max(tail.mean_square - tail.excess(rows.reach, power=2), tail.typical**2 / 2)
-    trace = max(
-        shrunk(float(np.trace(matrix)) / part, math.sqrt(d) * sd / n / part, size, TRACE_SD * size), LEAST_TRACE * size
-    )
+    trace = shrunk(float(np.trace(matrix)) / part, math.sqrt(d) * sd / n / part, size, TRACE_SD * size)
+    trace = max(trace, LEAST_TRACE * size)
     towards = np.diag(prior_shares * trace)
     # An entry is a priori as uncertain as the two variances that it belongs to are large.
     matrix = shrunk(matrix, noise, towards, trace * np.sqrt(np.outer(prior_shares, prior_shares)))
