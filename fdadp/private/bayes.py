@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
@@ -9,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 
 __all__ = [
     "CALIBRATION_EDGES",
@@ -54,6 +56,8 @@ PROFILE_LENGTH, LEVEL_VARIANCE = 0.2, 4.0
 """Correlation length of the logarithm of the spread of residuals in time; prior variance of its level."""
 PROFILE_SIZES = (0.0, 0.1, 0.2, 0.4, 0.8)
 """Prior sizes of the logarithm of the spread of residuals, as a function of time."""
+IMPORTANCES = (1e-4, 0.15, 6.0)
+"""Factors on what one term is taken to explain, between which the measurements decide: the first leaves it out."""
 SPECTRA = (0.5, 0.8)
 """Powers of the prior shares of features, between which the measurements decide: how fast signals fall off."""
 
@@ -109,8 +113,12 @@ def posteriors(
     feature_shares: FloatArray,
     energy: FloatArray,
     n: float,
+    owner: IntArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Posterior of all outputs; each has its own size of signal, all share the fall-off of the spectrum.
+    """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
+
+    The evidence averages over two fall-offs, and, where there are several terms, over each of them in turn being less
+    or more important than the prior says (:data:`IMPORTANCES`), or out of the model.
 
     Parameters
     ----------
@@ -125,6 +133,8 @@ def posteriors(
         Expected energy of each output.
     n : float
         Number of persons, for the sampling error.
+    owner : ndarray of shape (D - 1,), optional
+        Number of the term that each feature is of; default one term.
 
     Returns
     -------
@@ -133,10 +143,11 @@ def posteriors(
     edf : ndarray of shape (K,)
     """
     d, k = y.shape
-    m = len(SPECTRA)
+    kinds = _importances(np.zeros(d - 1, dtype=np.int64) if owner is None else owner)
+    m = len(SPECTRA) * len(kinds)
     means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
-    for i, power in enumerate(SPECTRA):
-        shares = feature_shares**power
+    for i, (power, importance) in enumerate(product(SPECTRA, kinds)):
+        shares = feature_shares**power * importance
         shares = np.concatenate(([shares.max()], shares))
         for j in range(k):
             on = active[:, j]
@@ -151,6 +162,14 @@ def posteriors(
     away = means - mean
     between = np.einsum("i,idk,iek->kde", weight, away, away)
     return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
+
+
+def _importances(owner: IntArray) -> list[FloatArray]:
+    """Factors on the prior shares of features: all as they are, then each term in turn otherwise; (D - 1,) each."""
+    kinds = [np.ones(owner.size)]
+    if owner.size and owner.max() > 0:
+        kinds += [np.where(owner == i, factor, 1.0) for i in np.unique(owner) for factor in IMPORTANCES]
+    return kinds
 
 
 def combine(

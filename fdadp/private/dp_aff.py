@@ -90,6 +90,6 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
         a = a + (damping - 1) * np.eye(d)
         target, noise = combine(measurements, measurements[base][1], a, MOMENT_VARIANCE)
         theta, covariance, edf = posteriors(
-            target, noise, a, active, design.feature_shares[: d - 1], prior_energy, plan.n
+            target, noise, a, active, design.feature_shares[: d - 1], prior_energy, plan.n, design.groups.owner[: d - 1]
         )
     return theta, covariance, a, edf

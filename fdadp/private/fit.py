@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,20 +16,47 @@ from fdadp.privacy.noise import Noise
 from fdadp.private.advice import advise
 from fdadp.private.as_fitted import as_fitted
 from fdadp.private.counting import release_n
+from fdadp.private.design import PrivateDesign
 from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 
 if TYPE_CHECKING:
+    from fdadp.privacy import Cohort
+    from fdadp.private.intervals import PrivateFit
+    from fdadp.private.plan import Plan
     from fdadp.private.mechanisms import EndToEnd
     from fdadp.private.moments import NoisyMoments
     from fdadp.solve.fitted import Fitted
     from fdadp.terms.base import Unfixed
 
-__all__ = ["Released", "fit_private"]
+__all__ = ["Released", "Spent", "describe_grid", "fit_private", "spend"]
+
+
+class Spent(NamedTuple):
+    """A budget that was spent, and what came of it.
+
+    Attributes
+    ----------
+    fit : PrivateFit
+    statistic : NoisyMoments or None
+        The released moments, where the mechanism has them.
+    design : PrivateDesign
+    plan : Plan
+    rows : Rows
+    cohort : Cohort
+        Whose ledger says what was released.
+    """
+
+    fit: PrivateFit
+    statistic: NoisyMoments | None
+    design: PrivateDesign
+    plan: Plan
+    rows: Rows
+    cohort: Cohort
 
 
 class Released(NamedTuple):
-    """What a private fit gives back.
+    """What a private fit of one term gives back.
 
     Attributes
     ----------
@@ -46,8 +73,58 @@ class Released(NamedTuple):
     warned: tuple[str, ...]
 
 
-def _describe(grid: FloatArray) -> str:
+def describe_grid(grid: FloatArray) -> str:
+    """One line for the ledger."""
     return f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]"
+
+
+def spend(
+    model: Any,
+    data: Any,
+    groups: Any,
+    design: Callable[[], PrivateDesign],
+    y_bounds: Range,
+    privacy: Privacy,
+    mechanism: EndToEnd,
+    public: Mapping[str, Any],
+    *,
+    noise: Noise | None = None,
+) -> Spent:
+    """Spend the budget of a fit. The first read of the data comes after all validation.
+
+    Parameters
+    ----------
+    model : estimator
+        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
+    data : tuple of tables, or PrivateChunks
+        Columns in the design's order, then the response.
+    groups : sequence of ids (n,), or True, optional
+        Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
+    design : callable
+        Returns the public coordinates.
+    y_bounds : (float, float)
+        Public range of the response.
+    privacy : Privacy
+    mechanism : EndToEnd
+    public : mapping of str
+        Public inputs, for the ledger.
+    noise : Noise, optional
+        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    """
+    cohort = privacy.cohort(
+        data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public
+    )
+    with one_blas_thread():
+        coordinates = design()
+    rows = Rows(coordinates, y_bounds)
+    n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
+    with cohort.refusing():
+        check_delta(privacy.delta, n)
+        mechanism.check_n(privacy, n)
+    plan = mechanism.plan(n, unit_noise(cohort, left), coordinates, pure=cohort.pure).scaled(left)
+    with one_blas_thread():
+        found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
+    return Spent(found, statistic, coordinates, plan, rows, cohort)
 
 
 def fit_private(
@@ -64,58 +141,47 @@ def fit_private(
     missing: str = "linear",
     noise: Noise | None = None,
 ) -> Released:
-    """Fit a model privately. The first read of the curves comes after all validation.
+    """Fit a model of one term privately.
 
     Parameters
     ----------
-    model : estimator
-        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
+    model, groups, privacy, mechanism, noise
+        As of :func:`spend`.
     data : (X, Y), or PrivateChunks
         Curves as they are (:mod:`fdadp.private.inputs`), or chunks of them.
-    groups : sequence of ids (n,), or True, optional
-        Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
     s, t : ndarray
         Grids of X and Y.
-    privacy : Privacy
-    mechanism : EndToEnd
     bounds : mapping
         Public ranges of X and Y.
     term : Unfixed, optional
         What X contributes; default the additive term.
     missing : {"linear", "smooth"}
         How gaps of X are filled, each within its row.
-    noise : Noise, optional
-        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
     """
     prior = mechanism.public_prior
-    cohort = privacy.cohort(
+    public = {
+        "bounds of X": bounds["X"],
+        "bounds of Y": bounds["Y"],
+        "grid of X": describe_grid(s),
+        "grid of Y": describe_grid(t),
+        "prior": prior.describe(),
+        "gaps of X": GAPS[missing] + ", within each row",
+        "gaps of Y": "a row counts where it was observed",
+    }
+    spent = spend(
+        model,
         data,
-        groups=groups,
-        mechanism=mechanism.name,
+        groups,
+        lambda: prior.design(s, t, term, bounds=bounds["X"], missing=missing),
+        bounds["Y"],
+        privacy,
+        mechanism,
+        public,
         noise=noise,
-        estimator=model,
-        public={
-            "bounds of X": bounds["X"],
-            "bounds of Y": bounds["Y"],
-            "grid of X": _describe(s),
-            "grid of Y": _describe(t),
-            "prior": prior.describe(),
-            "gaps of X": GAPS[missing] + ", within each row",
-            "gaps of Y": "a row counts where it was observed",
-        },
     )
     with one_blas_thread():
-        design = prior.design(s, t, term, bounds=bounds["X"], missing=missing)
-    rows = Rows(design, bounds["Y"])
-    n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
-    with cohort.refusing():
-        check_delta(privacy.delta, n)
-        mechanism.check_n(privacy, n)
-    plan = mechanism.plan(n, unit_noise(cohort, left), design, pure=cohort.pure).scaled(left)
-    with one_blas_thread():
-        found, statistic = mechanism.spend(cohort, plan, design, rows)
-        fitted = as_fitted(found, design, plan)
-    warned, notes = advise(found, plan, rows, fitted.residual.r2)
-    ledger = cohort.ledger
+        fitted = as_fitted(spent.fit, spent.design, spent.plan)
+    warned, notes = advise(spent.fit, spent.plan, spent.rows, fitted.residual.r2)
+    ledger = spent.cohort.ledger
     guarantee = replace(privacy) if ledger.private else None
-    return Released(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee), statistic, warned)
+    return Released(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee), spent.statistic, warned)

@@ -1,0 +1,40 @@
+"""Functions that are known on a grid, between its points by straight lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.functional.smooths import SmoothMargin
+
+__all__ = ["Interpolated", "margin_of"]
+
+
+@dataclass(frozen=True)
+class Interpolated:
+    """A basis of K functions.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (T,)
+        Increasing.
+    functions : ndarray of shape (T, K)
+    """
+
+    grid: FloatArray
+    functions: FloatArray
+
+    def design(self, x: ArrayLike) -> FloatArray:
+        """All functions at points (n,), shape (n, K); beyond the grid as at its ends."""
+        points = np.asarray(x, dtype=np.float64)
+        if np.array_equal(points, self.grid):
+            return self.functions
+        return np.stack([np.interp(points, self.grid, f) for f in self.functions.T], axis=1)
+
+
+def margin_of(grid: FloatArray, functions: FloatArray) -> SmoothMargin:
+    """Functions (T, K) on a grid as a margin without a penalty, on their own coordinates."""
+    k = functions.shape[1]
+    return SmoothMargin(Interpolated(grid, functions), np.eye(k), np.zeros((k, k)), np.eye(k), np.zeros(k))

@@ -1,0 +1,186 @@
+"""A private fit of many terms as any other: coefficients of a long form, and their posterior covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.functional.interpolated import margin_of
+from fdadp.functional.records import Records, Seen
+from fdadp.functional.smooths import SmoothMargin
+from fdadp.private.design import PrivateDesign
+from fdadp.private.intervals import PrivateFit
+from fdadp.private.plan import Plan
+from fdadp.private.white.published import WhiteDesign
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.long_form import LongForm
+from fdadp.terms.intercept import Intercept
+from fdadp.terms.spec import TermDesign, no_penalties
+
+__all__ = ["ReleasedMean", "ReleasedVariance", "as_terms", "importances", "released_variance"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedMean(TermDesign):
+    """The mean curve on the public response functions."""
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Ones, shape (n, 1)."""
+        return np.ones((records.n, 1))
+
+
+@dataclass(frozen=True)
+class ReleasedVariance:
+    """Variance of new responses about their means, as released, with the law of what is left when divided by it.
+
+    Attributes
+    ----------
+    grid, values : ndarray of shape (T,)
+    scale, inverse_dof : float
+        Of the t law of standardised residuals.
+    """
+
+    grid: FloatArray
+    values: FloatArray
+    scale: float
+    inverse_dof: float
+
+    def variance(self, t: FloatArray) -> FloatArray:
+        """At points (T',)."""
+        return np.interp(t, self.grid, self.values)
+
+    def quantile(self, level: float) -> float:
+        """Of the absolute value of a standardised residual."""
+        at = (1 + level) / 2
+        return self.scale * float(norm.ppf(at) if self.inverse_dof == 0 else student.ppf(at, 1 / self.inverse_dof))
+
+
+def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVariance:
+    """What prediction intervals need."""
+    return ReleasedVariance(design.t, fit.residual_variance, *fit.calibration)
+
+
+def as_terms(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:
+    """Make the fitted model of a private fit; post-processing, which costs no privacy.
+
+    Terms of which the plan afforded no feature are left out.
+
+    Parameters
+    ----------
+    fit : PrivateFit
+    design : PrivateDesign
+        The coordinates that it was made in.
+    plan : Plan
+    """
+    regression, (d, k) = fit.regression, plan.weights.shape
+    mean = fit.mean.copy()
+    mean[:k] += regression.coefficients[0]
+    mean_variance = regression.mean_variance.copy()
+    mean_variance[:k] += regression.covariance[:, 0, 0]
+    along = _margin(design, k)
+    designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda: iter(())), None)]
+    coefficients: list[FloatArray] = [np.array([fit.y_location])]
+    places: list[IntArray] = []
+    if design.scalar:
+        coefficients[0] = coefficients[0] + mean
+    else:
+        own = _margin(design, design.response.shape[1])
+        designs.append(ReleasedMean(name="s(t)", columns=(), along=own, own_penalties=no_penalties(1)))
+        coefficients.append(mean)
+    columns = {column.name: column for column in fit.columns}
+    for i, term in enumerate(design.groups.terms):
+        at = design.groups.places(i, d - 1)
+        if not at.size:
+            continue
+        designs.append(
+            WhiteDesign(
+                name=term.name,
+                columns=term.columns,
+                along=along,
+                own_penalties=no_penalties(at.size),
+                term=term,
+                located=tuple(columns[name] for name in term.columns),
+                count=int(at.size),
+            )
+        )
+        coefficients.append(regression.coefficients[1 + at].ravel())
+        places.append(1 + at)
+    covariance = _covariance(regression.covariance, mean_variance, places, scalar=design.scalar)
+    sigma2 = float(fit.residual_variance @ design.t_weights)
+    form = LongForm(tuple(designs), design.t)
+    means = np.zeros(form.size)
+    means[0] = 1.0
+    return AdditiveFit(
+        form=form,
+        coefficients=np.concatenate(coefficients),
+        inverse=covariance / sigma2,
+        gram=_gram(form, regression.second_moment, design, places, plan.n),
+        edf=_edf(form, regression.edf, places, k),
+        identified=np.ones(form.size, dtype=bool),
+        smoothing_parameters=np.zeros(0),
+        sigma2=sigma2,
+        scale=sigma2,
+        criterion=np.nan,
+        rss=sigma2 * round(plan.n) * design.t.size,
+        n=round(plan.n),
+        n_rows=round(plan.n) * design.t.size,
+        column_means=means,
+    )
+
+
+def _margin(design: PrivateDesign, count: int) -> SmoothMargin:
+    return SmoothMargin.constant() if design.scalar else margin_of(design.t, design.response[:, :count])
+
+
+def _covariance(of_outputs: FloatArray, mean: FloatArray, places: list[IntArray], *, scalar: bool) -> FloatArray:
+    """Posterior covariance of all coefficients: outputs are independent, features of one are not; feature slow."""
+    k = len(of_outputs)
+    order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
+    slopes, cross = np.zeros((order.size * k, order.size * k)), np.zeros((mean.size, order.size * k))
+    for j, one in enumerate(of_outputs):
+        slopes[j::k, j::k] = one[np.ix_(order, order)]
+        cross[j, j::k] = one[0, order]
+    both = np.block([[np.diag(mean), cross], [cross.T, slopes]])
+    # Where the response is a number its constant is in one coefficient with the mean.
+    return both if scalar else np.asarray(block_diag(np.zeros((1, 1)), both))
+
+
+def _gram(
+    form: LongForm, moment: FloatArray, design: PrivateDesign, places: list[IntArray], n: float
+) -> FloatArray:
+    """Estimated products of the columns of the long form; white features are centred but for what was measured."""
+    order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
+    rows = n * design.t.size
+    first = form.size - order.size * (form.designs[-1].along.size if order.size else 0)
+    out = np.zeros((form.size, form.size))
+    out[:first, :first] = np.eye(first) * rows
+    if order.size:
+        k = form.designs[-1].along.size
+        out[first:, first:] = np.kron(moment[np.ix_(order, order)], np.eye(k)) * rows
+    return out
+
+
+def _edf(form: LongForm, of_outputs: FloatArray, places: list[IntArray], k: int) -> FloatArray:
+    """Degrees of freedom of each output, spread over the coefficients of its features."""
+    slopes = sum(at.size for at in places)
+    out = np.ones(form.size)
+    if slopes:
+        per = np.maximum(of_outputs - 1, 0.0) / slopes
+        out[form.size - slopes * k :] = np.tile(per, slopes)
+    return out
+
+
+def importances(fit: PrivateFit, design: PrivateDesign) -> dict[str, float]:
+    """Share of the explained variance that each term has by itself, from released values; 0 where not afforded."""
+    theta, moment = fit.regression.coefficients, fit.regression.second_moment
+    own = []
+    for i in range(len(design.groups.terms)):
+        at = 1 + design.groups.places(i, len(theta) - 1)
+        own.append(float(np.einsum("ik,ij,jk->", theta[at], moment[np.ix_(at, at)], theta[at])))
+    total = max(sum(own), 1e-300)
+    return {term.name: max(v, 0.0) / total for term, v in zip(design.groups.terms, own, strict=True)}

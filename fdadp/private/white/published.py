@@ -1,0 +1,69 @@
+"""Terms of a private fit as those of any other: features of records in the units of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.functional.curves import refuse_other_domain
+from fdadp.functional.records import Records
+from fdadp.privacy.boundary import codes_of, index_of
+from fdadp.private.columns import Column, CurvesColumn, NumberColumn
+from fdadp.private.white.base import WhiteTerm
+from fdadp.terms.spec import TermDesign
+
+__all__ = ["WhiteDesign"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteDesign(TermDesign):
+    """The first white features of a term, for the records of any table.
+
+    Attributes
+    ----------
+    term : WhiteTerm
+    located : tuple of Column
+        Its columns with released locations and scales.
+    count : int
+        Number of features that the plan afforded.
+    """
+
+    term: WhiteTerm
+    located: tuple[Column, ...]
+    count: int
+
+    @property
+    def _columns(self) -> Mapping[str, Column]:
+        return {column.name: column for column in self.located}
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """White features (n, count); NaN of a row whose curve has no observation."""
+        seen: dict[str, Any] = {}
+        lost = np.zeros(records.n, dtype=bool)
+        for column in self.located:
+            if isinstance(column, CurvesColumn):
+                x = records.curves(column.name)
+                refuse_other_domain(x, column.grid, column.name)
+                grid = None if np.array_equal(x.grid, column.grid) else x.grid
+                seen[column.name], never = column.seen(x.values, grid)
+                lost |= never
+            elif isinstance(column, NumberColumn):
+                seen[column.name] = column.seen(records.numbers(column.name))[0]
+            else:
+                seen[column.name] = codes_of(records.labels(column.name), index_of(column.levels))
+        out = self.term.features(seen, self.count)
+        out[lost] = np.nan
+        return out
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Axes of the coefficient function, in units of the columns."""
+        return self.term.axes(self._columns)
+
+    def effect(self, *points: Any) -> FloatArray:
+        """Features of the coefficient function."""
+        return self.term.effect(self._columns, self.count, *points)

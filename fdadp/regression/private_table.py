@@ -1,0 +1,195 @@
+"""Tables of a private fit: columns as they are, of which only names, shapes and grids are looked at.
+
+What a column is follows from what is public: its shape says whether it holds curves, its entry in ``bounds`` whether it
+holds numbers, a pair ``(low, high)``, or labels, a list of levels. Types of entries are never asked: one person's entry
+could change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.alignment import same_rows
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
+from fdadp.privacy.boundary import labels, table
+from fdadp.private.columns import Column, LabelColumn, NumberColumn
+from fdadp.private.design import curves_column
+from fdadp.private.inputs import private_curves
+from fdadp.private.prior import PublicPrior
+from fdadp.private.ranges import Range, public_range
+from fdadp.regression.table import Grids, Table
+from fdadp.regression.tables import read_records
+
+__all__ = ["PrivateColumns", "PrivateTable", "levels_of"]
+
+
+@dataclass(frozen=True)
+class PrivateColumns:
+    """How columns of new rows are read: as they are, for the terms complete them as they did in the fit.
+
+    Attributes
+    ----------
+    grids : mapping of str to ndarray
+        Points of the training curves.
+    """
+
+    grids: Mapping[str, FloatArray]
+
+    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """Columns of new rows, which may lack entries."""
+        return read_records(data, columns, grids, defaults=self.grids, missing=columns)[0]
+
+
+class PrivateTable:
+    """A table whose rows are the kernel's to read.
+
+    Parameters
+    ----------
+    data : DataFrame or mapping of columns by name
+    grids : mapping of array_like, optional
+        Points of curves that are plain arrays.
+    bounds : mapping of str
+        Of each column ``(low, high)``, or a list of levels.
+    """
+
+    def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any]) -> None:
+        self._table, self._grids, self._bounds = Table(data, grids), dict(grids or {}), bounds
+        self._data = data
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Kind of each column, ``"curves"``, ``"numbers"`` or ``"labels"``, from public things."""
+        return _Kinds(self)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns."""
+        return [str(name) for name in self._table.names]
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column."""
+        return self._table.has(name)
+
+    def kind(self, name: str) -> str:
+        """What a column is, by its shape and its bounds."""
+        raw = self.raw(name)
+        if _is_curves(raw, name):
+            return "curves"
+        if name not in self._bounds:
+            return "numbers"
+        return "numbers" if _is_pair(self._bounds[name]) else "labels"
+
+    def raw(self, name: str) -> Any:
+        """A column as the user gave it; an FDataGrid in a data frame as itself."""
+        raw = self._table.raw(name)
+        held = raw.array if isinstance(raw, pd.Series) else raw
+        return held if type(held).__module__.split(".")[0] == "skfda" else raw
+
+    def curves(self, name: str, raw: Any = None) -> Curves:
+        """A column of curves, whose values are a private table."""
+        return private_curves(self.raw(name) if raw is None else raw, self._grids.get(name), name)
+
+    def range(self, name: str) -> Range:
+        """Public range of a column of curves or numbers."""
+        return public_range(
+            self._bounds.get(name),
+            f"bounds of {name}",
+            of=name,
+            example=f'bounds={{"{name}": (low, high)}}, or a list of levels where it holds labels',
+        )
+
+    def column(
+        self, name: str, at: int, prior: PublicPrior, missing: str, *, factor: bool
+    ) -> tuple[Column, Any, FloatArray | None]:
+        """A covariate: what is public of it, its private entries, and its grid where it holds curves.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            No such column, no bounds or levels, or a shape that does not suit. Nothing was read.
+        """
+        kind = "labels" if factor else self.kind(name)
+        if kind == "curves":
+            x = self.curves(name)
+            return curves_column(prior, name, at, x.grid, self.range(name), missing), x.values, x.grid
+        if kind == "labels":
+            levels = levels_of(self._bounds.get(name), name)
+            return LabelColumn(name, at, levels), labels(self.raw(name), levels, name), None
+        bounds = self.range(name)
+        return NumberColumn(name, at, bounds), self.numbers(name), None
+
+    def numbers(self, name: str, raw: Any = None) -> Any:
+        """A column of one number a row."""
+        found = table(self.raw(name) if raw is None else raw, name)
+        if found.shape[1:] not in ((), (1,)):
+            raise InputError(f"{name} must have one number a row, got rows of shape {found.shape[1:]}")
+        return found
+
+    def same_rows(self, **others: Any) -> None:
+        """Refuse other labels of rows; only where labels were declared public."""
+        columns = {} if isinstance(self._data, pd.DataFrame) else {name: self.raw(name) for name in self.names}
+        same_rows(data=self._data if isinstance(self._data, pd.DataFrame) else None, **columns, **others)
+
+
+class _Kinds(Mapping[str, str]):
+    def __init__(self, own: PrivateTable) -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> str:
+        if not self._own.has(name):
+            raise KeyError(name)
+        return self._own.kind(name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._own.has(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._own.names)
+
+    def __len__(self) -> int:
+        return len(self._own.names)
+
+
+def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
+    """Public levels of a column of labels.
+
+    Raises
+    ------
+    PrivacyError
+        They are missing, or fewer than two.
+    """
+    if given is None:
+        raise PrivacyError(
+            f'bounds must give the public levels of {name}, as in bounds={{"{name}": ["a", "b"]}}, got None; levels '
+            "taken from the data would not be private"
+        )
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise PrivacyError(f"bounds of {name} must be a list of its levels, got {given!r}")
+    levels = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+    if len(levels) < 2:
+        raise PrivacyError(f"bounds of {name} must have at least two levels, got {list(levels)!r}")
+    return levels
+
+
+def _is_pair(given: Any) -> bool:
+    try:
+        pair = tuple(given)
+    except TypeError:
+        return True  # refused as a range, with a text that says so
+    return len(pair) == 2 and all(isinstance(v, Real) and not isinstance(v, bool) for v in pair)
+
+
+def _is_curves(raw: Any, name: str) -> bool:
+    if type(raw).__module__.split(".")[0] == "skfda":
+        return True
+    shape = table(raw, name).shape
+    return len(shape) == 2 and shape[1] > 1

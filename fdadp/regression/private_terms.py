@@ -1,0 +1,267 @@
+"""Private fits of models of many terms: what is checked before the first read, and what the fit becomes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fdadp._common.checks import one_of
+from fdadp._common.threads import one_blas_thread
+from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.gaps import GAPS
+from fdadp.functional.records import Records
+from fdadp.privacy import Privacy
+from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
+from fdadp.private.mechanisms import EndToEnd, mechanism_of
+from fdadp.regression.formula import parse
+from fdadp.regression.private_table import PrivateColumns, PrivateTable
+from fdadp.terms.scalar_factor import Factor
+from fdadp.terms.spec import TermSpec
+
+if TYPE_CHECKING:
+    from fdadp._common.typing import ArrayLike, FloatArray
+    from fdadp.functional.curves import Curves
+    from fdadp.privacy.ledger import Ledger
+    from fdadp.privacy.noise import Noise
+    from fdadp.private.columns import Column
+    from fdadp.private.plan import Plan
+    from fdadp.regression.table import Grids
+
+__all__ = ["PrivateTerms"]
+
+
+class PrivateTerms:
+    """Part of every model of many terms: fits with a privacy guarantee.
+
+    Attributes
+    ----------
+    ledger_ : Ledger or None
+        What was released, under which assumptions; None without privacy.
+    plan_ : Plan or None
+        How a private fit shared out its budget.
+    privacy_ : Privacy or None
+        The guarantee of the fit, whatever was set since.
+    notes_ : tuple of str
+        What the releases of a private fit say of its bounds, of n and of what it explains.
+    importances_ : dict of str to float, or None
+        Of a private fit, the share of the explained variance that each term has by itself, from released values.
+    """
+
+    privacy: Privacy | None
+    bounds: Mapping[str, Any] | None
+    mechanism: str | EndToEnd
+    missing: str | Mapping[str, str]
+
+    ledger_: Ledger | None = None
+    plan_: Plan | None = None
+    privacy_: Privacy | None = None
+    notes_: tuple[str, ...] = ()
+    importances_: Mapping[str, float] | None = None
+
+    # --- settings ---
+
+    def _private_mechanism(self) -> EndToEnd:
+        mechanism = mechanism_of(self.mechanism)
+        if not isinstance(mechanism, EndToEnd) or mechanism.name != "dp-aff":
+            raise InputError(f"mechanism must be 'dp-aff' or a DPAFF, got {self.mechanism!r}")
+        return mechanism
+
+    def _check_private(self: Any, groups: Any, **not_yet: Any) -> EndToEnd:
+        """Public validation of settings, before any column is looked at."""
+        if not isinstance(self.privacy, Privacy):
+            raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
+        if self.bounds is not None and not isinstance(self.bounds, Mapping):
+            raise InputError(f"bounds must be a mapping of columns to ranges or levels, got {self.bounds!r}")
+        self.privacy.check_unit(groups)
+        self.privacy.check()
+        mechanism: EndToEnd = self._private_mechanism()
+        if self.privacy.n is not None:
+            mechanism.check_n(self.privacy, self.privacy.n)
+        given = [name for name, value in not_yet.items() if value is not None]
+        if given:
+            raise InputError(f"{given[0]} must be None in a private fit, got {type(not_yet[given[0]]).__name__}")
+        if self._family.name != "gaussian":
+            raise InputError(f"family must be 'gaussian' in a private fit, got {self._family.name!r}")
+        return mechanism
+
+    def _gaps_of(self, name: str) -> str:
+        """How gaps of a column of curves are filled, each within its row."""
+        how = self.missing if isinstance(self.missing, str) else self.missing.get(name, "auto")
+        how = "linear" if how == "auto" else how
+        one_of(how, f"missing in a private fit ({name}; 'auto' is 'linear')", tuple(GAPS))
+        return how
+
+    # --- the fit ---
+
+    def _fit_private(
+        self: Any,
+        data: Any,
+        y: Any,
+        grids: Grids | None,
+        groups: Any,
+        *,
+        curves: bool,
+        noise: Noise | None = None,
+        **not_yet: Any,
+    ) -> None:
+        """Fit from noisy releases; only names, shapes and grids of the columns are looked at here.
+
+        Parameters
+        ----------
+        curves : bool
+            Whether the response is a curve, or else a number.
+        noise : Noise, optional
+            For audits.
+        """
+        from fdadp.private.advice import advise
+        from fdadp.private.as_terms import as_terms, importances, released_variance
+        from fdadp.private.design import PrivateDesign
+        from fdadp.private.fit import spend
+        from fdadp.private.white.made import white_term
+
+        mechanism = self._check_private(groups, **not_yet)
+        prior = mechanism.public_prior
+        table = PrivateTable(data, grids, self.bounds or {})
+        self._parsed = self._read_terms(table)
+        if not self._parsed.intercept or (curves and not self._parsed.mean_curve):
+            raise InputError("model must have an intercept (and a mean curve) in a private fit: the mean is released")
+        self.response_name_ = self._parsed.response or self.response or self._default_response
+        if not self._parsed.terms:
+            raise InputError("model must have at least one term in a private fit, got none")
+        columns, values, axes = self._read_columns(table, prior)
+        response, held = self._private_response(table, y, curves=curves)
+        lengths = {len(part) for part in (*values, held)}
+        if len(lengths) > 1:
+            raise InputError(f"columns and {self.response_name_} must have the same number of rows")
+        if isinstance(groups, str):
+            groups = table.raw(groups)
+        if groups is not None:
+            from fdadp.private.inputs import check_groups
+
+            check_groups(groups, len(held))
+        if self.privacy.labels == "public":
+            table.same_rows(**({} if y is None else {self.response_name_: y}), groups=groups)
+        t = None if response is None else response.grid
+        y_bounds = table.range(self.response_name_)
+        by_name = {column.name: column for column in columns}
+        made = [white_term(spec, by_name, prior, curves=curves) for spec in self._parsed.terms]
+        public = self._public(columns, y_bounds, t, prior.describe())
+        spent = spend(
+            self,
+            (*values, held),
+            groups,
+            lambda: PrivateDesign.of(prior, columns, made, t),
+            y_bounds,
+            self.privacy,
+            mechanism,
+            public,
+            noise=noise,
+        )
+        with one_blas_thread():
+            fit = as_terms(spent.fit, spent.design, spent.plan)
+        self._adopt_private(fit, response, PrivateColumns(axes))
+        self.r2_ = 1 - unexplained(spent.fit, spent.design)
+        warned, notes = advise(spent.fit, spent.plan, spent.rows, self.r2_, self.response_name_)
+        self.importances_ = importances(spent.fit, spent.design)
+        left_out = [name for name in self.importances_ if name not in self.term_names_]
+        self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
+        self._spread = {"released": released_variance(spent.fit, spent.design)}
+        self.ledger_, self.plan_ = spent.cohort.ledger, spent.plan
+        self.privacy_ = replace(self.privacy) if self.ledger_.private else None
+        for text in warned:  # at the end: where warnings are errors the ledger is there
+            warnings.warn(text, PublicInputWarning, stacklevel=4)
+
+    def _read_terms(self: Any, table: PrivateTable) -> Any:
+        """Terms of the model, by what is public of the columns."""
+        if isinstance(self.model, str):
+            return parse(self.model, table.kinds)
+        return self._read_model(None, None)
+
+    def _read_columns(
+        self: Any, table: PrivateTable, prior: Any
+    ) -> tuple[list[Column], list[Any], dict[str, FloatArray]]:
+        """Covariates of all terms, each once: what is public, private entries, and grids of curves."""
+        from fdadp.regression.additive_model import columns_of
+
+        factors = {name for spec in self._parsed.terms for name in factor_columns(spec)}
+        columns: list[Column] = []
+        values, axes = [], {}
+        for at, name in enumerate(columns_of(self._parsed.terms)):
+            column, held, grid = table.column(name, at, prior, self._gaps_of(name), factor=name in factors)
+            columns.append(column)
+            values.append(held)
+            if grid is not None:
+                axes[name] = grid
+        if len(axes) > 1 and prior.x_scale is not None:
+            raise InputError(f"x_scale of the prior must be None with several columns of curves, got {prior.x_scale:g}")
+        return columns, values, axes
+
+    def _private_response(self: Any, table: PrivateTable, y: Any, *, curves: bool) -> tuple[Curves | None, Any]:
+        """The response: what is public of it where it is a curve, and its private entries."""
+        name = self.response_name_
+        if not curves:
+            return None, table.numbers(name, y)
+        response = table.curves(name, y)
+        return response, response.values
+
+    def _public(
+        self: Any, columns: list[Column], y_bounds: Any, t: FloatArray | None, prior: str
+    ) -> dict[str, Any]:
+        """Public inputs, for the ledger."""
+        from fdadp.private.fit import describe_grid
+
+        public: dict[str, Any] = {"model": " + ".join(spec.name for spec in self._parsed.terms)}
+        for column in columns:
+            if isinstance(column, LabelColumn):
+                public[f"levels of {column.name}"] = ", ".join(map(str, column.levels))
+            else:
+                public[f"bounds of {column.name}"] = column.bounds
+            if isinstance(column, CurvesColumn):
+                public[f"grid of {column.name}"] = describe_grid(column.grid)
+                public[f"gaps of {column.name}"] = GAPS[column.missing] + ", within each row"
+            if isinstance(column, NumberColumn):
+                public[f"missing {column.name}"] = "taken to be its released mean"
+        public[f"bounds of {self.response_name_}"] = y_bounds
+        if t is not None:
+            public[f"grid of {self.response_name_}"] = describe_grid(t)
+            public[f"gaps of {self.response_name_}"] = "a row counts where it was observed"
+        return public | {"prior": prior}
+
+    def _adopt_private(self: Any, fit: Any, response: Curves | None, read: PrivateColumns) -> None:
+        """Publish a fit as attributes; nothing of the training rows is kept."""
+        self._adopt(fit, np.nan)
+        self._covariates, self._prior_weights = read, None
+        self._residuals, self._groups, self._found, self._changes = None, None, {}, None
+        self.loglik_ = np.nan
+        self._shares = (np.nan, np.nan)
+        if response is not None:
+            self._y, self.t_ = replace(response, values=np.zeros((0, response.grid.size)), index=None), response.grid
+            self.observed_at_ = None
+
+    def _refuse_private(self, what: str) -> None:
+        """Refuse what needs the training rows."""
+        if self.ledger_ is not None:
+            raise InputError(f"{what} needs the training rows, of which a private fit keeps none")
+
+
+def factor_columns(spec: TermSpec) -> tuple[str, ...]:
+    """Columns that a term takes for labels."""
+    if isinstance(spec, Factor):
+        return spec.columns
+    if hasattr(spec, "term") and getattr(spec, "coding", "numbers") != "numbers":
+        return (spec.column,)
+    return ()
+
+
+def unexplained(fit: Any, design: Any) -> float:
+    """Share of the variance of the response that the fit leaves, by what was released."""
+    theta, moment = fit.regression.coefficients, fit.regression.second_moment
+    explained = float(np.einsum("ik,ij,jk->", theta, moment, theta) - (theta[0] ** 2).sum())
+    left = float(np.trace(fit.residual_covariance)) + fit.outside_variance
+    return left / max(explained + left, 1e-300)
+
+
