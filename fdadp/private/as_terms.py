@@ -150,9 +150,7 @@ def _covariance(of_outputs: FloatArray, mean: FloatArray, places: list[IntArray]
     return both if scalar else np.asarray(block_diag(np.zeros((1, 1)), both))
 
 
-def _gram(
-    form: LongForm, moment: FloatArray, design: PrivateDesign, places: list[IntArray], n: float
-) -> FloatArray:
+def _gram(form: LongForm, moment: FloatArray, design: PrivateDesign, places: list[IntArray], n: float) -> FloatArray:
     """Estimated products of the columns of the long form; white features are centred but for what was measured."""
     order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
     rows = n * design.t.size

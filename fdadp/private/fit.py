@@ -23,9 +23,9 @@ from fdadp.private.rows import Rows
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort
     from fdadp.private.intervals import PrivateFit
-    from fdadp.private.plan import Plan
     from fdadp.private.mechanisms import EndToEnd
     from fdadp.private.moments import NoisyMoments
+    from fdadp.private.plan import Plan
     from fdadp.solve.fitted import Fitted
     from fdadp.terms.base import Unfixed
 
@@ -111,9 +111,7 @@ def spend(
     noise : Noise, optional
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
     """
-    cohort = privacy.cohort(
-        data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public
-    )
+    cohort = privacy.cohort(data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public)
     with one_blas_thread():
         coordinates = design()
     rows = Rows(coordinates, y_bounds)

@@ -16,7 +16,7 @@ from fdadp.files.container import plain
 from fdadp.privacy._stored import privacy_from_json, privacy_to_json
 from fdadp.private.mechanisms import Mechanism
 
-__all__ = ["params_from_json", "params_to_json"]
+__all__ = ["guarantee_from_json", "guarantee_to_json", "params_from_json", "params_to_json"]
 
 NOT_KEPT = ("prior", "tuning")
 """Parameters that a file does not hold: objects, of which the first may be large."""
@@ -41,6 +41,20 @@ def params_to_json(model: Any, fitted_with: Mapping[str, Any] | None = None) -> 
     if isinstance(params.get("mechanism"), Mechanism):
         params["mechanism"] = _mechanism_to_json(params["mechanism"])
     return {name: plain(None if name in NOT_KEPT else value, name) for name, value in params.items()}
+
+
+def guarantee_to_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    """``privacy`` and ``mechanism`` of an estimator's parameters as JSON."""
+    mechanism = params["mechanism"]
+    how = _mechanism_to_json(mechanism) if isinstance(mechanism, Mechanism) else mechanism
+    return {"privacy": privacy_to_json(params["privacy"]), "mechanism": plain(how, "mechanism")}
+
+
+def guarantee_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what :func:`guarantee_to_json` made."""
+    how = stored["mechanism"]
+    mechanism = _mechanism_from_json(how) if isinstance(how, Mapping) else how
+    return {"privacy": privacy_from_json(stored["privacy"]), "mechanism": mechanism}
 
 
 def params_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
+from fdadp.regression.private_terms import PrivateTerms
 from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
@@ -40,7 +41,7 @@ ROWS_PER_BLOCK = 4096
 """Records that are added up at once."""
 
 
-class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
+class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
 
     model: str | Sequence[TermSpec]
@@ -86,7 +87,8 @@ class AdditiveModel(NestedParameters, TermsFromChunks, Inference, TermViews, Bas
             )
         check_grids(grids, data, self.response_name_)
         self._grids_of_fit = frozenset(grids or ())
-        return Asked(data, y, self.response_name_, columns, grids, missing=self.missing, **beside)
+        gaps = "raise" if self.missing == "auto" else self.missing
+        return Asked(data, y, self.response_name_, columns, grids, missing=gaps, **beside)
 
     def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
         """Terms, and whether there are a constant and a mean curve."""

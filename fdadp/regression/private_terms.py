@@ -13,17 +13,17 @@ from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.gaps import GAPS
-from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
-from fdadp.private.mechanisms import EndToEnd, mechanism_of
+from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
 from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.spec import TermSpec
+from fdadp.terms.times_column import By
 
 if TYPE_CHECKING:
-    from fdadp._common.typing import ArrayLike, FloatArray
+    from fdadp._common.typing import FloatArray
     from fdadp.functional.curves import Curves
     from fdadp.privacy.ledger import Ledger
     from fdadp.privacy.noise import Noise
@@ -53,7 +53,7 @@ class PrivateTerms:
 
     privacy: Privacy | None
     bounds: Mapping[str, Any] | None
-    mechanism: str | EndToEnd
+    mechanism: str | Mechanism
     missing: str | Mapping[str, str]
 
     ledger_: Ledger | None = None
@@ -123,6 +123,7 @@ class PrivateTerms:
         from fdadp.private.fit import spend
         from fdadp.private.white.made import white_term
 
+        self._check_settings()
         mechanism = self._check_private(groups, **not_yet)
         prior = mechanism.public_prior
         table = PrivateTable(data, grids, self.bounds or {})
@@ -164,8 +165,9 @@ class PrivateTerms:
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
         self._adopt_private(fit, response, PrivateColumns(axes))
-        self.r2_ = 1 - unexplained(spent.fit, spent.design)
-        warned, notes = advise(spent.fit, spent.plan, spent.rows, self.r2_, self.response_name_)
+        explained = 1 - unexplained(spent.fit, spent.design)
+        vars(self)["_shares"] = (explained, explained)
+        warned, notes = advise(spent.fit, spent.plan, spent.rows, explained, self.response_name_)
         self.importances_ = importances(spent.fit, spent.design)
         left_out = [name for name in self.importances_ if name not in self.term_names_]
         self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
@@ -185,12 +187,10 @@ class PrivateTerms:
         self: Any, table: PrivateTable, prior: Any
     ) -> tuple[list[Column], list[Any], dict[str, FloatArray]]:
         """Covariates of all terms, each once: what is public, private entries, and grids of curves."""
-        from fdadp.regression.additive_model import columns_of
-
         factors = {name for spec in self._parsed.terms for name in factor_columns(spec)}
         columns: list[Column] = []
         values, axes = [], {}
-        for at, name in enumerate(columns_of(self._parsed.terms)):
+        for at, name in enumerate(dict.fromkeys(c for spec in self._parsed.terms for c in spec.columns)):
             column, held, grid = table.column(name, at, prior, self._gaps_of(name), factor=name in factors)
             columns.append(column)
             values.append(held)
@@ -208,9 +208,7 @@ class PrivateTerms:
         response = table.curves(name, y)
         return response, response.values
 
-    def _public(
-        self: Any, columns: list[Column], y_bounds: Any, t: FloatArray | None, prior: str
-    ) -> dict[str, Any]:
+    def _public(self: Any, columns: list[Column], y_bounds: Any, t: FloatArray | None, prior: str) -> dict[str, Any]:
         """Public inputs, for the ledger."""
         from fdadp.private.fit import describe_grid
 
@@ -234,13 +232,17 @@ class PrivateTerms:
     def _adopt_private(self: Any, fit: Any, response: Curves | None, read: PrivateColumns) -> None:
         """Publish a fit as attributes; nothing of the training rows is kept."""
         self._adopt(fit, np.nan)
-        self._covariates, self._prior_weights = read, None
-        self._residuals, self._groups, self._found, self._changes = None, None, {}, None
-        self.loglik_ = np.nan
-        self._shares = (np.nan, np.nan)
+        none: dict[str, Any] = {
+            "_prior_weights": None,
+            "_residuals": None,
+            "_groups": None,
+            "_found": {},
+            "_changes": None,
+        }
+        vars(self).update(none, _covariates=read, loglik_=np.nan)
         if response is not None:
-            self._y, self.t_ = replace(response, values=np.zeros((0, response.grid.size)), index=None), response.grid
-            self.observed_at_ = None
+            y = replace(response, values=np.zeros((0, response.grid.size)), index=None)
+            vars(self).update(_y=y, t_=response.grid, observed_at_=None)
 
     def _refuse_private(self, what: str) -> None:
         """Refuse what needs the training rows."""
@@ -252,7 +254,7 @@ def factor_columns(spec: TermSpec) -> tuple[str, ...]:
     """Columns that a term takes for labels."""
     if isinstance(spec, Factor):
         return spec.columns
-    if hasattr(spec, "term") and getattr(spec, "coding", "numbers") != "numbers":
+    if isinstance(spec, By) and spec.coding in ("levels", "treatment"):
         return (spec.column,)
     return ()
 
@@ -261,7 +263,5 @@ def unexplained(fit: Any, design: Any) -> float:
     """Share of the variance of the response that the fit leaves, by what was released."""
     theta, moment = fit.regression.coefficients, fit.regression.second_moment
     explained = float(np.einsum("ik,ij,jk->", theta, moment, theta) - (theta[0] ** 2).sum())
-    left = float(np.trace(fit.residual_covariance)) + fit.outside_variance
+    left = float(np.trace(fit.residual_covariance) + fit.outside_variance)
     return left / max(explained + left, 1e-300)
-
-

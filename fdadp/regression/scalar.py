@@ -17,6 +17,8 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
+from fdadp.privacy import Privacy
+from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
@@ -47,15 +49,25 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant; a formula says so itself.
-    missing : {"raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
+    missing : {"auto", "raise", "linear", "smooth", "fpca", "pace", "indicator"} or mapping of str to str
         What to do about entries that covariates lack: for all columns of its kind, or by column. Of curves: fill gaps
         by straight lines, by penalised splines curve by curve, or by what the components of the training curves let
         expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
         conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
         in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``). Standard
-        errors take what was filled in as known (docs/decisions/0028-incomplete-covariates.md).
+        errors take what was filled in as known (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is
+        ``"raise"``, in a private fit ``"linear"``; there only what stays within a row is allowed.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
+    privacy : Privacy, optional
+        The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, smoothing follows from the public
+        prior and what was released, and `smoothing`, `errors`, `se` and `variance` are not used.
+    bounds : mapping of str, optional
+        What is public of each column of a private fit, and of the response, chosen without looking at the data:
+        ``(low, high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and
+        size; numbers count as the ends beyond them; labels that are no level have no effect.
+    mechanism : {"dp-aff"} or DPAFF
+        How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
 
     Attributes
     ----------
@@ -78,8 +90,11 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     smoothing: str | ArrayLike = "reml"
     family: str | Family = "gaussian"
     intercept: bool = True
-    missing: str | Mapping[str, str] = "raise"
+    missing: str | Mapping[str, str] = "auto"
     progress: bool | str = "auto"
+    privacy: Privacy | None = None
+    bounds: Mapping[str, Any] | None = None
+    mechanism: str | Mechanism = "dp-aff"
 
     _default_response = "y"
     _of_curves = False
@@ -129,6 +144,11 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         IdentificationWarning
             Naming terms that the data do not identify.
         """
+        if self.privacy is not None:
+            with afresh(self):
+                self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
+                self._classes = None
+            return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset)
             training, form = self._trained_on(asked, curves=False)

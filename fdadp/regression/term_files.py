@@ -1,8 +1,8 @@
 """Saved models of many terms: files of :mod:`fdadp.files.container`, packed by :mod:`fdadp.files.records`.
 
 A file holds the constructor's arguments, the terms on their bases and the fit: coefficients, their covariance, what
-the summary says. No training row is in it, but a thin-plate smooth stands on values of its covariate, and a factor on
-its labels.
+the summary says; of a private fit the ledger, not the plan. No training row is in it, but without privacy a thin-plate
+smooth stands on values of its covariate, and a factor on its labels.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from fdadp.errors import IdentificationWarning
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
+from fdadp.privacy.ledger import Ledger
+from fdadp.private.stored import guarantee_from_json, guarantee_to_json
 from fdadp.regression.afresh import afresh
 from fdadp.terms.spec import TermDesign, TermSpec
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "save"]
 
-PARTS = ("fdadp.functional.", "fdadp.solve.", "fdadp.responses.", "fdadp.regression.", "fdadp.terms.")
+GUARANTEE = ("privacy", "mechanism")
+"""Parameters that are kept as plain JSON."""
+PARTS = ("fdadp.functional.", "fdadp.private.", "fdadp.solve.", "fdadp.responses.", "fdadp.regression.", "fdadp.terms.")
 """Modules whose dataclasses a file may name."""
 
 
@@ -41,8 +45,17 @@ def save(model: TermViews, path: str | os.PathLike[str]) -> Path:
     """
     held: Any = model
     state = {name: getattr(model, name) for name in model._stored}
-    tree, numbers = pack((held.get_params(deep=False), model._fit, state), type(model).__name__)
-    return _layout(type(model)).write(path, {"tree": tree}, {"numbers": numbers})
+    params = held.get_params(deep=False)
+    plain = {name: value for name, value in params.items() if name not in GUARANTEE}
+    tree, numbers = pack((plain, model._fit, state), type(model).__name__)
+    ledger = held.ledger_
+    content = {
+        "tree": tree,
+        "guarantee": guarantee_to_json(params),
+        "ledger": None if ledger is None else ledger.to_json(),
+    }
+    released = ledger is not None and ledger.private and ledger.for_release
+    return _layout(type(model)).write(path, content, {"numbers": numbers}, released=released)
 
 
 def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
@@ -57,8 +70,11 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
     with complete(path, "model"), warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
         params, fit, state = unpack(content["tree"], arrays["numbers"], _may_be_made)
-        model = kind(**params)
+        model = kind(**params, **guarantee_from_json(content["guarantee"]))
         with afresh(model):
+            if content["ledger"] is not None:
+                model.ledger_ = Ledger.from_json(content["ledger"])
+                model.privacy_ = model.privacy if model.ledger_.private else None
             model._adopt(fit, state["null_deviance_"])
             for name in kind._stored:
                 setattr(model, name, state[name])

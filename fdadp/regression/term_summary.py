@@ -33,8 +33,18 @@ def summarise(model: TermViews) -> Summary:
             (name, f"{value:.4g}") for name, value in zip(fit.form.penalty_names, fit.smoothing_parameters, strict=True)
         ]
         result.tables.append(SimpleTable(rows, headers=["smoothing parameter", ""]))
-    result.add_extra_txt([*_notes(model), "Fitted without privacy: do not release."])
+    result.add_extra_txt([*_notes(model), *_guarantee(model)])
     return result
+
+
+def _guarantee(model: Any) -> list[str]:
+    """What may be released."""
+    ledger = model.ledger_
+    if ledger is None:
+        return ["Fitted without privacy: do not release."]
+    known = "epsilon = {:g}".format(ledger.epsilon) + ("" if ledger.delta is None else f", delta = {ledger.delta:g}")
+    private = f"Differentially private end to end, {known}; ledger_ says what was released."
+    return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 
 
 def _title(model: Any) -> str:
@@ -44,13 +54,15 @@ def _title(model: Any) -> str:
 def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     fit = model._fit
     chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "Fixed smoothing"
-    t = fit.form.t
+    t, private = fit.form.t, model.ledger_ is not None
     facts = [
         ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
         ("R-squared (adj.)", f"{model.r2_:.4f}", "Deviance explained", f"{100 * model.explained_deviance_:.1f} %"),
-        (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
-        ("Total edf", f"{fit.edf_total:.2f}", "AIC", f"{model.aic_:.6g}"),
+        ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
+        if private
+        else (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
+        ("Total edf", f"{fit.edf_total:.2f}", "AIC", "not known" if private else f"{model.aic_:.6g}"),
     ]
     if hasattr(model, "t_"):
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
@@ -114,7 +126,8 @@ ERRORS = {
 
 def _notes(model: Any) -> list[str]:
     notes = [f"Formula: {model.model}"] if isinstance(model.model, str) else []
-    notes.append(ERRORS[model._kind_of(None)] + ".")
+    errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
+    notes.append((errors or ERRORS[model._kind_of(None)]) + ".")
     lost = model._fit.unidentified()
     if lost:
         whys = "; ".join(f"{name} {why}" for name, why in lost.items())

@@ -40,6 +40,8 @@ class TermViews(TermDiagnostics):
         "_clusters",
         "_variances",
         "_shares",
+        "notes_",
+        "importances_",
     )
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 

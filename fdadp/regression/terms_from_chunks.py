@@ -13,6 +13,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.privacy import Privacy
 from fdadp.regression.afresh import afresh
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion
@@ -38,6 +39,7 @@ class TermsFromChunks(LearnedErrors):
     """Part of every model of many terms: :meth:`fit_chunks`."""
 
     missing: str | Mapping[str, str]
+    privacy: Privacy | None
     smoothing: str | ArrayLike
     progress: bool | str
     loglik_: float
@@ -103,7 +105,9 @@ class TermsFromChunks(LearnedErrors):
             As :meth:`fit`; chunks that differ in the kinds or grids of their columns, or from one pass to the next;
             `missing` other than ``"raise"``, `errors` other than ``"iid"``; responses at points of each row's own.
         """
-        if self.missing != "raise":
+        if self.privacy is not None:
+            raise InputError("privacy must be None when fitting from chunks: a private fit takes a table, by fit()")
+        if self.missing not in ("auto", "raise"):
             raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         if getattr(self, "errors", "iid") != "iid":
             raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")

@@ -1,0 +1,168 @@
+"""Models of many terms fitted privately: what they explain, what is refused before the first read, what files hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from skfda import FDataGrid
+
+from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy import Budget
+
+S = np.linspace(0, 1, 21)
+BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0), "g": ["a", "b", "c"], "Y": (-6.0, 6.0), "y": (-6.0, 6.0)}
+
+
+def people(n, seed=0):
+    """Curves, a number and labels; a curve and a number that depend on them."""
+    rng = np.random.default_rng(seed)
+    covariance = np.exp(-0.5 * ((S[:, None] - S) / 0.2) ** 2) + 1e-8 * np.eye(S.size)
+    x = rng.normal(size=(n, S.size)) @ np.linalg.cholesky(covariance).T + rng.normal(0, 0.5, (n, 1))
+    z, g = rng.uniform(20, 80, n), rng.integers(0, 3, n)
+    f = 4 * x @ np.outer(np.sin(2 * np.pi * S), np.cos(np.pi * S)) / S.size
+    f = f + np.outer((z - 50) / 20, 0.5 * S) + np.array([0.0, 0.5, -0.5])[g][:, None] * np.sin(np.pi * S) + np.cos(S)
+    mean = 3 * x @ np.cos(np.pi * S) / S.size + (z - 50) / 40
+    data = {"X": x, "z": z, "g": np.array(["a", "b", "c"])[g]}
+    data["Y"], data["y"] = f + 0.3 * rng.normal(size=f.shape), mean + 0.3 * rng.normal(size=n)
+    return data, f, mean
+
+
+def private(n, **settings):
+    return Privacy(epsilon=2.0, delta=1e-6, n=n, random_state=settings.pop("seed", 1), **settings)
+
+
+def share(predicted, wanted):
+    return 1 - ((np.asarray(predicted) - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean()
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_curves_on_a_curve_a_number_and_labels(frame):
+    data, _, _ = people(3000)
+    new, f, _ = people(400, seed=5)
+    if frame:
+        data, new = (pd.DataFrame({"z": d["z"], "g": d["g"]}).assign(k=0).pipe(with_curves, d) for d in (data, new))
+    model = FunctionalRegression("Y ~ ff(X) + z + g", privacy=private(3000), bounds={k: BOUNDS[k] for k in "XzgY"})
+    grids = None if frame else {"X": S, "Y": S}
+    model.fit(data, grids=grids)
+    found = model.predict(new)
+    values = found.data_matrix[..., 0] if frame else found
+    assert share(values, f) > 0.98
+    assert model.ledger_.private and model.ledger_.epsilon == pytest.approx(2.0)
+    assert model.term_names_ == ("(Intercept)", "s(t)", "ff(X)", "z", "g")
+    assert sum(model.importances_.values()) == pytest.approx(1.0)
+    low, high = model.predict_interval(new)
+    y = new["Y"].array.data_matrix[..., 0] if frame else new["Y"]
+    low, high = (v.data_matrix[..., 0] if frame else v for v in (low, high))
+    assert 0.93 < ((low <= y) & (y <= high)).mean() < 0.97
+
+
+def with_curves(frame, data):
+    for name in "XY":
+        frame[name] = FDataGrid(data[name], S)
+    return frame
+
+
+def test_a_number_on_a_curve_and_a_number():
+    data, _, _ = people(3000)
+    new, _, mean = people(400, seed=5)
+    model = ScalarRegression("y ~ lf(X) + z", privacy=private(3000), bounds={k: BOUNDS[k] for k in "Xzy"})
+    model.fit(data, grids={"X": S})
+    assert share(model.predict(new), mean) > 0.97
+    low, high = model.predict_interval(new)
+    assert 0.91 < ((low <= new["y"]) & (new["y"] <= high)).mean() < 0.985
+    beta = model.coef("lf(X)", s=S)["value"].to_numpy()
+    assert np.corrcoef(beta[2:-2], np.cos(np.pi * S)[2:-2])[0, 1] > 0.9
+
+
+def test_a_file_holds_the_fit_and_its_ledger(tmp_path):
+    data, _, _ = people(500)
+    model = FunctionalRegression(
+        [terms.ff("X"), terms.linear("z")], privacy=private(500), bounds={k: BOUNDS[k] for k in "XzY"}
+    )
+    model.fit(data, grids={"X": S, "Y": S})
+    model.save(tmp_path / "m.fdadp")
+    again = FunctionalRegression.load(tmp_path / "m.fdadp")
+    np.testing.assert_array_equal(again.predict(data), model.predict(data))
+    np.testing.assert_array_equal(again.predict_interval(data)[1], model.predict_interval(data)[1])
+    assert str(again.ledger_) == str(model.ledger_) and again.privacy_.epsilon == 2.0
+    assert again.importances_ == model.importances_ and again.notes_ == model.notes_
+
+
+def odd_entries(data):
+    """The same people, as a file with odd entries gives them: dtypes of whole columns change."""
+    z, g = data["z"].astype(object), data["g"].astype(object)
+    z[3], g[4] = "?", None
+    x = data["X"].astype(object)
+    x[5, 2] = "n/a"
+    return data | {"z": z, "g": g, "X": x}
+
+
+def test_odd_entries_count_as_missing_and_change_nobody_else():
+    data, _, _ = people(600)
+    blank = {name: v.copy() for name, v in data.items()}
+    blank["z"][3], blank["X"][5, 2] = np.nan, np.nan
+    blank["g"] = blank["g"].astype(object)
+    blank["g"][4] = "no such level"
+    bounds = {k: BOUNDS[k] for k in "XzgY"}
+    fits = [
+        FunctionalRegression("Y ~ ff(X) + z + C(g)", privacy=private(600), bounds=bounds).fit(d, grids={"X": S, "Y": S})
+        for d in (odd_entries(data), blank)
+    ]
+    new, _, _ = people(20, seed=3)
+    np.testing.assert_array_equal(fits[0].predict(new), fits[1].predict(new))
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ("Y ~ ff(X) + z", {"bounds": {"X": (-4, 4), "Y": (-6, 6)}}, "bounds must give a public range for z"),
+        ("Y ~ ff(X) + C(g)", {"bounds": {"X": (-4, 4), "Y": (-6, 6)}}, "bounds must give the public levels of g"),
+        ("Y ~ ff(X)", {"bounds": {"X": (-4, 4)}}, "bounds must give a public range for Y"),
+        ("Y ~ ff(X)", {"bounds": {"X": (4, -4), "Y": (-6, 6)}}, "low < high"),
+        ("Y ~ ff(X) + C(g)", {"bounds": {"X": (-4, 4), "Y": (-6, 6), "g": "abc"}}, "list of its levels"),
+        ("Y ~ ff(X) + C(g)", {"bounds": {"X": (-4, 4), "Y": (-6, 6), "g": ["a", "a"]}}, "distinct"),
+        ("Y ~ ff(Q)", {}, "must have the column 'Q'"),
+        ("Y ~ ff(X) - 1", {}, "intercept"),
+        ("Y ~ ff(X)", {"missing": "fpca"}, "missing in a private fit"),
+        ("Y ~ ff(X)", {"missing": "raise"}, "missing in a private fit"),
+        ("Y ~ ff(X)", {"mechanism": "moments"}, "mechanism must be 'dp-aff'"),
+        ("Y ~ ff(X)", {"family": "poisson"}, "family must be"),
+        ("Y ~ ff(X) + re(g)", {}, "re"),
+    ],
+)
+def test_what_is_wrong_is_said_before_the_first_read(model, change, message):
+    data, _, _ = people(300)
+    budget = Budget(2.0, 1e-6)
+    settings = {"bounds": {k: BOUNDS[k] for k in "XzgY"}} | change
+    wrong = FunctionalRegression(model, privacy=private(300, budget=budget), **settings)
+    with pytest.raises((InputError, PrivacyError), match=message):
+        wrong.fit(data, grids={"X": S, "Y": S})
+    assert budget.spent == 0 and budget.reserved == 0
+
+
+def test_columns_of_other_lengths_are_refused_before_the_first_read():
+    data, _, _ = people(300)
+    budget = Budget(2.0, 1e-6)
+    wrong = FunctionalRegression(
+        "Y ~ ff(X) + z", privacy=private(300, budget=budget), bounds={k: BOUNDS[k] for k in "XzY"}
+    )
+    with pytest.raises(InputError, match="same number of rows"):
+        wrong.fit(data | {"z": data["z"][:-1]}, grids={"X": S, "Y": S})
+    assert budget.spent == 0
+
+
+def test_chunks_are_never_fitted_without_the_guarantee_that_was_asked_for():
+    data, _, _ = people(300)
+    model = FunctionalRegression("Y ~ ff(X)", privacy=private(300), bounds={k: BOUNDS[k] for k in "XY"})
+    with pytest.raises(InputError, match="privacy must be None when fitting from chunks"):
+        model.fit_chunks([data], grids={"X": S, "Y": S})
+
+
+def test_the_summary_says_what_may_be_released():
+    data, _, _ = people(300)
+    model = FunctionalRegression("Y ~ ff(X)", privacy=private(300), bounds={k: BOUNDS[k] for k in "XY"})
+    text = str(model.fit(data, grids={"X": S, "Y": S}).summary())
+    assert "Differentially private end to end, epsilon = 2, delta = 1e-06" in text and "do not release" in text
+    assert "without privacy" not in text and "nan" not in text.lower().replace("nan  \n", "")
