@@ -42,7 +42,7 @@ def _guarantee(model: Any) -> list[str]:
     ledger = model.ledger_
     if ledger is None:
         return ["Fitted without privacy: do not release."]
-    known = "epsilon = {:g}".format(ledger.epsilon) + ("" if ledger.delta is None else f", delta = {ledger.delta:g}")
+    known = f"epsilon = {ledger.epsilon:g}" + ("" if ledger.delta is None else f", delta = {ledger.delta:g}")
     private = f"Differentially private end to end, {known}; ledger_ says what was released."
     return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 
