@@ -17,6 +17,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
+from fdadp.regression.completion import Completion
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
@@ -44,6 +45,8 @@ class ChunkedRecords:
         Column of the response, or a function of one.
     grids : mapping of array_like, optional
         Points of curves that are plain arrays, by column.
+    completion : Completion, optional
+        Of entries that columns lack, row by row.
     progress : bool or "auto"
         Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
 
@@ -60,9 +63,11 @@ class ChunkedRecords:
         response: str | None = None,
         grids: Grids | None = None,
         progress: bool | str = "auto",
+        completion: Completion | None = None,
     ) -> None:
         self._source: Source = _readable(source)
         self._names, self._response, self._grids, self._progress = tuple(names), response, grids, progress
+        self._completion = Completion({}, {}, {}, {}) if completion is None else completion
         self._first: dict[str, Any] = {}
         self._totals: Totals | None = None
 
@@ -101,7 +106,9 @@ class ChunkedRecords:
     def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Response | None]]:
         total = Totals()
         for table in with_progress(self._tables(), what, self._progress):
-            records, index = read_records(table, self._names, self._grids, first=total.n)
+            how = self._completion.how
+            records, index = read_records(table, self._names, self._grids, first=total.n, missing=how)
+            records = self._completion(records)
             found: dict[str, Any] = dict(records.columns)
             y: Any = None
             if response and self._response is not None:

@@ -16,17 +16,18 @@ from fdadp.functional.records import Records, Seen
 from fdadp.privacy import Privacy
 from fdadp.regression.afresh import afresh
 from fdadp.regression.chunked_records import ChunkedRecords
-from fdadp.regression.completion import Completion
+from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.formula import ParsedFormula
 from fdadp.regression.learned_errors import LearnedErrors
 from fdadp.regression.table import Grids
-from fdadp.regression.training import Asked, Covariates
+from fdadp.regression.tables import read_records
+from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import fit_terms
+from fdadp.solve.observations import Observations, fit_terms
 from fdadp.solve.residual_variance import ResidualVariance
 from fdadp.terms.spec import TermSpec
 
@@ -78,6 +79,8 @@ class TermsFromChunks(LearnedErrors):
         chunks: Sequence[Any] | Callable[[], Iterable[Any]],
         *,
         grids: Mapping[str, ArrayLike] | None = None,
+        weights: str | None = None,
+        offset: str | None = None,
         groups: str | None = None,
     ) -> Model:
         """Fit the model from chunks that need not fit into memory together; the answer is that of :meth:`fit`.
@@ -91,8 +94,8 @@ class TermsFromChunks(LearnedErrors):
             the model has coefficients.
         grids : mapping of str to array_like, optional
             Grids of plain arrays, by column.
-        groups : str, optional
-            Column that says whose each row is, as in :meth:`fit`.
+        weights, offset, groups : str, optional
+            Columns that :meth:`fit` has as well: numbers, or curves on the grid of the response; whose each row is.
 
         Returns
         -------
@@ -103,30 +106,34 @@ class TermsFromChunks(LearnedErrors):
         ------
         InputError
             As :meth:`fit`; chunks that differ in the kinds or grids of their columns, or from one pass to the next;
-            `missing` other than ``"raise"``, `errors` other than ``"iid"``; responses at points of each row's own.
+            `missing` other than ``"raise"``, ``"linear"`` and ``"smooth"``, which need a row alone; `errors` other than
+            ``"iid"``; responses at points of each row's own.
         """
         if self.privacy is not None:
             raise InputError("privacy must be None when fitting from chunks: a private fit takes a table, by fit()")
-        if self.missing not in ("auto", "raise"):
-            raise InputError(f"missing must be 'raise' when fitting from chunks, got {self.missing!r}")
         if getattr(self, "errors", "iid") != "iid":
             raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
         with afresh(self):
             if getattr(self, "se", None) == "cluster" and groups is None:
                 raise InputError("se='cluster' needs groups: fit_chunks(chunks, groups=...)")
             asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
-            names = tuple(dict.fromkeys((*asked.columns, *([groups] if groups else []))))
-            source = ChunkedRecords(chunks, names, asked.response, grids, self.progress)
+            columns = {"weights": weights, "offset": offset, "groups": groups}
+            for argument, name in columns.items():
+                if name is not None and not isinstance(name, str):
+                    raise InputError(f"{argument} must be the name of a column when fitting from chunks, got {name!r}")
+            names = tuple(dict.fromkeys((*asked.columns, *(name for name in columns.values() if name is not None))))
+            completion = _row_by_row(asked)
+            source = ChunkedRecords(chunks, names, asked.response, grids, self.progress, completion)
             records, response = next(iter(source.read("first chunk")))
             t = response.grid if isinstance(response, Curves) else None
-            read = self._responses_of(source, asked.response)
+            read = self._responses_of(source, asked.response, weights, offset)
             with one_blas_thread():
                 observed, seen = ChunkedObservations.seen(read, t)
                 form = self._designs(self._parsed.terms, seen, t)
                 fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
                 self._adopt(fit, observed.null_deviance(self._family))
                 known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
-                self._covariates = Covariates(known, Completion.learned(records, {}))
+                self._covariates = Covariates(known, completion)
                 self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
             self._prior_weights = None
             self._adopt_response(
@@ -134,14 +141,18 @@ class TermsFromChunks(LearnedErrors):
             )
         return self
 
-    def _responses_of(self, source: ChunkedRecords, name: str) -> Callable[[], Iterator[tuple[Records, FloatArray]]]:
+    def _responses_of(
+        self, source: ChunkedRecords, name: str, weights: str | None, offset: str | None
+    ) -> Callable[[], Iterator[Observations]]:
         """The chunks, with their responses as numbers that the family may have."""
 
-        def read() -> Iterator[tuple[Records, FloatArray]]:
+        def read() -> Iterator[Observations]:
             for records, response in source.read():
                 y = _numbers(response, name, self._of_curves)
-                self._family.check(y, name=name, first=records.first)
-                yield records, y
+                w = weights_beside(_column(records, weights), {}, y.shape, first=records.first)
+                added = beside(_column(records, offset), "offset", {}, y.shape, first=records.first)
+                check_responses(self._family, y, w, added, name, records.first)
+                yield Observations(records, y, w, added)
 
         return read
 
@@ -183,6 +194,24 @@ def _numbers(response: Any, name: str, curves: bool) -> FloatArray:
     if response.dtype.kind != "f":
         raise InputError(f"{name} must hold numbers in chunks (0 and 1 for two classes), got {response[0]!r}")
     return np.asarray(response)[:, None]
+
+
+def _column(records: Records, name: str | None) -> Any:
+    """Numbers of a column, or of its curves; None where there is none."""
+    column = None if name is None else records.columns[name]
+    return column.values if isinstance(column, Curves) else column
+
+
+def _row_by_row(asked: Asked) -> Completion:
+    """How entries that columns lack are filled in, where that needs no other row."""
+    if asked.missing == "raise":
+        return Completion({}, {}, {}, {})
+    loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
+    how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
+    odd = next((what for what in how.values() if what not in ("linear", "smooth")), None)
+    if odd is not None:
+        raise InputError(f"missing must be 'raise', 'linear' or 'smooth' when fitting from chunks, got {odd!r}")
+    return Completion(how, {}, {}, {})
 
 
 def _clusters(source: ChunkedRecords, groups: str) -> IntArray:

@@ -21,7 +21,16 @@ from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.solve.observations import Observations
 
-__all__ = ["Asked", "Covariates", "Training", "beside", "numbers_of_classes", "read_training"]
+__all__ = [
+    "Asked",
+    "Covariates",
+    "Training",
+    "beside",
+    "check_responses",
+    "numbers_of_classes",
+    "read_training",
+    "weights_beside",
+]
 
 LARGEST_LOG = 500.0
 """Of exposures, whose exponential is a finite number and its square roots and squares are."""
@@ -215,33 +224,69 @@ def _beside(
     asked: Asked, family: Family, y: FloatArray, shape: tuple[int, ...], record: Any = None
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Weights and offsets of responses that suit the family with them."""
-    weights, offset = _weights(asked, shape, record), beside(asked.offset, "offset", asked.data, shape, record)
-    family.check(y, weights, asked.response)
+    weights = weights_beside(asked.weights, asked.data, shape, record)
+    if weights is not None and not weights.any():
+        raise InputError("weights must not all be 0")
+    offset = beside(asked.offset, "offset", asked.data, shape, record)
+    check_responses(family, y, weights, offset, asked.response)
     seen = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
     family.check_mean(float(np.average(y[seen], weights=None if weights is None else weights[seen])), asked.response)
+    return weights, offset
+
+
+def check_responses(
+    family: Family, y: FloatArray, weights: FloatArray | None, offset: FloatArray | None, name: str, first: int = 0
+) -> None:
+    """Refuse responses, and offsets, that the family cannot have.
+
+    Parameters
+    ----------
+    family : Family
+    y : ndarray
+    weights, offset : ndarray of the same shape, or None
+    name : str
+        Of the response.
+    first : int
+        Number of the first row.
+
+    Raises
+    ------
+    InputError
+        Naming the row.
+    """
+    family.check(y, weights, name, first)
     if offset is not None and family.link == "log" and np.abs(offset).max() > LARGEST_LOG:
         row = int(np.argmax(np.abs(offset).reshape(len(offset), -1).max(axis=1)))
         raise InputError(
             f"offset must be the logarithm of an exposure, within {LARGEST_LOG:g} of 0, for family={family.name!r}, "
-            f"got {offset[row].max():g} in row {row}"
+            f"got {offset[row].max():g} in row {first + row}"
         )
-    return weights, offset
 
 
-def _weights(asked: Asked, shape: tuple[int, ...], record: Any = None) -> FloatArray | None:
-    weights = beside(asked.weights, "weights", asked.data, shape, record)
-    if weights is None:
-        return None
-    bad = np.argwhere(weights < 0)
-    if len(bad):
-        raise InputError(f"weights must not be negative, got {weights[tuple(bad[0])]:g} in row {bad[0][0]}")
-    if not weights.any():
-        raise InputError("weights must not all be 0")
+def weights_beside(
+    given: ArrayLike | str | None, data: Any, shape: tuple[int, ...], record: Any = None, first: int = 0
+) -> FloatArray | None:
+    """Weights in the shape of the response, as :func:`beside`; `first` is the number of the first row.
+
+    Raises
+    ------
+    InputError
+        As :func:`beside`, or negative ones.
+    """
+    weights = beside(given, "weights", data, shape, record, first)
+    if weights is not None and (weights < 0).any():
+        bad = np.argwhere(weights < 0)
+        raise InputError(f"weights must not be negative, got {weights[tuple(bad[0])]:g} in row {first + bad[0][0]}")
     return weights
 
 
 def beside(
-    given: ArrayLike | str | None, name: str, data: Any, shape: tuple[int, ...], record: Any = None
+    given: ArrayLike | str | None,
+    name: str,
+    data: Any,
+    shape: tuple[int, ...],
+    record: Any = None,
+    first: int = 0,
 ) -> FloatArray | None:
     """Weights or offsets in the shape of the response.
 
@@ -257,6 +302,8 @@ def beside(
         (n, T), or (n,) where observations have points of their own.
     record : ndarray of shape (N,), optional
         The record of each observation.
+    first : int
+        Number of the first row.
 
     Raises
     ------
@@ -281,5 +328,5 @@ def beside(
         raise InputError(f"{name} must be of shape {wanted}, got {values.shape}")
     bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
     if bad.size:
-        raise InputError(f"{name} must be finite, got another number in row {bad[0]}")
+        raise InputError(f"{name} must be finite, got another number in row {first + bad[0]}")
     return np.array(np.broadcast_to(wide, shape)) if record is None else np.asarray(wide)[record]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
@@ -17,7 +18,7 @@ from fdadp.solve.weighted import Observed, weighted_system
 
 __all__ = ["ChunkedObservations"]
 
-Chunks = Callable[[], Iterator[tuple[Records, FloatArray]]]
+Chunks = Callable[[], Iterator[Observations]]
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,19 @@ class ChunkedObservations:
     Attributes
     ----------
     read : callable
-        Returns a fresh iterator over the chunks: records, and their responses (n_chunk, T), NaN where nothing was
-        observed.
+        Returns a fresh iterator over the chunks: responses on the grid, NaN where nothing was observed.
     n : int
         Number of records.
     level : float
-        Mean of the responses.
+        Mean of the responses less their offsets.
+    mean : float
+        Mean of the responses themselves.
     squares : float
         Sum of their squares about it.
     whole : bool
-        Whether all of them were observed.
+        Whether all of them were observed, with the same weight.
+    weighted : bool
+        Whether they have weights.
     subtracted : float
         What is taken away from responses.
     """
@@ -44,10 +48,11 @@ class ChunkedObservations:
     read: Chunks
     n: int
     level: float
+    mean: float
     squares: float
     whole: bool
+    weighted: bool
     subtracted: float = 0.0
-    weights: FloatArray | None = None
 
     @classmethod
     def seen(cls, read: Chunks, t: FloatArray | None) -> tuple[ChunkedObservations, Seen]:
@@ -63,24 +68,31 @@ class ChunkedObservations:
         -----
         Where responses have gaps, the chunks are read once more, and the record and the point of each observation are
         kept: 16 bytes for each.
+
+        Raises
+        ------
+        InputError
+            No response that was observed with a positive weight.
         """
         found = _Found()
-        seen = Seen.of(lambda: (found.looked_at(records, y) for records, y in read()))
-        whole, observed = found.count == found.size, None
-        if not whole and t is not None:
+        seen = Seen.of(lambda: (found.looked_at(chunk) for chunk in read()))
+        if found.weight <= 0:
+            raise InputError("weights must not all be 0" if found.weighted else "responses must not all be missing")
+        observed = None
+        if found.gaps and t is not None:
             n, made = 0, []
-            for records, y in read():
-                record, at = np.nonzero(~np.isnan(y))
+            for chunk in read():
+                record, at = np.nonzero(~np.isnan(chunk.y))
                 made.append((record + n, t[at]))
-                n += records.n
+                n += chunk.n
             observed = np.concatenate([r for r, _ in made]), np.concatenate([at for _, at in made])
-        seen = replace(seen, read=lambda: (records for records, _ in read()), observed=observed)
-        return cls(read, seen.n, found.mean, found.squares, whole), seen
+        seen = replace(seen, read=lambda: (chunk.records for chunk in read()), observed=observed)
+        whole = not (found.gaps or found.weighted)
+        return cls(read, seen.n, found.level, found.mean, found.squares, whole, found.weighted), seen
 
     def chunks(self) -> Iterator[Observations]:
         """Go through the chunks once."""
-        for records, y in self.read():
-            yield Observations(records, y - self.subtracted)
+        return (chunk.below(self.subtracted) for chunk in self.read())
 
     def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
         """Rows of the long form with their responses; `placeholder` stands where none was observed."""
@@ -95,37 +107,44 @@ class ChunkedObservations:
         """Normal equations of least squares."""
         if not self.whole:
             return weighted_system(self.blocks(form, 0.0))
-        parts = (part for chunk in self.chunks() for part in chunk.parts())
+        parts = (part for chunk in self.chunks() for part in chunk.without_offset().parts())
         return LongSums.over(form, ((part.records, part.y) for part in parts)).system(form)
 
     def null_deviance(self, family: Family) -> float:
         """Deviance of a model that is one mean."""
         if family.name == "gaussian":
             return self.squares
-        about, total = family.predictor(np.array(self.level)), 0.0
+        about, total = family.predictor(np.array(self.mean)), 0.0
         for chunk in self.chunks():
-            y = chunk.y[~np.isnan(chunk.y)]
-            total += float(family.half_deviance(y, np.full(y.size, about)).sum())
+            here = chunk.used > 0
+            y = chunk.y[here]
+            total += float(chunk.used[here] @ family.half_deviance(y, np.full(y.size, about)))
         return 2 * total
 
 
 @dataclass
 class _Found:
-    """Number, mean, and sum of squares about it, of the responses of the chunks so far."""
+    """Of the responses of the chunks so far: weight, mean, sum of squares about it, and mean less offsets."""
 
-    size: int = 0
-    count: int = 0
+    gaps: bool = False
+    weighted: bool = False
+    weight: float = 0.0
     mean: float = 0.0
+    level: float = 0.0
     squares: float = 0.0
 
-    def looked_at(self, records: Records, y: FloatArray) -> Records:
+    def looked_at(self, chunk: Observations) -> Records:
         """Add a chunk; by parts as in Chan, Golub & LeVeque (1983), doi:10.1080/00031305.1983.10483115."""
-        here = y[~np.isnan(y)]
-        self.size += y.size
-        if here.size:
-            away, total = float(here.mean()) - self.mean, self.count + here.size
-            own = float(((here - here.mean()) ** 2).sum())
-            self.squares += own + away**2 * self.count * here.size / total
-            self.mean += away * here.size / total
-            self.count = total
-        return records
+        weights = chunk.used
+        here = weights > 0
+        self.gaps |= bool(np.isnan(chunk.y).any())
+        self.weighted |= chunk.weighted
+        if here.any():
+            y, w = chunk.y[here], weights[here]
+            own, total = float(w.sum()), self.weight + float(w.sum())
+            mean = float(w @ y) / own
+            self.squares += float(w @ (y - mean) ** 2) + (mean - self.mean) ** 2 * self.weight * own / total
+            self.mean += (mean - self.mean) * own / total
+            self.level += (chunk.level - self.level) * own / total
+            self.weight = total
+        return chunk.records

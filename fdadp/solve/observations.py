@@ -38,6 +38,10 @@ class Summable(Protocol):
     def level(self) -> float:
         """Mean of the responses less their offsets."""
 
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+
     def below(self, level: float) -> Summable:
         """The same with lower responses."""
 
@@ -76,6 +80,11 @@ class Observations:
     def n(self) -> int:
         """Number of records."""
         return self.records.n
+
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+        return self.weights is not None
 
     @property
     def whole(self) -> bool:
@@ -118,14 +127,15 @@ class Observations:
             return pointwise_system(form, self.records, self.points, self.used, self.added())
         if not self.whole:
             return weighted_system(self.blocks(form, 0.0))
-        return LongSums.over(form, ((part.records, part.y) for part in self._without_offset().parts())).system(form)
+        return LongSums.over(form, ((part.records, part.y) for part in self.without_offset().parts())).system(form)
 
     def triangle(self, form: LongForm) -> Triangle:
         """Triangle of the rows, where observations are :attr:`whole` and features the same at all t."""
-        parts = self._without_offset().parts()
+        parts = self.without_offset().parts()
         return functools.reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
 
-    def _without_offset(self) -> Observations:
+    def without_offset(self) -> Observations:
+        """The same less their offsets."""
         return self if self.offset is None else replace(self, y=self.y - self.offset, offset=None)
 
     def entries(self, rows: slice) -> slice:
@@ -217,10 +227,12 @@ def fit_terms(
             triangle = functools.partial(below.triangle, form)
         fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle)
     fit.coefficients[0] += level
-    if not isinstance(observed, Observations) or observed.weights is None:
+    if not observed.weighted:
         return fit
-    weights = observed.used
-    means = sum(block.rows.cross((block.weights > 0).astype(np.float64)) for block in observed.blocks(form, 0.0))
-    gcv = isinstance(smoothing, str) and smoothing == "gcv"
-    added = 0.0 if gcv else float(np.log(weights[weights > 0]).sum()) / 2
-    return replace(fit, criterion=fit.criterion - added, column_means=np.asarray(means) / fit.n_rows)
+    means, logs = np.zeros(form.size), 0.0
+    for block in observed.blocks(form, 0.0):
+        here = block.weights > 0
+        means += block.rows.cross(here.astype(np.float64))
+        logs += float(np.log(block.weights[here]).sum())
+    added = 0.0 if isinstance(smoothing, str) and smoothing == "gcv" else logs / 2
+    return replace(fit, criterion=fit.criterion - added, column_means=means / fit.n_rows)

@@ -88,6 +88,75 @@ def test_numbers_from_chunks_are_fitted_as_from_one_table(table, formula, family
     assert_same(chunked, whole, table.iloc[:7], rtol=1e-5)
 
 
+@pytest.mark.parametrize("gaps", [False, True])
+def test_weights_and_offsets_come_in_chunks_too(table, gaps):
+    rng = np.random.default_rng(1)
+    data = table.assign(w=rng.uniform(0.5, 2, len(table)), exposure=rng.normal(size=len(table)))
+    data["wide"] = FDataGrid(rng.uniform(0.5, 2, size=(len(table), T.size)), T)
+    values = table["Y"].array.data_matrix[..., 0].copy()
+    if gaps:
+        values[40:60, 5:9] = np.nan
+    data["Y"] = FDataGrid(values, T)
+    formula = "Y ~ ff(X) + s(age, k=6)"
+    for beside in ({"weights": "w"}, {"weights": "wide", "offset": "exposure"}, {"offset": "wide"}):
+        whole = FunctionalRegression(formula, progress=False).fit(data, **beside)
+        chunked = FunctionalRegression(formula, progress=False).fit_chunks(pieces(data, 30, 50), **beside)
+        assert_same(chunked, whole, data.iloc[:7])
+    plain = FunctionalRegression(formula, progress=False).fit(data)
+    assert np.abs(chunked.predict(data).data_matrix - plain.predict(data).data_matrix).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "beside"),
+    [
+        ("y ~ lf(X, k=8) + age", "gaussian", {"weights": "w"}),
+        ("count ~ s(age, k=6)", "poisson", {"offset": "exposure"}),
+        ("share ~ s(age, k=6)", "binomial", {"weights": "trials"}),
+    ],
+)
+def test_numbers_with_weights_and_offsets(table, formula, family, beside):
+    rng = np.random.default_rng(2)
+    data = table.assign(w=rng.uniform(0, 2, len(table)), exposure=rng.normal(size=len(table)) / 4)
+    data["trials"] = rng.integers(1, 9, len(table)).astype(float)
+    data["share"] = rng.binomial(data["trials"].astype(int), 0.4) / data["trials"]
+    data.loc[7, "w"] = 0.0
+    whole = ScalarRegression(formula, family=family, progress=False).fit(data, **beside)
+    chunked = ScalarRegression(formula, family=family, progress=False).fit_chunks(pieces(data, 10, 100), **beside)
+    assert_same(chunked, whole, data.iloc[:7], rtol=1e-5)
+
+
+@pytest.mark.parametrize("missing", ["linear", "smooth", {"X": "linear"}])
+def test_gaps_of_covariates_are_filled_row_by_row(table, missing):
+    values = table["X"].array.data_matrix[..., 0].copy()
+    values[np.random.default_rng(3).uniform(size=values.shape) < 0.05] = np.nan
+    data = table.assign(age=table["age"])
+    data["X"] = FDataGrid(values, S)
+    whole = FunctionalRegression("Y ~ ff(X) + age", missing=missing, progress=False).fit(data)
+    chunked = FunctionalRegression("Y ~ ff(X) + age", missing=missing, progress=False).fit_chunks(pieces(data, 30))
+    assert_same(chunked, whole, data.iloc[:7])
+
+
+@pytest.mark.parametrize(
+    ("beside", "change", "text"),
+    [
+        ({"weights": np.ones(120)}, {}, "weights must be the name of a column when fitting from chunks"),
+        ({"offset": "exposur"}, {}, "must have the column 'exposur'"),
+        ({"weights": "region"}, {}, "weights must be numbers or the name of a column of numbers, got labels"),
+        ({"weights": "w"}, {"w": -1.0}, "weights must not be negative, got -1 in row 50"),
+        ({"weights": "X"}, {}, r"weights must be of shape \(50,\) or \(50, 25\), got \(50, 31\)"),
+    ],
+)
+def test_weights_and_offsets_that_are_none(table, beside, change, text):
+    first, second = pieces(table.assign(w=1.0), 50)
+    with pytest.raises(InputError, match=text):
+        FunctionalRegression("Y ~ age", progress=False).fit_chunks([first, second.assign(**change)], **beside)
+
+
+def test_weights_that_are_all_zero(table):
+    with pytest.raises(InputError, match="weights must not all be 0"):
+        FunctionalRegression("Y ~ age", progress=False).fit_chunks(pieces(table.assign(w=0.0), 50), weights="w")
+
+
 def test_a_model_from_chunks_is_saved_and_loaded(table, tmp_path):
     model = FunctionalRegression("Y ~ ff(X) + age", progress=False).fit_chunks(pieces(table, 50))
     loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
@@ -121,7 +190,11 @@ def test_pieces_of_dask_are_chunks(table):
 @pytest.mark.parametrize(
     ("model", "change", "text"),
     [
-        (FunctionalRegression("Y ~ ff(X)", missing="linear"), {}, "missing must be 'raise' when fitting from chunks"),
+        (
+            FunctionalRegression("Y ~ ff(X)", missing="pace"),
+            {},
+            "missing must be 'raise', 'linear' or 'smooth' when fit",
+        ),
         (FunctionalRegression("Y ~ ff(X)", errors="curve"), {}, "errors must be 'iid' when fitting from chunks"),
         (FunctionalRegression("y ~ ff(X)"), {}, "y must hold curves .* use ScalarRegression"),
         (ScalarRegression("Y ~ lf(X)"), {}, "Y must hold one number a row, got curves; use FunctionalRegression"),
