@@ -146,8 +146,14 @@ def _pair(
     name = f"tape {number + 1}: {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}" + (
         ", several rows" if grouped else ""
     )
+    budget = Budget(epsilon, delta)
     return Neighbours(
-        name, lambda data, noise: observe_fit(data, model, noise), first, second, Budget(epsilon, delta).total
+        name,
+        lambda data, noise: observe_fit(data, model, noise),
+        first,
+        second,
+        budget.total,
+        accounting=budget.accounting,
     )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy._measures import cost_of
 from fdadp.privacy.noise import MATRICES, Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
@@ -38,10 +39,12 @@ class Neighbours:
     first, second : object
         The data sets: one person deleted, blanked out or replaced.
     total : float
-        ρ or ε, in the measure of the releases.
+        Of the budget, in its measure.
     promise : (float, float), optional
         (ε, δ), wanted where a release is accounted for by itself (Wishart noise): its own δ at this ε takes the place
         of its cost in the measure of the others.
+    accounting : {"gdp", "zcdp", "pure"}, optional
+        The measure of the budget. Default: costs are added up as they are, ρ or ε.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Neighbours:
     second: Any = field(repr=False)
     total: float
     promise: tuple[float, float] | None = None
+    accounting: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,9 +127,10 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
 
     Notes
     -----
-    *Budget.* Along any fixed sequence of outputs the losses of adaptive releases add up. For zCDP the sum of
-    ``|q(D) - q(D')|²/(2 σ²)`` must not exceed ρ, for pure ε the sum of ``|q(D) - q(D')|₁/b`` not ε; both are exact here
-    (integers), whatever was drawn. Besides, OpenDP's own map at the scale of each release must not exceed its share.
+    *Budget.* Along any fixed sequence of outputs the losses of adaptive releases add up. In Gaussian DP the sum of
+    ``|q(D) - q(D')|²/(2 (σ² - 16))`` must not exceed μ²/2, in zCDP that of ``|q(D) - q(D')|²/(2 σ²)`` not ρ, for pure ε
+    that of ``|q(D) - q(D')|₁/b`` not ε; all are exact here (integers), whatever was drawn. Besides, OpenDP's own map at
+    the scale of each release must not exceed its share.
 
     Examples
     --------
@@ -188,9 +193,16 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
 
 
 def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[TapeEntry]) -> float:
-    """Cost of the distances over the budget, in ρ or ε; for Wishart noise in δ, over the promised one."""
+    """Cost of the distances over the budget, in its measure; for Wishart noise in δ, over the promised one."""
     own = [i for i in range(len(each)) if one[i].kind == "wishart"]
-    ratio = math.fsum(x.spent for i, x in enumerate(each) if i not in own) / pair.total
+
+    def cost(x: Loss, entry: TapeEntry) -> float:
+        if pair.accounting is None:
+            return x.spent
+        moved = x.change * entry.sensitivity
+        return cost_of(pair.accounting, entry.kind, sensitivity=moved, scale=entry.scale, spent=x.spent)
+
+    ratio = math.fsum(cost(x, one[i]) for i, x in enumerate(each) if i not in own) / pair.total
     if own and pair.promise is None:
         raise InputError("promise must be (epsilon, delta) for releases that are accounted for by themselves")
     for i in own:

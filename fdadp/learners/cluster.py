@@ -82,7 +82,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     init : {"sphere_packing"} or array_like of shape (k, d)
         Start: public points far from each other, or given ones.
     split : float
-        Share of ρ for the sums in each iteration; the rest is for the counts. Not with pure ε.
+        Share of the budget for the sums in each iteration; the rest is for the counts. Not with pure ε.
     projection : int, optional
         Cluster on so many private principal components, learnt for half of the budget. With many features and few
         rows this is what makes clusters visible at all.

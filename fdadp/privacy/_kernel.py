@@ -166,7 +166,7 @@ class Kernel:
         accounting = accounting or self.budget.accounting
         own = amount_for(accounting, kind, amount)
         sampler = self.noise.prepare(kind, size, sensitivity, own, columns)
-        cost = cost_of(accounting, sampler)
+        cost = _cost(accounting, sampler)
         kept = sampler.spent <= own and 0 < cost <= amount
         if not (kept and sampler.scale > 0 and sampler.sensitivity >= sensitivity):
             raise PrivacyError(f"{name}: the noise costs {cost:g}, above its share {amount:g}; nothing was read")
@@ -272,8 +272,8 @@ class Kernel:
                 scale=sampler.scale * step,
                 sensitivity=sampler.sensitivity * step,
                 epsilon=None if counted and sampler.kind in IN_RHO else epsilon,
-                rho=cost_of("zcdp", sampler) if counted else None,
-                mu=math.sqrt(2 * cost_of("gdp", sampler)) if counted and accounting == "gdp" else None,
+                rho=_cost("zcdp", sampler) if counted else None,
+                mu=math.sqrt(2 * _cost("gdp", sampler)) if counted and accounting == "gdp" else None,
                 share=float(share),
                 sd=sampler.sd * step,
                 clip=clip,
@@ -298,6 +298,12 @@ class Kernel:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("private rows cannot be copied or pickled")
+
+
+def _cost(accounting: str, sampler: Sampler) -> float:
+    """Cost of a release in the measure of a budget, from the scale that its noise has for sure."""
+    scale = sampler.guaranteed or sampler.scale
+    return cost_of(accounting, sampler.kind, sensitivity=sampler.sensitivity, scale=scale, spent=sampler.spent)
 
 
 def check_name(name: Any) -> None:

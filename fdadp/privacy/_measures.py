@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from fdadp.privacy.gaussian_dp import mu_from_epsilon, mu_from_range, range_from_mu
-from fdadp.privacy.noise import LATTICE_VARIANCE, Sampler
+from fdadp.privacy.noise import LATTICE_VARIANCE
 
 __all__ = ["IN_RHO", "MEASURES", "amount_for", "cost_of"]
 
@@ -39,15 +39,17 @@ def amount_for(accounting: str, kind: str, amount: float) -> float:
     return math.sqrt(2 * amount) if accounting == "zcdp" else range_from_mu(math.sqrt(2 * amount)) / 2
 
 
-def cost_of(accounting: str, sampler: Sampler) -> float:
-    """Cost of a release in the measure of a budget, from the scale that its noise has."""
+def cost_of(accounting: str, kind: str, *, sensitivity: float, scale: float, spent: float) -> float:
+    """Cost of a release in the measure of a budget, where sums are so far apart and noise has this scale.
+
+    ``spent`` is the cost in the kind's own measure.
+    """
     if accounting == "pure":
-        return sampler.spent
-    if sampler.kind == "gaussian":
-        if accounting == "zcdp":
-            return sampler.spent
-        variance = (sampler.guaranteed or sampler.scale) ** 2 - LATTICE_VARIANCE
-        return sampler.sensitivity**2 / variance / 2 if variance > 0 else math.inf
-    if sampler.kind in _RANGED:
-        return sampler.spent if accounting == "zcdp" else mu_from_range(math.sqrt(8 * sampler.spent)) ** 2 / 2
-    return (sampler.spent if accounting == "zcdp" else mu_from_epsilon(sampler.spent)) ** 2 / 2
+        return spent
+    gdp = accounting == "gdp"
+    if kind == "gaussian" and gdp:
+        variance = scale**2 - LATTICE_VARIANCE
+        return sensitivity**2 / variance / 2 if variance > 0 else math.inf
+    if kind in IN_RHO:
+        return mu_from_range(math.sqrt(8 * spent)) ** 2 / 2 if gdp else spent
+    return (mu_from_epsilon(spent) if gdp else spent) ** 2 / 2

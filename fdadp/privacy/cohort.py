@@ -202,10 +202,12 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     def ledger(self) -> Ledger:
         """What was released, under which assumptions, and what it protects; depends on no private value."""
         budget = self.budget
-        used = math.fsum(self.amount if r.delta else _cost(r) for r in self._kernel.releases)
+        releases = list(self._kernel.releases)
+        used = math.fsum(self.amount if r.delta else r.spent for r in releases)
         details = {
             "budget": f"epsilon {budget.epsilon:g}" + ("" if budget.delta is None else f", delta {budget.delta:g}"),
             "accounting": budget.measure,
+            **_by_range(releases),
             "total": budget.total,
             "reserved by this fit": self.amount,
             "spent by its releases": used,
@@ -224,19 +226,20 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         if_only = noise.assumption if isinstance(noise, DistributedNoise) else None
         kept = used <= self.amount and budget.cost <= budget.total
         text = statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=if_only)
-        if any(r.noise.startswith("Bingham") for r in self._kernel.releases):
+        if any(r.noise.startswith("Bingham") for r in releases):
             text += f" {DIRECTIONS_IN_FLOATS}"
         return Ledger(
             mechanism=self.mechanism,
             private=kept,
             statement=text if kept else broken(used, self.amount, budget),
-            releases=list(self._kernel.releases),
+            releases=releases,
             unnoised=[],
             for_release=kept and self.secure,
             details=details,
             epsilon=budget.epsilon if kept else None,
             delta=budget.delta if kept else None,
             others=self.others,
+            mu=budget.mu if kept and not any(r.delta for r in releases) else None,
         )
 
     # ------------------------------------------------------------------ releases
@@ -286,9 +289,10 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         raise PrivacyError("a Cohort cannot be copied or pickled: it holds private rows")
 
 
-def _cost(release: Release) -> float:
-    """What a release cost in the measure of its budget."""
-    return release.mu**2 / 2 if release.mu is not None else release.rho or release.epsilon or 0.0
+def _by_range(releases: list[Release]) -> dict[str, str]:
+    """Which releases in Gaussian DP are no Gaussian sums, for the ledger."""
+    names = [r.name for r in releases if r.mu is not None and not r.noise.startswith("Gaussian")]
+    return {"charged by their range (docs/theory/gaussian-dp.md#range)": ", ".join(names)} if names else {}
 
 
 def _delta(delta: float | None, n: int | None) -> dict[str, str]:

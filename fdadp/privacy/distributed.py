@@ -12,11 +12,12 @@ further apart, so the sensitivity is what it was under every adjacency. (To leav
 their position would not do where persons come and go: with one more at the front another one drops out at the end,
 twice the sensitivity.) Totals then need a number of bits that is public beforehand.
 
-*Cost.* With h honest shares of standard deviation σ on vectors of size d and sensitivity Δ, the sum is ½ε²-zCDP with
+*Cost.* With h honest shares of standard deviation σ on vectors of size d and sensitivity Δ, the sum is in Gaussian DP
+with μ = Δ/√(hσ² - 16) (``docs/theory/gaussian-dp.md#shares``), which the kernel computes, and it is ½ε²-zCDP with
 ε = min(√(Δ²/(hσ²) + τd/2), Δ/(√h σ) + τ√d), τ = 10 Σ_{k<h} exp(-2π²σ² k/(k + 1)): sums of discrete Gaussians are not
 quite discrete Gaussian (Kairouz, Liu & Steinke 2021, Proposition 14, arXiv:2102.06387). For σ of thousands of lattice
 steps, as here, τ is 0 in floating point. More shares than h only add independent noise. Who sees the share of one owner
-alone has that owner's persons at h times the ρ.
+alone has that owner's persons at μ = Δ/√(σ² - 16), √h times as much and a hair; over a fit the squares add up.
 
 Proofs, and what each party sees: ``docs/theory/federated.md#noise``.
 """
@@ -34,7 +35,7 @@ import numpy as np
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.accounting import opendp
-from fdadp.privacy.noise import Noise, Sampler, analytic_scale
+from fdadp.privacy.noise import LATTICE_VARIANCE, Noise, Sampler, analytic_scale
 
 __all__ = ["DistributedNoise", "NextRound", "current_noise", "distributed_cost", "noise_source"]
 
@@ -110,7 +111,7 @@ class DistributedNoise:
         The numbers do not go together.
     """
 
-    __slots__ = ("_listen", "_n_max", "_rng", "_simulation", "_totals", "_used", "honest", "owners")
+    __slots__ = ("_alone", "_listen", "_n_max", "_rng", "_simulation", "_totals", "_used", "honest", "owners")
 
     def __init__(
         self,
@@ -131,6 +132,7 @@ class DistributedNoise:
         self._n_max, self._totals, self._used, self._listen = n_max, list(totals), 0, listen
         self._rng = None if random_state is None else np.random.default_rng(random_state)
         self._simulation = simulation or random_state is not None
+        self._alone = 0.0
 
     @property
     def secure(self) -> bool:
@@ -155,10 +157,10 @@ class DistributedNoise:
         return (
             f"the shares of {self.honest} of the {self.owners} owners reach the sum and stay secret, and whoever adds "
             "the shares up follows the protocol and does not collude with whoever decrypts the sum: who sees one "
-            f"owner's share alone has its persons at {self.honest} times the rho. Every person's rows must be with one "
-            "owner, and under this contract alone: each contract has a budget of its own, what several on the same "
-            "rows cost adds up, and nobody keeps that account here. It rests on the encryption, hence on bounded "
-            "computing power"
+            f"owner's shares alone has its persons at mu = {math.sqrt(self._alone):.4g} (Gaussian DP). Every person's "
+            "rows must be with one owner, and under this contract alone: each contract has a budget of its own, what "
+            "several on the same rows cost adds up, and nobody keeps that account here. It rests on the encryption, "
+            "hence on bounded computing power"
         )
 
     def prepare(self, kind: str, size: int, sensitivity: float, amount: float, columns: int = 1) -> Sampler:
@@ -182,6 +184,7 @@ class DistributedNoise:
             raise PrivacyError(
                 f"amount must be small enough for shares of at least {_SMALLEST_SHARE:g} lattice steps, got {amount:g}"
             )
+        self._alone += sensitivity**2 / (share_sd**2 - LATTICE_VARIANCE)
         spent = distributed_cost(sensitivity, share_sd, self.honest, size)
         index = self._used
         self._used += 1

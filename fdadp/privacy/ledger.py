@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -73,6 +74,11 @@ class Release:
     mu: float | None = None
 
     @property
+    def spent(self) -> float:
+        """The privacy cost in the measure of its budget: μ²/2, ρ or ε."""
+        return self.mu**2 / 2 if self.mu is not None else self.rho or self.epsilon or 0.0
+
+    @property
     def cost(self) -> str:
         """The privacy cost in words."""
         if self.mu is not None:
@@ -104,6 +110,8 @@ class Ledger:
         Adjacency, privacy unit, public inputs, versions, readings of undefined points.
     epsilon, delta : float or None
         The guarantee, of everything that drew on the budget together; delta None means pure ε.
+    mu : float or None
+        The guarantee in Gaussian DP, where it has one: (ε, δ) is one point of its curve.
     others : int
         Known earlier fits to the same data, or of the same estimator, that drew on other budgets.
     """
@@ -118,6 +126,7 @@ class Ledger:
     epsilon: float | None = None
     delta: float | None = None
     others: int = 0
+    mu: float | None = None
 
     @property
     def headline(self) -> str:
@@ -129,6 +138,19 @@ class Ledger:
             before = "1 fit before it is" if self.others == 1 else f"{self.others} fits before it are"
             verdict += f", for this fit alone; {before} not accounted for"
         return f"{self.mechanism}: {verdict}" + ("" if self.for_release else "; not for release")
+
+    @property
+    def curve(self) -> str:
+        """The guarantee in Gaussian DP, and what it is at some δ, rounded up; empty where it has none."""
+        from fdadp.privacy.gaussian_dp import epsilon_from_mu
+
+        if self.mu is None or self.epsilon is None or self.delta is None:
+            return ""
+        points = [(self.epsilon, self.delta)] + [
+            (_up(epsilon_from_mu(self.mu, delta)), delta) for delta in DELTAS if delta != self.delta
+        ]
+        said = ", ".join(f"({epsilon:g}, {delta:g})" for epsilon, delta in points)
+        return f"mu = {_up(self.mu, 4):g} (Gaussian DP), which is (epsilon, delta) = {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -157,7 +179,7 @@ class Ledger:
         return str(self)
 
     def __str__(self) -> str:
-        parts = [self.headline, *textwrap.wrap(self.statement, WIDTH)]
+        parts = [self.headline, *filter(None, [self.curve]), *textwrap.wrap(self.statement, WIDTH)]
         if self.releases:
             rows = [COLUMNS, *(_cells(r) for r in self.releases)]
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -175,6 +197,7 @@ class Ledger:
 
     def _repr_html_(self) -> str:
         good = self.private and self.for_release
+        curve = f"<br>{html.escape(self.curve)}" if self.curve else ""
         colour, ground = ("#1a7f37", "#e9f5ec") if good else ("#b42318", "#fdecea")
         head = "".join(_cell(c, "th", j) for j, c in enumerate(COLUMNS))
         rows = "".join(f"<tr>{''.join(_cell(c, 'td', j) for j, c in enumerate(_cells(r)))}</tr>" for r in self.releases)
@@ -189,11 +212,13 @@ class Ledger:
         settings = f"<p><b>Assumptions and settings</b></p><table>{details}</table>" if details else ""
         return (
             f"<div style='max-width:70em'><p style='color:{colour};background:{ground};padding:.5em;"
-            f"border-left:4px solid {colour}'><strong>{html.escape(self.headline)}</strong></p>"
+            f"border-left:4px solid {colour}'><strong>{html.escape(self.headline)}</strong>{curve}</p>"
             f"<p>{html.escape(self.statement)}</p>{released}{unnoised}{settings}</div>"
         )
 
 
+DELTAS = (1e-4, 1e-6, 1e-8)
+"""At which a ledger says what its μ is in ε."""
 WIDTH = 110
 COLUMNS = ("release", "values", "clip", "sensitivity", "noise", "noise sd", "cost")
 NUMBERS = (1, 2, 3, 5)
@@ -211,6 +236,14 @@ def _cells(release: Release) -> tuple[str, ...]:
 def _cell(text: str, tag: str, column: int) -> str:
     side = "right" if column in NUMBERS else "left"
     return f"<{tag} style='text-align:{side};padding:1px 8px'>{html.escape(text)}</{tag}>"
+
+
+def _up(value: float, digits: int = 3) -> float:
+    """Round up to so many digits."""
+    if value == 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return math.ceil(value / unit * (1 - 1e-12)) * unit
 
 
 def _text(value: Any) -> str:

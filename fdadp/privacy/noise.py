@@ -58,7 +58,7 @@ KINDS = ("gaussian", "laplace", "spherical", "wishart", *MATRICES, *SELECTIONS, 
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 LATTICE_VARIANCE = 16.0
-"""Squared steps: a discrete Gaussian of variance σ² is a function of a real one of σ² - 16 (gaussian-dp.md#lattice)."""
+"""A discrete Gaussian of variance σ² is a map of a real one of so much less: ``docs/theory/gaussian-dp.md#lattice``."""
 _LARGEST = 2.0**57
 """Scale above which noise on int64 sums would saturate."""
 

@@ -86,7 +86,7 @@ def make_plan(
     n : float
         Declared number of persons, or the released one.
     noise_multiplier : float
-        Sd of the noise of a sum of sensitivity 1 that spends the whole budget: ``1/sqrt(2ρ)``, or ``sqrt(2)/ε``.
+        Sd of the noise of a sum of sensitivity 1 that spends the whole budget: 1/μ, or ``sqrt(2)/ε``.
     design : Coordinates
     pure : bool
     tuning : Tuning, optional

@@ -224,7 +224,7 @@ def test_runs_that_fail_before_their_first_release_have_shown_nothing():
         (raw_maximum_as_clip, {}, "result"),
         (halved_sensitivity, {}, "times the sensitivity"),
         (halved_sensitivity, {"delta": None}, "times the sensitivity"),
-        (less_noise, {}, "OpenDP's map"),
+        (less_noise, {"delta": None}, "OpenDP's map"),  # with a δ the kernel itself refuses such noise
         (doubled_clip, {}, "times the sensitivity"),
         (missing_clip, {}, "times the sensitivity"),
         (missing_mask, {"kinds": ("missing",)}, "times the sensitivity"),

@@ -10,7 +10,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.learners import DPPCA, DPLinearRegression
-from fdadp.privacy import epsilon_from
+from fdadp.privacy import epsilon_from_mu
 from fdadp.privacy.distributed import DistributedNoise, NextRound
 
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
@@ -134,8 +134,7 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
     assert explained(model) > explained(central) - 0.1
     assert explained(model) > 0.5
     assert [r.name for r in model.ledger_.releases] == [r.name for r in central.ledger_.releases]
-    spent = math.fsum(r.rho for r in model.ledger_.releases)
-    assert epsilon_from(spent, 1e-6) <= 8.0
+    assert epsilon_from_mu(math.hypot(*(r.mu for r in model.ledger_.releases)), 1e-6) <= 8.0
 
 
 def test_persons_with_several_rows(key: SecretKey) -> None:
@@ -180,7 +179,7 @@ def test_linear_regression_is_that_of_the_pooled_rows(key: SecretKey) -> None:
 
 
 def test_what_proxy_and_user_could_learn_together_is_what_the_statement_says(key: SecretKey) -> None:
-    """A single share, decrypted, carries noise of 1/h of the variance: h times the rho."""
+    """A single share, decrypted, carries noise of 1/h of the variance: √h times the μ."""
     federation = Federation(contract(4, lost=1), parts(rows(), 4), key=key)
     model = federation.run()
     share = next(
@@ -195,4 +194,5 @@ def test_what_proxy_and_user_could_learn_together_is_what_the_statement_says(key
     away = (alone - _exact(terms, parts(rows(), 4)[1])) * 2.0**-24 * model.ledger_.releases[0].clip
     share_sd = model.ledger_.releases[0].sd / math.sqrt(4)
     assert 0.2 * share_sd < away.std() < 2.5 * share_sd
-    assert "at 2 times the rho" in model.ledger_.statement
+    (release,) = model.ledger_.releases
+    assert f"alone has its persons at mu = {math.sqrt(2) * release.mu:.4g} (Gaussian DP)" in model.ledger_.statement

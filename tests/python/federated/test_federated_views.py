@@ -17,7 +17,7 @@ from fdadp.federated import Contract, Federation, models, paillier
 from fdadp.federated.packing import ciphertexts, pack
 from fdadp.federated.paillier import SecretKey, keys
 from fdadp.federated.wire import Kind, Message, Next, Totals, ciphertexts_from_bytes, counted
-from fdadp.privacy import rho_from
+from fdadp.privacy import Budget
 from fdadp.privacy.distributed import DistributedNoise, NextRound
 
 D = 3
@@ -171,7 +171,7 @@ def test_one_total_is_one_view_however_it_is_split(owners: int, monkeypatch: pyt
 
 
 OWNERS, DELTA = 100, 1e-5
-RHO = rho_from(1.0, DELTA)
+AMOUNT = Budget(1.0, DELTA).total
 STEP = 2**24  # what one person may move
 N = 2**2047 + 1
 
@@ -202,7 +202,7 @@ def shares_of(runs: int, present: bool, rng: np.random.Generator | None) -> tupl
     The others have many persons; the first one's sum is where its sign tells most about one person more.
     """
     noise = DistributedNoise(owners=OWNERS, honest=OWNERS - 1, n_max=1000, random_state=rng)
-    sampler = noise.prepare("gaussian", runs, STEP, RHO)
+    sampler = noise.prepare("gaussian", runs, STEP, AMOUNT)
     exact = np.full((OWNERS, runs), 100 * STEP)
     exact[0] = -int(4 * sampler.sd / np.sqrt(OWNERS)) + present * STEP
     out, width = np.empty_like(exact), 0

@@ -20,6 +20,7 @@ from fdadp.learners._bins import Bins, odds
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings
 from fdadp.privacy._kernel import Kernel
+from fdadp.privacy.gaussian_dp import range_from_mu
 
 FEATURES = [Numeric(0, 1, edges=[0.2, 0.4, 0.6, 0.8]), Numeric(-1, 1, edges=5), Categorical([0, 1, 2])]
 
@@ -133,14 +134,18 @@ def test_wrong_tests_are_refused_before_any_read(tests, sizes, what):
 
 
 def test_a_selection_costs_half_where_persons_are_added_or_removed():
-    """Scale of the Gumbel noise in units of a person: 1/√(8ρ), and twice that where a person is replaced."""
+    """Scale of the Gumbel noise in units of a person: 1/√(8ρ), and twice that where a person is replaced; 1/η with the
+    range η that costs μ."""
     for adjacency, factor in (("add-remove", 1), ("replace", 2)):
         n = None if adjacency == "add-remove" else 700
-        cohort = Cohort(nasty(), budget=Budget(1.0, 1e-6), adjacency=adjacency, n=n, noise=SeededNoise(0))
-        cohort.select(lambda r: r[0], share=0.5, name="s")
-        (release,) = cohort.releases
-        assert release.scale == pytest.approx(factor / math.sqrt(8 * cohort.amount * 0.5), rel=1e-6)
-        assert release.sensitivity == factor / 2
+        for accounting in ("zcdp", "gdp"):
+            budget = Budget(1.0, 1e-6, accounting=accounting)
+            cohort = Cohort(nasty(), budget=budget, adjacency=adjacency, n=n, noise=SeededNoise(0))
+            cohort.select(lambda r: r[0], share=0.5, name="s")
+            (release,) = cohort.releases
+            eta = math.sqrt(8 * budget.total * 0.5) if accounting == "zcdp" else range_from_mu(math.sqrt(budget.total))
+            assert release.scale == pytest.approx(factor / eta, rel=1e-6)
+            assert release.sensitivity == factor / 2
 
 
 # ------------------------------------------------------------------ stumps

@@ -67,9 +67,9 @@ def test_the_ledger_adds_up_to_the_budget(learner, pure, adjacency):
     assert all(r.adjacency == adjacency and r.scale > 0 for r in releases)
     assert not model.ledger_.for_release  # seeded noise
     if all(r.delta is None for r in releases):
-        total = Budget(model.epsilon, model.delta).total
+        total = Budget(model.epsilon, model.delta, accounting=model._accounting).total
         assert sum(r.share for r in releases) <= 1 + 1e-9
-        assert sum((r.epsilon if pure else r.rho) for r in releases) <= total
+        assert sum(r.spent for r in releases) <= total
 
 
 @pytest.mark.parametrize("learner", [x for x in LEARNERS if x.shared], ids=str)
@@ -110,7 +110,7 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         fit(monkeypatch, noise, model, X, y, groups)
         return vars(model), predictions(model, X_new), repr(model)
 
-    total = Budget(2.0, None if pure else 1e-6).total
+    budget = Budget(2.0, None if pure else 1e-6, accounting=learner.make(pure=pure)._accounting)
     for number, i in enumerate((0, 1, 2, 3, 4, 7, 20, 33)):
         how = HANDED[number % len(HANDED)]
         mine = np.arange(40) == i if groups is None else groups == i // 2
@@ -128,7 +128,8 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
             other = tuple(None if a is None else a[keep] for a in (X, y, groups))
         first = handed(X, np.flatnonzero(mine), how), y, groups
         other = handed(other[0], np.empty(0, dtype=int), how), *other[1:]
-        yield Neighbours(f"{learner} person {i}, {how}", run, first, other, total=total)
+        name = f"{learner} person {i}, {how}"
+        yield Neighbours(name, run, first, other, total=budget.total, accounting=budget.accounting)
 
 
 @pytest.mark.statistics

@@ -156,7 +156,7 @@ def test_two_threads_cannot_take_one_share_twice():
     errors = together(*[lambda: total(cohort, 0.6)] * 2)
     assert len(errors) == 1
     assert "nothing was spent on it" in errors[0]
-    assert sum(r.rho for r in cohort.ledger.releases) <= cohort.amount
+    assert sum(r.spent for r in cohort.ledger.releases) <= cohort.amount
     assert cohort.reads == 1
 
 

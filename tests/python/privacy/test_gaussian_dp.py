@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, OpenDPNoise, SeededNoise
+from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise
 from fdadp.privacy._measures import amount_for, cost_of
 from fdadp.privacy.gaussian_dp import (
     delta_from_mu,
@@ -19,6 +20,7 @@ from fdadp.privacy.gaussian_dp import (
     mu_from_range,
     range_from_mu,
 )
+from fdadp.privacy.noise import Sampler
 
 DELTAS = (1e-15, 1e-9, 1e-6, 1e-3, 0.1, 0.9)
 # By bisection with mpmath 1.3 in 100 digits, of Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) = δ.
@@ -204,6 +206,12 @@ def test_the_scale_pays_for_the_lattice(source, sensitivity, amount):
     assert sensitivity**2 / (sampler.scale**2 - 16) > 2 * amount * (1 - 1e-8)
 
 
+def cost(accounting: str, sampler: Sampler) -> float:
+    """By the formula of each kind, from what was prepared."""
+    sizes = {"sensitivity": sampler.sensitivity, "scale": sampler.scale, "spent": sampler.spent}
+    return cost_of(accounting, sampler.kind, **sizes)
+
+
 KINDS = ("gaussian", "gumbel", "bingham-zcdp", "laplace", "exponential", "spherical", "bingham")
 
 
@@ -212,7 +220,7 @@ KINDS = ("gaussian", "gumbel", "bingham-zcdp", "laplace", "exponential", "spheri
 @pytest.mark.parametrize("amount", [1e-6, 0.028, 3.0])
 def test_an_amount_buys_noise_that_costs_it(kind, accounting, amount):
     sampler = SeededNoise(0).prepare(kind, 6, 2.0**24, amount_for(accounting, kind, amount))
-    assert amount * (1 - 1e-7) < cost_of(accounting, sampler) <= amount
+    assert amount * (1 - 1e-7) < cost(accounting, sampler) <= amount
 
 
 def two_point_delta(t: float, eta: float, epsilon: float) -> float:
@@ -263,3 +271,46 @@ def test_the_total_is_half_of_mu_squared():
     for accounting, delta in [("rdp", 1e-6), ("pure", 1e-6), (None, None)]:
         with pytest.raises(PrivacyError, match="accounting must be 'gdp' or 'zcdp'"):
             Budget(1.0, delta, accounting=accounting)
+
+
+# ------------------------------------------------------------------ the ledger
+
+
+def cohort(budget: Budget, **settings) -> Cohort:
+    rows = np.random.default_rng(0).uniform(size=(50, 3))
+    return Cohort(rows, budget=budget, n=50, noise=SeededNoise(0), **settings)
+
+
+def test_the_ledger_says_mu_of_each_release_and_of_all():
+    c = cohort(Budget(1.0, 1e-6))
+    c.sum(lambda r: r[0], clip=1.0, share=0.25, name="a sum")
+    c.select(lambda r: r[0], share=0.5, name="a choice")
+    ledger = c.ledger
+    total, choice = ledger.releases
+    assert total.mu == pytest.approx(0.5 * 0.236704, rel=1e-5)
+    assert total.rho == pytest.approx(total.mu**2 / 2, rel=1e-9)  # 24 bits: the lattice is nothing
+    assert choice.mu == pytest.approx(math.sqrt(0.5) * 0.236704, rel=1e-5)
+    assert choice.rho == pytest.approx(choice.mu**2 / math.pi, rel=1e-2)  # of a small range η: μ = √(π/2) η/2, ρ = η²/8
+    said = "mu = 0.2368 (Gaussian DP), which is (epsilon, delta) = (1, 1e-06), (0.728, 0.0001), (1.23, 1e-08)"
+    assert ledger.curve == said
+    for text in (str(ledger), ledger._repr_html_()):
+        assert said in text and "mu squared / 2 (Gaussian DP)" in text and "mu 0.1184, rho 0.007" in text
+    assert "charged by their range (docs/theory/gaussian-dp.md#range): a choice" in str(ledger)
+    assert Ledger.from_json(ledger.to_json()) == ledger
+    old = {k: v for k, v in json.loads(ledger.to_json()).items() if k != "mu"}
+    old["releases"] = [{k: v for k, v in r.items() if k != "mu"} for r in old["releases"]]
+    assert Ledger.from_json(json.dumps(old)).curve == ""  # as written before
+
+
+@pytest.mark.parametrize("budget", [Budget(1.0), Budget(1.0, 1e-6, accounting="zcdp")])
+def test_other_measures_say_nothing_of_mu(budget):
+    c = cohort(budget)
+    c.sum(lambda r: r[0], clip=1.0, share=0.25, name="a sum")
+    assert (c.ledger.mu, c.ledger.curve, c.releases[0].mu) == (None, "", None)
+    assert "Gaussian DP" not in str(c.ledger)
+
+
+def test_a_release_that_is_accounted_for_by_itself_has_no_mu():
+    c = cohort(Budget(1.0, 1e-6))
+    c.wishart_moment(lambda r: r[0], clip=1.0, share=1.0, name="a moment")
+    assert (c.ledger.mu, c.releases[0].mu, c.ledger.epsilon) == (None, None, 1.0)

@@ -128,9 +128,8 @@ def test_the_map_is_at_most_the_amount_and_close(kind, amount, sensitivity):
     columns = 2 if kind == "symmetric" else 1
     secure = OpenDPNoise().prepare(kind, 3, sensitivity, amount, columns)
     seeded = SeededNoise(0).prepare(kind, 3, sensitivity, amount, columns)
-    spent = (
-        cost_of("gdp", secure) if kind == "gaussian" else secure.spent
-    )  # its map in zCDP is lower by the lattice's 16
+    sizes = {"sensitivity": sensitivity, "scale": secure.scale, "spent": secure.spent}
+    spent = cost_of("gdp", kind, **sizes) if kind == "gaussian" else secure.spent  # its ρ is lower by the lattice's 16
     assert amount * (1 - 1e-5 if kind in ("gaussian", "laplace") else 0.98) < spent <= amount
     assert secure.spent <= amount
     assert seeded.scale == pytest.approx(secure.scale, rel=1e-7)

@@ -105,7 +105,7 @@ def test_one_entry_in_the_ledger_and_its_share_is_spent():
     release_shares(c, beyond, n=4000, share=0.25, name="share beyond the bounds", size=2)
     [entry] = c.releases
     assert entry.name == "share beyond the bounds" and entry.share == 0.25 and entry.clip == pytest.approx(0.5**0.5)
-    assert c.left == pytest.approx(0.75) and entry.rho <= 0.25 * c.amount
+    assert c.left == pytest.approx(0.75) and entry.spent <= 0.25 * c.amount
 
 
 def test_a_warning_comes_from_what_is_surely_there():

@@ -259,7 +259,7 @@ def test_the_whole_budget_and_no_more_is_in_the_ledger(delta, perturb, adjacency
     if perturb == "objective":
         assert (release.epsilon, release.delta) == (pytest.approx(2.0), delta)
     else:
-        assert 0.999 * budget.total < (release.rho or release.epsilon) <= budget.total
+        assert 0.999 * budget.total < release.spent <= budget.total
     assert budget.left == pytest.approx(0, abs=1e-9)
     with pytest.raises(PrivacyError, match="share"):
         c.sum(lambda rows: rows[0], clip=1.0, share=0.01, name="more")

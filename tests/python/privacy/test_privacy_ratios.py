@@ -244,26 +244,28 @@ def test_mutant_with_half_of_delta_for_each_step(monkeypatch):
 # ------------------------------------------------------------------ directions
 
 
-def direction_pairs(k, delta, D=6):
+def direction_pairs(k, delta, D=6, accounting="gdp"):
+    budget = Budget(0.1, delta, accounting=accounting)
     rows = np.zeros((3, D))
     rows[:2] = np.eye(D)[:2]
     rows[2] = np.eye(D)[2]
 
     def run(data, noise):
-        cohort = Cohort(data, budget=Budget(0.1, delta), n=3, noise=noise)
+        fresh = Budget(0.1, delta, accounting=accounting)
+        cohort = Cohort(data, budget=fresh, n=3, noise=noise)
         found = cohort.principal_directions(lambda r: r[0], k, clip=1.0, share=1.0, name="directions")
         return found, cohort.ledger
 
     other = rows.copy()
     other[2] = np.nan
     for _ in range(6):
-        yield Neighbours(f"{k} directions", run, rows, other, Budget(0.1, delta).total)
+        yield Neighbours(f"{k} directions", run, rows, other, budget.total, accounting=budget.accounting)
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize(("delta", "accounting"), [(None, "gdp"), (1e-6, "gdp"), (1e-6, "zcdp")])
 @pytest.mark.parametrize("k", [1, 4])
-def test_directions_by_replay(k, delta):
-    audit = replay_audit(direction_pairs(k, delta))
+def test_directions_by_replay(k, delta, accounting):
+    audit = replay_audit(direction_pairs(k, delta, accounting=accounting))
     assert audit.passed, str(audit)
     assert audit.ratios.max() <= 1 and audit.changes.max() <= 1
 

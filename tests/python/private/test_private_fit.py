@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from private_settings import regression_settings
 from fdadp import AdditiveFunctionOnFunction, PublicPrior, coverage, simulate_affr
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.privacy import Budget, Ledger, OpenDPNoise, epsilon_from, rho_from
+from fdadp.privacy import Budget, Ledger, OpenDPNoise, epsilon_from_mu, mu_from
 from fdadp.regression.files import LAYOUT
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
@@ -115,9 +116,9 @@ def test_releases_add_up_to_the_budget_and_no_more(variant):
         assert 0.99 <= spent <= 1.0
         assert all(r.norm == "L1" and "aplace" in r.noise for r in ledger.releases)
     else:
-        rho = sum(r.rho for r in ledger.releases)
-        assert rho <= rho_from(1.0, 1e-6)
-        spent = epsilon_from(rho, 1e-6)
+        mu = math.hypot(*(r.mu for r in ledger.releases))
+        assert mu <= mu_from(1.0, 1e-6)
+        spent = epsilon_from_mu(mu, 1e-6)
         assert 0.99 <= spent <= 1.0
     assert ledger.details["spent by its releases, as epsilon"] == pytest.approx(spent)
     assert (ledger.epsilon, ledger.delta) == (1.0, None if pure else 1e-6)
@@ -144,12 +145,12 @@ def test_a_shared_budget_is_charged_what_each_fit_costs():
     budget = Budget(1.5, 1e-6)
     for k in (1, 2):
         fitted = fit(x, y, budget=budget)
-        assert budget.spent == pytest.approx(k * rho_from(1.0, 1e-6))
+        assert budget.spent == pytest.approx(k * mu_from(1.0, 1e-6) ** 2 / 2)
         assert fitted.ledger_.details["spent by its releases, as epsilon"] == pytest.approx(1.0, rel=1e-3)
         assert fitted.ledger_.epsilon == 1.5
     with pytest.raises(PrivacyError, match="nothing was spent"):
         fit(x, y, budget=budget)
-    assert budget.spent == pytest.approx(2 * rho_from(1.0, 1e-6))
+    assert budget.spent == pytest.approx(2 * mu_from(1.0, 1e-6) ** 2 / 2)
     with pytest.raises(PrivacyError, match="another data set"):
         fit(x.copy(), y, epsilon=0.1, budget=budget)
     named = Budget(2.0, 1e-6)

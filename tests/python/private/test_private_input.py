@@ -159,7 +159,7 @@ def test_fits_share_a_budget_until_it_is_spent():
     budget = Budget(2.5, 1e-6)
     first = fit(setting(epsilon=1.5, budget=budget))
     assert budget.spent_epsilon == pytest.approx(1.5, rel=1e-6)  # as much as was asked for, not all there is
-    assert sum(r.rho for r in first.ledger_.releases) <= budget.spent
+    assert sum(r.spent for r in first.ledger_.releases) <= budget.spent
     spent = budget.spent
     x, y = Guarded(X), Guarded(Y)
     with pytest.raises(PrivacyError, match="share must be at most what the budget has left"):

@@ -33,7 +33,7 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
     declared = None if adjacency == "add-remove" else 400
     model = model_of(declared, delta, adjacency=adjacency).fit(X, Y)
     releases = model.ledger_.releases
-    spent = sum(r.epsilon if delta is None else r.rho for r in releases)
+    spent = sum(r.spent for r in releases)
     total = Budget(1.0, delta).total
     assert total * 0.98 < spent <= total
     assert all(r.scale > 0 and r.clip > 0 for r in releases)
