@@ -82,7 +82,7 @@ class Release:
     def cost(self) -> str:
         """The privacy cost in words."""
         if self.mu is not None:
-            return f"mu {self.mu:.4g}, rho {self.rho:.4g}"
+            return f"mu {self.mu:.4g}"
         if self.rho is not None:
             return f"rho {self.rho:.4g}"
         if self.delta is not None:

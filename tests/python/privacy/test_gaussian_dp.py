@@ -294,7 +294,7 @@ def test_the_ledger_says_mu_of_each_release_and_of_all():
     said = "mu = 0.2368 (Gaussian DP), which is (epsilon, delta) = (1, 1e-06), (0.728, 0.0001), (1.23, 1e-08)"
     assert ledger.curve == said
     for text in (str(ledger), ledger._repr_html_()):
-        assert said in text and "mu squared / 2 (Gaussian DP)" in text and "mu 0.1184, rho 0.007" in text
+        assert said in text and "mu squared / 2 (Gaussian DP)" in text and "mu 0.1184, share 0.25" in text
     assert "charged by their range (docs/theory/gaussian-dp.md#range): a choice" in str(ledger)
     assert Ledger.from_json(ledger.to_json()) == ledger
     old = {k: v for k, v in json.loads(ledger.to_json()).items() if k != "mu"}
