@@ -13,7 +13,6 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
-from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import check_delta
 from fdadp.private.counting import expected_left
 from fdadp.private.inputs import LEAST_POINTS
@@ -62,8 +61,8 @@ def preview(
     mechanism.check_n(privacy, float(people))
     grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
-    amount = Budget(privacy.epsilon, privacy.delta).total  # also where the budget is shared: what this fit costs
-    noise = noise_multiplier(amount, privacy.stated_adjacency, pure=pure)
+    budget, share = privacy.budget_share()
+    noise = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=pure)
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
     design = mechanism.public_prior.design(grids[0], grids[1])
