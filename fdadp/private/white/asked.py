@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.checks import whole
 from fdadp.errors import InputError
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.terms.spec import TermSpec
@@ -76,6 +77,11 @@ class Asked:
             raise InputError(f"{name} must have at least two levels, got {column.levels!r}")
         return column
 
+    def coding_of(self, name: str) -> str:
+        """How a column multiplies: as numbers or as levels, as what is public of it says."""
+        column = self._column(name, "its range, or all its levels if it holds labels")
+        return "levels" if isinstance(column, LabelColumn) else "numbers"
+
     def _column(self, name: str, wanted: str) -> Column:
         if name not in self.columns:
             raise InputError(f"bounds of {name} must be public for {self.name}: give {wanted}; got none")
@@ -119,16 +125,16 @@ class Asked:
                 "functions of the prior, which have none that is constant; write it without c()"
             )
 
-    def size(self, k: int, default: int, own: int) -> int:
+    def size(self, k: Any, default: Any, own: int) -> int:
         """Number of B-splines: the private fit's own where the default was left, else as many as asked for."""
         if k == default:
             return own
-        if not SMALLEST <= k <= LARGEST:
+        if not SMALLEST <= whole(k, f"k of {self.name}", least=None) <= LARGEST:
             raise InputError(
                 f"k of {self.name} must be from {SMALLEST} to {LARGEST} in a private fit, or {default}, its default, "
                 f"for {own}; got {k!r}"
             )
-        return k
+        return int(k)
 
 
 def default_of(spec: TermSpec, option: str) -> Any:

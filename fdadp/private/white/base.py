@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,9 @@ class WhiteTerm(ABC):
     name: str
     columns: tuple[str, ...]
     shares: FloatArray
+
+    centred: ClassVar[bool] = False
+    """Whether effects have no constant as in a model without privacy, be they multiplied by levels or not."""
 
     @abstractmethod
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:

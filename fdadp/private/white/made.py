@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fdadp._common.checks import several
+from fdadp._common.checks import is_one_of, several
 from fdadp.errors import InputError
 from fdadp.private.columns import Column
 from fdadp.private.white.asked import Asked, default_of
@@ -14,7 +14,10 @@ from fdadp.private.white.base import WhiteTerm
 from fdadp.private.white.of_curves import FUNCTIONS, WhiteIntegral
 from fdadp.private.white.of_labels import WhiteLevels
 from fdadp.private.white.of_numbers import WhiteNumbers
+from fdadp.private.white.of_smooths import FUNCTIONS as SPLINES
+from fdadp.private.white.of_smooths import WhiteSmooth
 from fdadp.private.white.of_surfaces import WhiteSurface
+from fdadp.private.white.times import ByLevels, ByNumber, WhiteTimes
 from fdadp.terms.additive_functional import AdditiveFunctional
 from fdadp.terms.component_regression import ComponentRegression
 from fdadp.terms.component_scores import ComponentScores
@@ -26,7 +29,10 @@ from fdadp.terms.random_effect import RandomEffect
 from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.scalars_together import ScalarsTogether
+from fdadp.terms.smooth import Smooth
 from fdadp.terms.spec import TermSpec
+from fdadp.terms.tensor_smooth import TensorSmooth
+from fdadp.terms.times_column import CODINGS, By
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
@@ -35,6 +41,8 @@ __all__ = ["white_term"]
 
 NO_PENALTY = "how smooth effects are is up to the public prior"
 NO_RULE = "integrals are by the trapezoid rule"
+BASIS = "functions are cubic B-splines on the public range with a Gaussian process of the prior, not mgcv's"
+ALONG_T = 5
 COMPONENTS = "its components are those of the private curves; use %s({}), whose functions are public"
 
 REFUSED: dict[type[TermSpec], str] = {
@@ -92,6 +100,8 @@ def _ff(asked: Asked, spec: FunctionalLinear) -> WhiteTerm:
     default = default_of(spec, "k")
     asked.along_t(k_t, default[1])
     size = asked.size(k, default[0], FUNCTIONS)
+    if spec.by:
+        return _times(asked, replace(spec, by=None), spec.by)
     return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
 
 
@@ -146,6 +156,58 @@ def _factor(asked: Asked, spec: Factor) -> WhiteTerm:
     return WhiteLevels.of(asked.name, asked.labels_of(spec.column))
 
 
+def _smooth(asked: Asked, spec: Smooth) -> WhiteTerm:
+    asked.varies()
+    asked.only(bs=BASIS, m=NO_PENALTY, period="cyclic functions are not there yet in private fits")
+    if isinstance(spec.k, tuple | list) and asked.curves:
+        k, k_t = several(spec.k, 2, f"k of {asked.name}")
+        asked.along_t(k_t, ALONG_T)
+    else:
+        k = spec.k
+    size = asked.size(k, None, SPLINES[1])
+    if spec.by:
+        return _times(asked, replace(spec, by=None), spec.by)
+    return WhiteSmooth.of(asked.name, [asked.numbers_of(spec.column).name], asked.prior, [size])
+
+
+def _tensor(asked: Asked, spec: TensorSmooth) -> WhiteTerm:
+    asked.varies()
+    asked.only(bs=BASIS, m=NO_PENALTY)
+    count = len(spec.covariates)
+    if len(set(spec.covariates)) < count or count not in SPLINES or count < 2:
+        raise InputError(f"{asked.name} must have two or three different columns in a private fit; for one use s()")
+    default, sizes = default_of(spec, "k"), spec.k
+    if not isinstance(sizes, tuple | list):
+        sizes = (sizes,) * count
+    if len(sizes) == count + 1 and asked.curves:
+        asked.along_t(sizes[-1], ALONG_T)
+        sizes = sizes[:-1]
+    own = [asked.size(k, default, SPLINES[count]) for k in several(sizes, count, f"k of {asked.name}")]
+    if spec.by:
+        return _times(asked, replace(spec, by=None), spec.by)
+    numbers = [asked.numbers_of(name).name for name in spec.covariates]
+    return WhiteSmooth.of(asked.name, numbers, asked.prior, own)
+
+
+def _by(asked: Asked, spec: By) -> WhiteTerm:
+    return _times(asked, spec.term, spec.column, spec.coding)
+
+
+def _times(asked: Asked, term: TermSpec, column: str, coding: str | None = None) -> WhiteTerm:
+    if not is_one_of(coding, (*CODINGS, None)):
+        raise InputError(f"coding of {asked.name} must be one of {CODINGS} or None, got {coding!r}")
+    of = white_term(term, asked.columns, asked.prior, curves=asked.curves, beside=asked.beside)
+    alone = column not in asked.beside
+    if (coding or asked.coding_of(column)) == "numbers":
+        number = asked.numbers_of(column)
+        by = ByNumber(column) if term.name in asked.beside else ByNumber.as_it_is(number)
+        return WhiteTimes.product(asked.name, of, by, alone=alone)
+    if column in term.columns:
+        raise InputError(f"{asked.name} must have a term of other columns than {column}")
+    levels = ByLevels.of(asked.labels_of(column), differences=coding == "treatment")
+    return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.centred)
+
+
 MAKERS: dict[type[TermSpec], Callable[[Asked, Any], WhiteTerm]] = {
     FunctionalLinear: _ff,
     LinearFunctional: _lf,
@@ -154,5 +216,8 @@ MAKERS: dict[type[TermSpec], Callable[[Asked, Any], WhiteTerm]] = {
     Linear: _linear,
     ScalarsTogether: _together,
     Factor: _factor,
+    Smooth: _smooth,
+    TensorSmooth: _tensor,
+    By: _by,
 }
 """How the white features of each kind of term are made."""

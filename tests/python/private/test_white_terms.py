@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
+from fdadp.files.records import pack, unpack
 from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy._local import BLOCK, probe
@@ -20,6 +22,7 @@ from fdadp.private.white.made import white_term
 from fdadp.private.whiten import WhitenedTerm
 from fdadp.terms.additive import Additive
 from fdadp.terms.base import Covariate
+from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()
 S = np.linspace(10, 12, 31)
@@ -29,8 +32,9 @@ COLUMNS = {
     "age": NumberColumn("age", 1, (20.0, 80.0)),
     "dose": NumberColumn("dose", 2, (0.0, 5.0)),
     "region": LabelColumn("region", 3, REGIONS),
+    "weight": NumberColumn("weight", 4, (-1.0, 1.0)),
 }
-SHAPES = ((S.size,), (), (), ())
+SHAPES = ((S.size,), (), (), (), ())
 
 OF_CURVES = [
     terms.ff("X"),
@@ -40,8 +44,25 @@ OF_CURVES = [
     terms.linear("age"),
     terms.fosr(("age", "dose")),
     terms.factor("region"),
+    terms.s("age"),
+    terms.s("age", k=(8, 5)),
+    terms.te("age", "dose"),
+    terms.te("age", "dose", "weight"),
+    terms.ff("X", by="age"),
+    terms.s("age", by="dose"),
+    terms.s("age", by="region"),
+    terms.by("region", terms.ff("X")),
+    terms.by("region", terms.ff("X"), coding="treatment"),
+    terms.by("region", terms.by("dose", terms.sff("X"))),
+    terms.by("age", terms.factor("region")),
 ]
-OF_NUMBERS = [terms.lf("X"), terms.af("X"), terms.linear("age", constant=True), terms.factor("region", constant=True)]
+OF_NUMBERS = [
+    terms.lf("X"),
+    terms.af("X"),
+    terms.linear("age", constant=True),
+    terms.factor("region", constant=True),
+    terms.s("age", k=9),
+]
 ALL = [*[(spec, True) for spec in OF_CURVES], *[(spec, False) for spec in OF_NUMBERS]]
 each_term = pytest.mark.parametrize(("spec", "curves"), ALL, ids=lambda v: getattr(v, "name", ""))
 
@@ -67,7 +88,8 @@ def from_prior(n, seed):
     """Rows of the law that terms are whitened under, in units of the columns; of `n` a multiple of 40."""
     rng = np.random.default_rng(seed)
     x = PublicPrior(seed=seed).x.curves(unit_grid(S), n_per_length=n // 40)
-    return 48 + 4 * x, rng.uniform(20, 80, n), rng.uniform(0, 5, n), rng.integers(0, len(REGIONS), n).astype(float)
+    age, dose, weight = rng.uniform(20, 80, n), rng.uniform(0, 5, n), rng.uniform(-1, 1, n)
+    return 48 + 4 * x, age, dose, rng.integers(0, len(REGIONS), n).astype(float), weight
 
 
 @each_term
@@ -83,11 +105,19 @@ def test_features_are_white_under_the_prior(made, spec, curves):
     np.testing.assert_allclose(other, np.eye(few), atol=0.3)
 
 
+def importance(spec):
+    """1 of curves, 0.5 of others; of products that bring their column along 0.5 more."""
+    if getattr(spec, "by", None):
+        return importance(replace(spec, by=None)) + (0.0 if spec == terms.s("age", by="region") else 0.5)
+    if isinstance(spec, By):
+        return importance(spec.term) + 0.5
+    return 1.0 if isinstance(COLUMNS[spec.columns[0]], CurvesColumn) else 0.5
+
+
 @each_term
 def test_shares_fall_and_sum_to_the_importance(made, spec, curves):
     shares = made(spec, curves).shares
-    of_curves = isinstance(COLUMNS[spec.columns[0]], CurvesColumn)
-    assert shares.sum() == pytest.approx(1.0 if of_curves else 0.5)
+    assert shares.sum() == pytest.approx(importance(spec))
     assert (np.diff(shares) <= 0).all() and (shares > 0).all()
 
 
@@ -122,7 +152,7 @@ def test_whatever_a_row_holds_its_features_are_finite(made, spec, curves, bad):
     white = made(spec, curves)
     features = white.features(seen_of(block), white.shares.size)
     assert np.isfinite(features).all() and np.abs(features).max() < 1e3
-    if spec.columns == ("region",):
+    if spec.columns[-1] == "region":
         np.testing.assert_array_equal(features, 0)  # no public level
 
 
@@ -182,7 +212,7 @@ def test_slopes_of_numbers_are_in_their_units(made):
 def test_effects_of_levels_are_differences_from_the_first(made):
     white = made(terms.factor("region"))
     assert white.axes(COLUMNS) == {"region": REGIONS}
-    block = (np.full((4, S.size), 48.0), np.zeros(4), np.zeros(4), np.arange(4.0))
+    block = (np.full((4, S.size), 48.0), np.zeros(4), np.zeros(4), np.arange(4.0), np.zeros(4))
     features = white.features(seen_of(block), 3)
     np.testing.assert_allclose(white.effect(COLUMNS, 3, REGIONS), features - features[0], atol=1e-15)
     np.testing.assert_allclose(features.T @ features / 4, np.eye(3), atol=1e-14)
@@ -191,59 +221,99 @@ def test_effects_of_levels_are_differences_from_the_first(made):
         white.effect(COLUMNS, 3, ["north", "atlantis"])
 
 
+@pytest.mark.parametrize("spec", [terms.s("age"), terms.te("age", "dose")], ids=str)
+def test_the_effect_of_a_smooth_is_its_values(made, spec):
+    white = made(spec)
+    block = tuple(a[:30] for a in from_prior(4000, 6))
+    points = block[1 : 1 + len(spec.columns)]
+    features = white.features(seen_of(block), 5)
+    at = np.stack([white.effect(COLUMNS, 5, *([p[i]] for p in points))[0] for i in range(30)])
+    np.testing.assert_array_equal(at, features)
+    axes = white.axes(COLUMNS)
+    assert tuple(axes) == spec.columns and (axes["age"][0], axes["age"][-1]) == (20, 80)
+    product = white.effect(COLUMNS, 5, *(p[:3] for p in points)).reshape(*(3,) * len(points), 5)
+    for i in range(3):
+        np.testing.assert_array_equal(product[(i,) * len(points)], features[i])
+
+
+def test_a_private_smooth_follows_functions_as_smooth_as_its_prior(made):
+    z = np.linspace(20, 80, 200)
+    for spec, want in ((terms.s("age"), np.sin(z / 8)), (terms.s("age", k=20), np.sin(z / 4))):
+        features = made(spec).effect(COLUMNS, 12, z)
+        design = np.column_stack((np.ones(200), features))
+        assert np.abs(design @ np.linalg.lstsq(design, want, rcond=None)[0] - want).max() < 0.02
+
+
+LEVELS = np.array([1.0, -0.3, 2.0, 0.5])
+
+
+@pytest.mark.parametrize("beside", [(), ("ff(X)",), ("age", "region"), ("ff(X)", "age", "region")])
+@pytest.mark.parametrize("coding", ["numbers", "levels", "treatment"])
+def test_products_explain_what_they_do_without_privacy(made, coding, beside):
+    """Of curves and columns as they are, not about their means, whatever else is in the model."""
+    if coding == "treatment":
+        beside = ("ff(X)", *beside[1:])  # differences from what is in the model
+    spec = terms.by("age" if coding == "numbers" else "region", terms.ff("X"), coding)
+    white = white_term(spec, COLUMNS, PRIOR, curves=True, beside=beside)
+    count = white.shares.size
+    x, *rest = (a[:600] for a in from_prior(4000, 7))
+    block = (48 + (x - 48) / 3, *rest)  # within ±4 standard deviations
+    seen = seen_of(block)
+    also = {"ff(X)": terms.ff("X"), "age": terms.linear("age"), "region": terms.factor("region")}
+    parts = [made(also[name]).features(seen, made(also[name]).shares.size) for name in beside]
+    factor = block[1] if coding == "numbers" else LEVELS[block[3].astype(int)]
+    want = factor * ((block[0] * quadrature_weights(S)) @ slope(S))
+    design = np.hstack((np.ones((600, 1)), white.features(seen, count), *parts))
+    found = np.linalg.lstsq(design, want, rcond=1e-13)[0]
+    np.testing.assert_allclose(design @ found, want, atol=2e-3 * want.std())
+    if coding == "levels" and "ff(X)" in beside:
+        return  # what is common to all levels is there twice
+    axes = white.axes(COLUMNS)
+    shape = tuple(len(points) for points in axes.values())
+    estimated = (white.effect(COLUMNS, count, *axes.values()) @ found[1 : 1 + count]).reshape(shape)
+    true = slope(axes["s"])
+    if coding != "numbers":
+        true = np.outer(LEVELS - LEVELS[0] * (coding == "treatment"), true)
+    np.testing.assert_allclose(estimated, true, atol=0.1)
+
+
+def slope(s):
+    return np.exp(-((s - 10.7) ** 2))
+
+
+def test_effects_of_products_are_slopes(made):
+    x, age, dose, region, weight = (a[:50] for a in from_prior(4000, 8))
+    white = made(terms.s("age", by="dose"))
+    slopes = white.effect(COLUMNS, 8, age)
+    more = [white.features(seen_of((x, age, d, region, weight)), 8) for d in (dose / 2, dose / 2 + 1)]
+    np.testing.assert_allclose(more[1] - more[0], slopes, atol=1e-12)
+    white = made(terms.s("age", by="region"))
+    features = white.features(seen_of((x, age, dose, region, weight)), 8)
+    at = white.effect(COLUMNS, 8, REGIONS, age).reshape(4, 50, 8)
+    np.testing.assert_allclose(at[region.astype(int), np.arange(50)], features, atol=1e-14)
+    white = made(terms.by("age", terms.factor("region")))
+    by_level = [
+        np.subtract(*(white.features(seen_of((x, age[:50] * 0 + a, dose, r, weight)), 4) for a in (51, 50)))
+        for r in (region, 0 * region)
+    ]
+    at = white.effect(COLUMNS, 4, [REGIONS[int(r)] for r in region])
+    np.testing.assert_allclose((by_level[0] - by_level[1])[:, :3], at[:, :3], atol=1e-12)
+
+
+@each_term
+def test_terms_go_into_files_and_come_back(made, spec, curves):
+    white = made(spec, curves)
+    tree, numbers = pack(white, "white")
+    back = unpack(json.loads(json.dumps(tree)), numbers, lambda kind: True)
+    block = tuple(a[:40] for a in from_prior(4000, 9))
+    count = white.shares.size
+    np.testing.assert_array_equal(back.features(seen_of(block), count), white.features(seen_of(block), count))
+    points = [p[:3] for p in back.axes(COLUMNS).values()]
+    np.testing.assert_array_equal(back.effect(COLUMNS, count, *points), white.effect(COLUMNS, count, *points))
+
+
 def test_terms_of_all_kinds_are_merged(made):
     groups = FeatureGroups.merged([made(spec) for spec in (terms.ff("X"), terms.linear("age"))], 10)
     features = groups.features(seen_of(from_prior(4000, 5)), 10)
     assert features.shape == (4000, 10) and groups.counts(10) == [9, 1]
     assert groups.shares.sum() == pytest.approx(1)
-
-
-REFUSALS = [
-    (terms.re("person"), True, r"got re\(person\): its levels are private, as people are"),
-    (terms.concurrent("X"), True, r"got concurrent\(X\): features that differ between points of t are not there yet"),
-    (terms.ff("X", limits="s<t"), True, r"limits of ff\(X\) must be None .* historical effects are not there yet"),
-    (terms.ffpc("X"), True, r"got ffpc\(X\): its components are those of the private curves; use ff\(X\)"),
-    (terms.fpcr("X"), False, r"got fpcr\(X\): its components are those of the private curves; use lf\(X\)"),
-    (terms.ff("X"), False, r"ff\(X\) must have a response that is a curve"),
-    (terms.sff("X"), False, r"sff\(X\) must have a response that is a curve"),
-    (terms.lf("X"), True, r"lf\(X\) must have a response that is a number"),
-    (terms.af("X"), True, r"af\(X\) must have a response that is a number"),
-    (terms.ff("X", k=(10, 8)), True, r"k of ff\(X\) must be 5, its default, along t .* got 8"),
-    (terms.ff("X", k=(41, 5)), True, r"k of ff\(X\) must be from 5 to 40 .* got 41"),
-    (terms.ff("X", m=((2, 2), (2, 1))), True, r"m of ff\(X\) must be .* got .*: how smooth"),
-    (terms.lf("X", rule="simpson_legacy"), False, r"rule of lf\(X\) must be 'trapezoid' in a private fit"),
-    (terms.sff("X", k=(6, 5, 5)), True, r"k of sff\(X\) must be 5, its default, along t"),
-    (terms.af("X", k=(4, 8)), False, r"k of af\(X\) must be from 5 to 40 .* got 4"),
-    (terms.af("X", m=(2, 1)), False, r"m of af\(X\) must be \(2, 2\)"),
-    (terms.linear("age", constant=True), True, r"c\(age\) cannot be the same at all t in a private fit"),
-    (terms.linear("age", k=7), True, r"k of age must be 5, its default, along t"),
-    (
-        terms.linear("weight"),
-        True,
-        r"bounds of weight must be public for weight: give a range, as in bounds=\{\"weight",
-    ),
-    (terms.linear("region"), True, r"bounds of region must be a range, as in .* got the levels \('north'"),
-    (terms.linear("X"), True, r"X must hold numbers for X, got a column of curves"),
-    (terms.ff("age"), True, r"age must hold curves for ff\(age\), got a column of numbers"),
-    (terms.ff("Z"), True, r"bounds of Z must be public for ff\(Z\): give a range"),
-    (terms.factor("city"), True, r"bounds of city must be public for city: give all its levels, as in bounds=\{\"city"),
-    (terms.factor("age"), True, r"bounds of age must be all its levels, as in .* got the range \(20.0, 80.0\)"),
-    (terms.factor("X"), True, r"X must hold labels for X, got a column of curves"),
-    (terms.factor("region", coding="levels"), True, r"coding of region must be 'treatment' in a private fit"),
-    (terms.factor("region", m=(2, 2)), True, r"m of region must be \(2, 1\)"),
-    (terms.factor("region", constant=True), True, r"c\(region\) cannot be the same at all t"),
-    (terms.fosr(("age",)), False, r"fosr\(age\) must have a response that is a curve"),
-    (terms.fosr(("age",), k=20), True, r"k of fosr\(age\) must be 15, its default, along t"),
-    (terms.fosr(()), True, r"numbers of fosr\(\) must be a tuple of columns"),
-]
-
-
-@pytest.mark.parametrize(("spec", "curves", "message"), REFUSALS, ids=lambda v: getattr(v, "name", ""))
-def test_what_a_private_fit_cannot_do_is_refused(spec, curves, message):
-    with pytest.raises(InputError, match=message):
-        white_term(spec, COLUMNS, PRIOR, curves=curves)
-
-
-def test_terms_of_others_are_refused_by_their_class():
-    with pytest.raises(InputError, match=r"must be of AdditiveFunctional, .* got SimpleNamespace"):
-        white_term(SimpleNamespace(name="peak(X)", columns=("X",)), COLUMNS, PRIOR, curves=True)

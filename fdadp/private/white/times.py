@@ -1,0 +1,194 @@
+"""A white term times a column, by-variables and interactions: products of features that are white if both are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.private.columns import Column, LabelColumn, NumberColumn
+from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of
+from fdadp.private.white.of_labels import contrasts, levels_of_codes, places_of_levels
+
+__all__ = ["ByLevels", "ByNumber", "WhiteTimes"]
+
+IN_COMMON = 0.5
+"""Share of what all levels have in common, where each level has an effect of its own."""
+
+
+@dataclass(frozen=True)
+class ByNumber:
+    """A number that multiplies: about its released location, or as it is, over its root mean square on its range.
+
+    Attributes
+    ----------
+    column : str
+    middle, half : float
+        Of the public range, over that root mean square; `half` is 0 where the number is about its location.
+    """
+
+    column: str
+    middle: float = 0.0
+    half: float = 0.0
+
+    @classmethod
+    def as_it_is(cls, column: NumberColumn) -> ByNumber:
+        """A number that is not centred."""
+        middle, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
+        size = math.sqrt(middle**2 + half**2 / 3)
+        return cls(column.name, middle / size, half / size)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Prior share of each copy of the term: there is one."""
+        return np.ones(1)
+
+    def values(self, seen: Any) -> FloatArray:
+        """What multiplies each copy, shape (m, copies)."""
+        return np.asarray(self.middle + self.half * seen.unit if self.half else seen.standard)[:, None]
+
+    def alone(self, seen: Any) -> FloatArray:
+        """Features of the column by itself."""
+        return np.asarray(seen.standard)[:, None]
+
+    def slopes(self, column: Column) -> tuple[float, float]:
+        """Of both, for a unit of the number."""
+        assert isinstance(column, NumberColumn)
+        half = (column.bounds[1] - column.bounds[0]) / 2
+        alone = 1 / (column.scale * half)
+        return self.half / half if self.half else alone, alone
+
+
+@dataclass(frozen=True)
+class ByLevels:
+    """Labels that multiply.
+
+    Attributes
+    ----------
+    column : str
+    table : ndarray of shape (L, copies)
+        What multiplies each copy, for each level: contrasts of differences; and 1 first, where each level has an
+        effect of its own.
+    weights : ndarray of shape (copies,)
+        Prior share of each copy of the term.
+    """
+
+    column: str
+    table: FloatArray
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, column: LabelColumn, *, differences: bool) -> ByLevels:
+        """Effects of levels, or differences between them beside the term itself."""
+        table = contrasts(len(column.levels))
+        weights = np.full(table.shape[1], 1 / table.shape[1])
+        if differences:
+            return cls(column.name, table, weights)
+        with_common = np.hstack((np.ones((len(table), 1)), table))
+        return cls(column.name, with_common, np.append(IN_COMMON, (1 - IN_COMMON) * weights))
+
+    @property
+    def differences(self) -> bool:
+        """Whether effects are differences from the first level."""
+        return bool(self.table.shape[1] < len(self.table))
+
+    def values(self, seen: Any) -> FloatArray:
+        """What multiplies each copy, shape (m, copies)."""
+        return levels_of_codes(self.table, seen)
+
+    def alone(self, seen: Any) -> FloatArray:
+        """Features of the column by itself."""
+        return levels_of_codes(contrasts(len(self.table)), seen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteTimes(WhiteTerm):
+    """Products of the features of a term and of a column.
+
+    Features of a term are about their means, and so are products: what the column does where they are zero is a part of
+    the product as users write it, and is added unless it stands in the model by itself.
+
+    Attributes
+    ----------
+    of : WhiteTerm
+    by : ByNumber or ByLevels
+    places : tuple of (int, int)
+        Of each product the feature of the term, from 1, and that of the column; 0 where it is the column by itself.
+    """
+
+    of: WhiteTerm
+    by: ByNumber | ByLevels
+    places: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def product(cls, name: str, term: WhiteTerm, by: ByNumber | ByLevels, *, alone: bool) -> WhiteTimes:
+        """Products in order of their shares.
+
+        Parameters
+        ----------
+        name : str
+        term : WhiteTerm
+        by : ByNumber or ByLevels
+        alone : bool
+            Whether the column by itself is a part of it.
+        """
+        shares = np.outer(term.shares, by.weights)
+        places = [(i + 1, j) for i, j in np.ndindex(*shares.shape)]
+        every = shares.ravel()
+        if alone:
+            count = 1 if isinstance(by, ByNumber) else len(by.table) - 1
+            places += [(0, j) for j in range(count)]
+            every = np.append(every, np.full(count, OF_NUMBERS / count))
+        order = np.argsort(-every, kind="stable")
+        return cls(
+            name=name,
+            columns=(*term.columns, by.column),
+            shares=every[order],
+            of=term,
+            by=by,
+            places=tuple(places[i] for i in order),
+        )
+
+    def _first(self, count: int) -> tuple[IntArray, IntArray]:
+        which, copy = np.array(self.places[:count], dtype=np.int64).reshape(-1, 2).T
+        return which, copy
+
+    def _chosen(self, count: int, products: FloatArray, alone: FloatArray) -> FloatArray:
+        """First features from all products (m, J, copies), and the column by itself (m, q)."""
+        which, copy = self._first(count)
+        out = np.empty((len(products), count))
+        own = which == 0
+        out[:, own] = alone[:, copy[own]]
+        out[:, ~own] = products[:, which[~own] - 1, copy[~own]]
+        return out
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """Products; zero of rows without a public level."""
+        own, most = seen[self.by.column], int(self._first(count)[0].max(initial=0))
+        products = self.of.features(seen, most)[:, :, None] * self.by.values(own)[:, None, :]
+        return self._chosen(count, products, self.by.alone(own))
+
+    def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Levels first, then those of the term."""
+        own: dict[str, FloatArray | tuple[Any, ...]] = {}
+        if isinstance(self.by, ByLevels):
+            own[self.by.column] = column_of(columns, self.by.column, LabelColumn).levels
+        return {**own, **self.of.axes(columns)}
+
+    def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
+        """For a unit of the number, or at each level; differences from the first level beside the term itself."""
+        most, column = int(self._first(count)[0].max(initial=0)), columns[self.by.column]
+        if isinstance(self.by, ByNumber):
+            slope, alone = self.by.slopes(column)
+            own = self.of.effect(columns, most, *points)[:, :, None] * slope
+            return self._chosen(count, own, np.full((len(own), 1), alone * self.of.centred))
+        assert isinstance(column, LabelColumn)
+        table = self.by.table - self.by.table[0] if self.by.differences else self.by.table
+        own = self.of.effect(columns, most, *points[1:])
+        copies = table[places_of_levels(column, points[0])]
+        products = (own[None, :, :, None] * copies[:, None, None, :]).reshape(-1, most, copies.shape[1])
+        return self._chosen(count, products, np.zeros((len(products), len(self.by.table) - 1)))
