@@ -40,13 +40,15 @@ class _Effect:
     upper: FloatArray
     limit: float
     """Where the colours of heat maps end: the 99 % quantile of absolute values."""
+    hatched: bool = False
+    """Whether heat maps show where not even the sign is known."""
 
     def at(self, axis: str, i: int) -> _Effect:
         """The slice at the i-th point of an axis."""
         number = list(self.axes).index(axis)
         rest = {name: points for name, points in self.axes.items() if name != axis}
         value, lower, upper = (np.take(v, i, axis=number) for v in (self.value, self.lower, self.upper))
-        return _Effect(self.name, rest, value, lower, upper, self.limit)
+        return _Effect(self.name, rest, value, lower, upper, self.limit, self.hatched)
 
     @property
     def levels(self) -> list[str]:
@@ -72,7 +74,8 @@ def terms(
 
     A function of one axis is a curve with its pointwise band; of two a heat map, red above and blue below zero, with
     contours, whose colours end at the 99 % quantile of its absolute values; of three one heat map for each level of a
-    factor, or for four points of t. Levels of a factor are curves in one panel, or points with intervals.
+    factor, or for four points of t. Levels of a factor are curves in one panel, or points with intervals. Heat maps of
+    a private fit are hatched where the pointwise band holds zero: there not even the sign is known.
 
     Parameters
     ----------
@@ -99,7 +102,8 @@ def terms(
     if name is None and points:
         raise InputError(f"name must be a term where points are given, got None and points of {', '.join(points)}")
     names = _shown(model) if name is None else [name]
-    effects = [_effect(model.coef(one, se=True, level=level, kind=kind, **points), one) for one in names]
+    private = getattr(model, "ledger_", None) is not None
+    effects = [_effect(model.coef(one, se=True, level=level, kind=kind, **points), one, private) for one in names]
     known = sorted({axis for effect in effects for axis in effect.axes})
     texts = {axis: label(labels, axis, axis, known) for axis in known}
     label(labels, "", "", known)
@@ -121,14 +125,14 @@ def _shown(model: Any) -> list[str]:
     return curves or every
 
 
-def _effect(frame: Any, name: str) -> _Effect:
+def _effect(frame: Any, name: str, hatched: bool) -> _Effect:
     axes = {axis: frame[axis].unique() for axis in frame.columns[: frame.columns.get_loc("value")]}
     axes = {axis: np.asarray(points) for axis, points in axes.items()}
     shape = tuple(points.size for points in axes.values())
     value, lower, upper = (frame[column].to_numpy().reshape(shape) for column in ("value", "lower", "upper"))
     seen = np.abs(value[np.isfinite(value)])
     limit = float(np.quantile(seen, 0.99)) if seen.size else 0.0
-    return _Effect(name, axes, value, lower, upper, limit or 1.0)
+    return _Effect(name, axes, value, lower, upper, limit or 1.0, hatched)
 
 
 def _panels(effect: _Effect, texts: Mapping[str, str], title: str | None = None) -> list[_Panel]:
@@ -193,5 +197,8 @@ def _heatmap(axis: Any, effect: _Effect, texts: Mapping[str, str]) -> Any:
     if min(values.shape) > 1 and values.count() and np.ma.ptp(values) > 1e-9 * effect.limit:
         lines = axis.contour(x, y, values, colors="#333333", linewidths=0.6)
         axis.clabel(lines, fontsize="x-small")
+    if effect.hatched and min(values.shape) > 1:
+        unknown = (effect.lower <= 0) & (effect.upper >= 0)
+        axis.contourf(x, y, unknown.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
     axis.set(xlabel=texts[across], ylabel=texts[down])
     return image

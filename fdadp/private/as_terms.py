@@ -16,13 +16,22 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
+from fdadp.private.synthetic import ResidualLaw
 from fdadp.private.white.published import WhiteDesign
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 
-__all__ = ["ReleasedMean", "ReleasedVariance", "as_terms", "importances", "released_variance"]
+__all__ = [
+    "ReleasedMean",
+    "ReleasedVariance",
+    "as_terms",
+    "explained_variance",
+    "importances",
+    "released_variance",
+    "unexplained_variance",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,20 +44,18 @@ class ReleasedMean(TermDesign):
 
 
 @dataclass(frozen=True)
-class ReleasedVariance:
+class ReleasedVariance(ResidualLaw):
     """Variance of new responses about their means, as released, with the law of what is left when divided by it.
 
     Attributes
     ----------
-    grid, values : ndarray of shape (T,)
-    scale, inverse_dof : float
-        Of the t law of standardised residuals.
+    grid : ndarray of shape (T,)
+    total : float
+        Mean square of responses about their mean curve, explained and not.
     """
 
     grid: FloatArray
-    values: FloatArray
-    scale: float
-    inverse_dof: float
+    total: float
 
     def variance(self, t: FloatArray) -> FloatArray:
         """At points (T',)."""
@@ -61,8 +68,28 @@ class ReleasedVariance:
 
 
 def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVariance:
-    """What prediction intervals need."""
-    return ReleasedVariance(design.t, fit.residual_variance, *fit.calibration)
+    """What prediction intervals need, and cohorts drawn from the fit."""
+    k = len(fit.residual_covariance)
+    return ReleasedVariance(
+        functions=np.ascontiguousarray(design.response[:, :k]),
+        covariance=fit.residual_covariance,
+        values=fit.residual_variance,
+        scale=fit.calibration[0],
+        inverse_dof=fit.calibration[1],
+        grid=design.t,
+        total=explained_variance(fit) + unexplained_variance(fit),
+    )
+
+
+def explained_variance(fit: PrivateFit) -> float:
+    """Mean square of predictions about the mean curve, by what was released."""
+    theta, moment = fit.regression.coefficients, fit.regression.second_moment
+    return float(np.einsum("ik,ij,jk->", theta, moment, theta) - (theta[0] ** 2).sum())
+
+
+def unexplained_variance(fit: PrivateFit) -> float:
+    """Mean square of residuals, by what was released."""
+    return float(np.trace(fit.residual_covariance) + fit.outside_variance)
 
 
 def as_terms(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:

@@ -184,7 +184,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
 
     def _predictor(self, records: Records, data: Any, offset: ArrayLike | str | None, t: FloatArray) -> FloatArray:
         """The linear predictor of new rows at points, shape (n, T')."""
-        eta = self._fit.form.predictor(records, self._fit.coefficients, t)
+        eta = self._limited(records, self._fit.form.predictor(records, self._fit.coefficients, t), t)
         added = beside(offset, "offset", data, eta.shape)
         return eta if added is None else eta + added
 

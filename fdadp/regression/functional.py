@@ -318,7 +318,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         fraction(level, "level")
         self._refuse_other_families("predict_interval")
         records, points = self._new(data, grids), self._at(t)
-        mean = self._fit.form.predictor(records, self._fit.coefficients, points)
+        mean = self._predictor(records, data, None, points)
         se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
         half = self._half_width(records, points, se, level, self.variance)
         return self._wrapped(mean - half, points), self._wrapped(mean + half, points)

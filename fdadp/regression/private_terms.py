@@ -8,27 +8,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import one_of
+from fdadp._common.checks import one_of, whole
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.curves import Curves
 from fdadp.functional.gaps import GAPS
+from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
+from fdadp.solve.fitted import FARTHEST
 from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
-    from fdadp.functional.curves import Curves
     from fdadp.privacy.ledger import Ledger
     from fdadp.privacy.noise import Noise
     from fdadp.private.columns import Column
     from fdadp.private.plan import Plan
+    from fdadp.private.prior import CurvePrior
     from fdadp.regression.table import Grids
 
 __all__ = ["PrivateTerms"]
@@ -61,6 +66,10 @@ class PrivateTerms:
     privacy_: Privacy | None = None
     notes_: tuple[str, ...] = ()
     importances_: Mapping[str, float] | None = None
+    _curve_prior: CurvePrior | None = None
+    """Law of the shapes of curves, for :meth:`sample`."""
+    _drawn: tuple[Column, ...] = ()
+    """Columns with released locations and scales."""
 
     # --- settings ---
 
@@ -118,7 +127,7 @@ class PrivateTerms:
             For audits.
         """
         from fdadp.private.advice import advise
-        from fdadp.private.as_terms import as_terms, importances, released_variance
+        from fdadp.private.as_terms import as_terms, importances, released_variance, unexplained_variance
         from fdadp.private.design import PrivateDesign
         from fdadp.private.fit import spend
         from fdadp.private.white.made import white_term
@@ -165,13 +174,15 @@ class PrivateTerms:
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
         self._adopt_private(fit, response, PrivateColumns(axes))
-        explained = 1 - unexplained(spent.fit, spent.design)
+        spread = released_variance(spent.fit, spent.design)
+        explained = 1 - unexplained_variance(spent.fit) / max(spread.total, 1e-300)
         vars(self)["_shares"] = (explained, explained)
         warned, notes = advise(spent.fit, spent.plan, spent.rows, explained, self.response_name_)
         self.importances_ = importances(spent.fit, spent.design)
         left_out = [name for name in self.importances_ if name not in self.term_names_]
         self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
-        self._spread = {"released": released_variance(spent.fit, spent.design)}
+        self._spread = {"released": spread}
+        self._curve_prior, self._drawn = prior.x, spent.fit.columns
         self.ledger_, self.plan_ = spent.cohort.ledger, spent.plan
         self.privacy_ = replace(self.privacy) if self.ledger_.private else None
         for text in warned:  # at the end: where warnings are errors the ledger is there
@@ -244,10 +255,84 @@ class PrivateTerms:
             y = replace(response, values=np.zeros((0, response.grid.size)), index=None)
             vars(self).update(_y=y, t_=response.grid, observed_at_=None)
 
+    def _limited(self: Any, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
+        """Predictions of a private fit that are far from the mean curve, where noise is largest, kept near it.
+
+        As :meth:`fdadp.solve.fitted.Fitted.scores`: beyond `FARTHEST` standard deviations of the response, of which an
+        excess e keeps ``e³ / (e² + v)``, v the variance of the prediction. L2 norms, means over the points.
+        """
+        law = self._spread.get("released") if self.ledger_ is not None else None
+        if law is None:
+            return eta
+        nobody = Records(1, {c.name: _central(c) for c in self._drawn})
+        centre = self._fit.form.predictor(nobody, self._fit.coefficients, t)
+        away = eta - centre
+        norms, limit = np.sqrt((away**2).mean(axis=1)), FARTHEST * np.sqrt(law.total)
+        far = norms > limit
+        if far.any():
+            se = self._fit.form.standard_errors(records[far], self._covariance_of(None), t)
+            excess = norms[far] - limit
+            away[far] *= ((limit + excess**3 / (excess**2 + (se**2).mean(axis=1))) / norms[far])[:, None]
+        return np.asarray(centre + away)
+
+    def sample(self: Any, n: int, random_state: int | None = None) -> pd.DataFrame:
+        """Draw a synthetic cohort from a private fit, at no further cost of privacy.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        random_state : int, optional
+            Seed; the noise of the fit was drawn before, so this is no privacy noise.
+
+        Returns
+        -------
+        DataFrame of n rows
+            Columns of the model and the response; curves as FDataGrid. ``attrs["synthetic"]`` says where it is from.
+
+        Raises
+        ------
+        InputError
+            A fit without privacy, whose rows might be told from what is drawn.
+
+        Notes
+        -----
+        Columns are drawn independently of each other, curves with the shapes of the public prior: of shapes and of
+        how covariates hang together a private fit releases nothing (:mod:`fdadp.private.synthetic`). The same model
+        fitted to a large cohort gives this fit back.
+        """
+        from skfda import FDataGrid
+
+        from fdadp.private.synthetic import draw_column
+
+        check_is_fitted(self, "_fit")
+        if self.ledger_ is None:
+            raise InputError("privacy must have been given to draw a cohort: a fit without it is not safe to sample")
+        rng = np.random.default_rng(random_state)
+        count = whole(n, "n")
+        columns = {c.name: draw_column(c, self._curve_prior, count, rng) for c in self._drawn}
+        law = self._spread["released"]
+        y = self._fit.form.predictor(Records(count, columns), self._fit.coefficients) + law.draw(count, rng)
+        out = pd.DataFrame(index=range(count))
+        for name, values in columns.items():
+            out[name] = FDataGrid(values.values, values.grid) if isinstance(values, Curves) else values
+        out[self.response_name_] = FDataGrid(y, law.grid) if law.grid.size > 1 else y[:, 0]
+        epsilon = f"epsilon = {self.ledger_.epsilon:g}"
+        delta = "" if self.ledger_.delta is None else f", delta = {self.ledger_.delta:g}"
+        out.attrs["synthetic"] = f"drawn from a private fit ({epsilon}{delta}); no row is a person's"
+        return out
+
     def _refuse_private(self, what: str) -> None:
         """Refuse what needs the training rows."""
         if self.ledger_ is not None:
             raise InputError(f"{what} needs the training rows, of which a private fit keeps none")
+
+
+def _central(column: Any) -> Any:
+    """The entry of a column at which white features are nearly zero: its location, or no level."""
+    if isinstance(column, CurvesColumn):
+        return Curves(np.full((1, column.grid.size), column.location), column.grid)
+    return np.array([np.nan]) if isinstance(column, NumberColumn) else np.array([None], dtype=object)
 
 
 def factor_columns(spec: TermSpec) -> tuple[str, ...]:
@@ -257,11 +342,3 @@ def factor_columns(spec: TermSpec) -> tuple[str, ...]:
     if isinstance(spec, By) and spec.coding in ("levels", "treatment"):
         return (spec.column,)
     return ()
-
-
-def unexplained(fit: Any, design: Any) -> float:
-    """Share of the variance of the response that the fit leaves, by what was released."""
-    theta, moment = fit.regression.coefficients, fit.regression.second_moment
-    explained = float(np.einsum("ik,ij,jk->", theta, moment, theta) - (theta[0] ** 2).sum())
-    left = float(np.trace(fit.residual_covariance) + fit.outside_variance)
-    return left / max(explained + left, 1e-300)

@@ -42,6 +42,8 @@ class TermViews(TermDiagnostics):
         "_shares",
         "notes_",
         "importances_",
+        "_curve_prior",
+        "_drawn",
     )
     """Attributes that a file holds, besides the constructor's arguments and the fit."""
 

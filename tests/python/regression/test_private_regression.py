@@ -166,3 +166,34 @@ def test_the_summary_says_what_may_be_released():
     text = str(model.fit(data, grids={"X": S, "Y": S}).summary())
     assert "Differentially private end to end, epsilon = 2, delta = 1e-06" in text and "do not release" in text
     assert "without privacy" not in text
+
+
+def test_a_cohort_drawn_from_a_fit_gives_the_fit_back(tmp_path):
+    data, _, _ = people(2000)
+    bounds = {k: BOUNDS[k] for k in "XzgY"}
+    model = FunctionalRegression("Y ~ ff(X) + z + g", privacy=private(2000), bounds=bounds)
+    model.fit(data, grids={"X": S, "Y": S})
+    drawn = model.sample(4000, random_state=0)
+    assert len(drawn) == 4000 and "private fit (epsilon = 2" in drawn.attrs["synthetic"]
+    assert list(drawn.columns) == ["X", "z", "g", "Y"] and set(drawn["g"]) == {"a", "b", "c"}
+    assert drawn["z"].between(0, 100).all()
+    again = FunctionalRegression("Y ~ ff(X) + z + g").fit(drawn)
+    new, _, _ = people(200, seed=9)
+    found = again.predict({"X": FDataGrid(new["X"], S), "z": new["z"], "g": new["g"]}).data_matrix[..., 0]
+    assert share(found, model.predict(new)) > 0.99
+    assert again.sigma2_ == pytest.approx(0.09, rel=0.2)  # that of the people
+    model.save(tmp_path / "m.fdadp")
+    kept = FunctionalRegression.load(tmp_path / "m.fdadp").sample(10, random_state=3)
+    pd.testing.assert_series_equal(kept["z"], model.sample(10, random_state=3)["z"])
+    with pytest.raises(InputError, match="privacy must have been given"):
+        again.sample(10)
+
+
+def test_predictions_far_from_anything_stay_near_the_mean():
+    data, _, _ = people(300)
+    model = FunctionalRegression("Y ~ ff(X)", privacy=private(300), bounds={k: BOUNDS[k] for k in "XY"})
+    model.fit(data, grids={"X": S, "Y": S})
+    wild = {"X": 1e6 * np.random.default_rng(0).choice([-1.0, 1.0], (200, S.size))}
+    y = data["Y"] - data["Y"].mean(axis=0)
+    far = np.sqrt(((model.predict(wild) - data["Y"].mean(axis=0)) ** 2).mean(axis=1))
+    assert far.max() < 6 * np.sqrt((y**2).mean())
