@@ -41,8 +41,8 @@ class Neighbours:
     total : float
         Of the budget, in its measure.
     promise : (float, float), optional
-        (ε, δ), wanted where a release is accounted for by itself (Wishart noise): its own δ at this ε takes the place
-        of its cost in the measure of the others.
+        (ε, δ), wanted where a release is accounted for by itself: of Wishart noise its own δ at this ε, of a pure one
+        that takes a whole budget its ε, is the cost.
     accounting : {"gdp", "zcdp", "pure"}, optional
         The measure of the budget. Default: costs are added up as they are, ρ or ε.
     """
@@ -193,8 +193,9 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
 
 
 def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[TapeEntry]) -> float:
-    """Cost of the distances over the budget, in its measure; for Wishart noise in δ, over the promised one."""
-    own = [i for i in range(len(each)) if one[i].kind == "wishart"]
+    """Cost of the distances over the budget, in its measure; of releases by themselves over the promised (ε, δ)."""
+    by_itself = ("wishart", *(MATRICES if pair.promise else ()))
+    own = [i for i in range(len(each)) if one[i].kind in by_itself]
 
     def cost(x: Loss, entry: TapeEntry) -> float:
         if pair.accounting is None:
@@ -207,7 +208,10 @@ def _cost(pair: Neighbours, each: list[Loss], one: list[TapeEntry], other: list[
         raise InputError("promise must be (epsilon, delta) for releases that are accounted for by themselves")
     for i in own:
         assert pair.promise is not None
-        ratio += wishart_delta(one[i], other[i], pair.promise[0]) / pair.promise[1]
+        if one[i].kind == "wishart":
+            ratio += wishart_delta(one[i], other[i], pair.promise[0]) / pair.promise[1]
+        else:  # pure, and all that a budget with a δ is spent on
+            ratio += each[i].spent / pair.promise[0]
     return ratio
 
 

@@ -30,6 +30,8 @@ CONST = 1 / 6
 
 Chosen on simulated rows: ``docs/decisions/0013-constants-of-the-learners.md``.
 """
+_DIRECTIONS = 1.3
+"""Variance of matrix Laplace over Gaussian noise whose largest eigenvalues are the same, about (6 to 30 columns)."""
 _FOR_VARIANCES = 0.05
 """Share of the budget that "power" and "bingham" spend on the variances along their directions."""
 
@@ -49,10 +51,12 @@ def noisy_scatter(
     return centred(noisy_moment(cohort, center, radius, const, share), radius, const)
 
 
-def noisy_moment(cohort: Cohort, center: FloatArray, radius: float, const: float, share: float) -> FloatArray:
+def noisy_moment(
+    cohort: Cohort, center: FloatArray, radius: float, const: float, share: float, norm: str | None = None
+) -> FloatArray:
     """Second moment (d + 1, d + 1) of clipped rows with a constant added; clips as in :func:`noisy_scatter`."""
     row, clip = with_constant(center, radius, const), radius**2 + const**2
-    M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant")
+    M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant", norm=norm)
     return np.asarray(M)
 
 
@@ -203,7 +207,9 @@ class DPPCA(Components, PrivateLearner):
         shown = {"data_norm": B, "center": self.center, "mechanism": self.mechanism, "n_components": k}
         cohort = self._open(X, groups=groups, public=shown)
         if self.mechanism == "moments":
-            n, mean, scatter = noisy_scatter(cohort, center, B, const, 1.0)
+            quiet = cohort.pure_is_quieter(_DIRECTIONS * (d + 2), symmetric=True)
+            moment = noisy_moment(cohort, center, B, const, 1.0, "nuclear" if quiet else None)
+            n, mean, scatter = centred(moment, B, const)
             values, axes = np.linalg.eigh(scatter)
             components, variances = axes[:, ::-1][:, :k].T, values[::-1][:k]
         else:

@@ -133,7 +133,9 @@ class DPLinearRegression(PrivateRegressor):
             t = (np.clip(target, low, high) - middle) / half / math.sqrt(q) + 0.0 * target
             return np.concatenate((encode(x), t), axis=1)
 
-        release = _release_wishart if self.mechanism == "wishart" else _release_pure if cohort.pure else _release
+        variance = 4 * (encode.dimensions + q + 1) / (2 + _SQUARES**2)  # in zz', over that of the Gaussian release
+        pure = cohort.pure or cohort.pure_is_quieter(variance)
+        release = _release_wishart if self.mechanism == "wishart" else _release_pure if pure else _release
         moments = release(cohort, pair, encode.dimensions, q)
         solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)
         theta = np.stack([solve(moments, k) for k in range(q)], axis=1) * (half * math.sqrt(q))
@@ -199,7 +201,9 @@ def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
 
 def _release_pure(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
     """Release the moments of features z and targets t with matrix Laplace noise; |(z, t)|² <= 2."""
-    moment, sd = cohort.second_moment(pair, clip=2.0, share=1.0, name="second moment of features and targets")
+    moment, sd = cohort.second_moment(
+        pair, clip=2.0, share=1.0, name="second moment of features and targets", norm="nuclear"
+    )
     return _parts(moment, sd, p)
 
 

@@ -196,9 +196,7 @@ class DPLogisticRegression(PrivateClassifier):
             share -= 0.02
         steepest = n * (0.25 if K == 1 else 0.5) + ridge
         T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
-        bound = 1.0 if K == 1 else math.sqrt(2.0)
-        if cohort.pure:  # norms in L1: |z| <= √D, |p - e_y| <= 2
-            bound = math.sqrt(D) * (1 if K == 1 else 2)
+        bound, norm = 1.0 if K == 1 else math.sqrt(2.0), "nuclear" if cohort.pure else None
         momentum = (math.sqrt(steepest) - math.sqrt(ridge)) / (math.sqrt(steepest) + math.sqrt(ridge))
         data = cohort.derive(problems, name="encoded rows")
         w = ahead = np.zeros((D, K))
@@ -211,7 +209,7 @@ class DPLogisticRegression(PrivateClassifier):
                 logits = rowwise_matmul(z, at)
                 return z, (expit(logits) if K == 1 else _softmax(logits)) - (t + 1) / 2
 
-            total, _ = data.sum_outer(errors, clip=bound, share=share / T, name=f"gradient {step + 1}")
+            total, _ = data.sum_outer(errors, clip=bound, share=share / T, name=f"gradient {step + 1}", norm=norm)
             new = ahead - (total + ridge * ahead) / steepest
             ahead = new + momentum * (new - w)
             w = new

@@ -23,7 +23,7 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.budget import Account, Budget
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Release
-from fdadp.privacy.noise import SELECTIONS, Noise, OpenDPNoise, Sampler
+from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 
 __all__ = ["Kernel", "Noisy", "check_clip", "check_name"]
 
@@ -215,17 +215,23 @@ class Kernel:
         """Validate, fix the noise, spend, read, add noise: in this order.
 
         What is summed are `contributions`, or what `exact` gives for `bits`, or persons where neither is given. The
-        noise is Gaussian or Laplace, or the kind of matrix Laplace noise that `matrix` names.
+        noise is Gaussian or Laplace, or the kind of matrix Laplace noise that `matrix` names, which is pure: with a
+        budget that has a δ it takes the whole of it, at its ε.
         """
         check_name(name)
-        amount = self.account.check(share)
+        amount, accounting, whole = self.account.check(share), self.budget.accounting, False
+        if matrix and not self.pure:
+            self.whole_budget(share, name, "matrix Laplace noise")
+            amount, accounting, whole = self.budget.epsilon, "pure", True
         sensitivity = self.sensitivity(what, bits, factor)
         if what == "select":
             kind = "exponential" if self.pure else "gumbel"
         else:
             kind = matrix or ("laplace" if self.pure else "gaussian")
-        sampler, cost = self.prepare(kind, size, sensitivity, amount, name, columns=columns)
-        self.account.spend(share, cost)  # from here on it is gone, whatever happens
+        sampler, cost = self.prepare(kind, size, sensitivity, amount, name, columns=columns, accounting=accounting)
+        self.account.spend(
+            share, self.account.amount if whole else cost, whole=whole
+        )  # from here on it is gone, whatever happens
         if sampler.known is not None:
             noisy = sampler.known
         else:
@@ -237,7 +243,7 @@ class Kernel:
                 mean = per_person == "mean"
                 total = exact_sum(self.vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
             noisy = sampler(total)
-        self.record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits)
+        self.record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits, whole=whole)
         return noisy, sampler
 
     def record(
@@ -282,7 +288,7 @@ class Kernel:
                 unit=self.unit,
                 secure=self.secure,
                 lattice_bits=bits,
-                delta=self.budget.delta if whole else None,
+                delta=None if not whole else 0.0 if sampler.kind in MATRICES else self.budget.delta,
             )
         )
 

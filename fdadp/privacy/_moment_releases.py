@@ -32,6 +32,7 @@ class MomentReleases:
         clip: float,
         share: float,
         name: str,
+        norm: str | None = None,
         per_person: str = "mean",
         bits: int = 24,
     ) -> Noisy:
@@ -47,6 +48,9 @@ class MomentReleases:
             As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once, in the Frobenius
             norm. With pure ε per_person and bits must be left out: each product is clipped, then their mean is taken,
             and an unusable row counts as 0 in it.
+        norm : {"nuclear"}, optional
+            A pure release that takes the whole of a budget with a δ (see :meth:`Cohort.pure_is_quieter`); what pure
+            budgets do anyway.
 
         Returns
         -------
@@ -74,9 +78,11 @@ class MomentReleases:
         if len(shape) > 1:
             raise PrivacyError(f"{name}: f must give one vector a row, got shape {shape}")
         D = math.prod(shape)
-        if self._kernel.pure:
+        if norm not in (None, "nuclear"):
+            raise PrivacyError(f"{name}: norm must be 'nuclear' or left out, got {norm!r}")
+        if self._kernel.pure or norm == "nuclear":
             if per_person != "mean" or bits != 24:
-                raise PrivacyError(f"{name}: per_person and bits must be left out with pure epsilon")
+                raise PrivacyError(f"{name}: per_person and bits must be left out with pure noise")
             return self._symmetric_sum(f, shape, clip, share, name)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         value, sd = self._kernel.sum(

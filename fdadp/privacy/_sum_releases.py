@@ -112,7 +112,8 @@ class SumReleases:
         weights : ndarray of shape (D, K), optional
             W >= 0, public. A pair of weight 0 is inactive: it is not released, and is 0 in the result.
         norm : {1, 2, "nuclear"}, optional
-            1 and 2 as in :meth:`sum`. "nuclear", with pure ε only: the nuclear norm of f g', |f| |g|, is bounded; no
+            1 and 2 as in :meth:`sum`. "nuclear": the nuclear norm of f g', |f| |g|, is bounded, and the release is
+            pure; where the budget has a δ it takes all of it (see :meth:`Cohort.pure_is_quieter`). No
             weights (if they are u v', multiply f by u and g by v), bits or other per_person.
         share, name, per_person, bits
             As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once; "nuclear": each
@@ -172,8 +173,6 @@ class SumReleases:
     def _rank_one_sum(self, factors: Factors, D: int, K: int, clip: float, share: float, name: str) -> Noisy:
         """Sum with the nuclear norm bounded; see ``docs/theory/kernel.md#rank-one`` for its sensitivity."""
         check_clip(clip, name)
-        if not self._kernel.pure:
-            raise PrivacyError(f"{name}: norm 'nuclear' wants a budget in pure epsilon, got one with a delta")
 
         def exact(bits: int) -> IntArray:
             return rank_one_sum(self._kernel.vault, factors, D, K, clip=float(clip), bits=bits // 2)

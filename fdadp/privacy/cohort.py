@@ -169,8 +169,33 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
 
     @property
     def pure(self) -> bool:
-        """Whether the budget is in pure ε: L1 clips and Laplace noise; else L2 and Gaussian."""
+        """Whether the budget is in pure ε: L1 clips and Laplace noise (or matrix Laplace); else L2 and Gaussian."""
         return self._kernel.pure
+
+    def pure_is_quieter(self, variance: float, *, symmetric: bool = False) -> bool:
+        """Whether a pure release of the whole (ε, δ) budget has less noise than a Gaussian one: from public numbers.
+
+        Parameters
+        ----------
+        variance : float
+            Of the pure noise for ε = 1 over the squared clip, which Gaussian noise of unit scale has 1 of: p + 1 for
+            a second moment of p values, D + K for a sum of D × K products; 1.3 times that where principal directions
+            are wanted, for the largest eigenvalue of the noise is up to 1.16 times as large at the same sd.
+        symmetric : bool
+            Of a second moment: where a person is replaced its Gaussian noise grows by √2 only, pure noise by 2.
+
+        Notes
+        -----
+        The rule is variance < (ε/μ)², which is 17.8 at (1, 1e-6). False where the budget is pure already, in part used
+        or shared, or the noise is added in owners' shares.
+        """
+        budget, account = self.budget, self._kernel.account
+        if budget.pure or isinstance(self._kernel.noise, DistributedNoise):
+            return False
+        if account.used or not math.isclose(account.amount, budget.total):
+            return False
+        twice = 2 if symmetric and self.adjacency == "replace" else 1
+        return variance * twice < budget.epsilon**2 / (2 * budget.total)
 
     @property
     def amount(self) -> float:
@@ -203,7 +228,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         """What was released, under which assumptions, and what it protects; depends on no private value."""
         budget = self.budget
         releases = list(self._kernel.releases)
-        used = math.fsum(self.amount if r.delta else r.spent for r in releases)
+        used = math.fsum(self.amount if r.delta is not None else r.spent for r in releases)
         details = {
             "budget": f"epsilon {budget.epsilon:g}" + ("" if budget.delta is None else f", delta {budget.delta:g}"),
             "accounting": budget.measure,

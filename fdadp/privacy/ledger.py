@@ -52,7 +52,7 @@ class Release:
     lattice_bits : int or None
         Contributions were truncated to multiples of clip · 2^-bits.
     delta : float or None
-        The δ of a release that is accounted for in (ε, δ) by itself: it takes a whole budget.
+        The δ of a release that is accounted for in (ε, δ) by itself: it takes a whole budget. 0 of a pure one.
     """
 
     name: str
@@ -86,7 +86,9 @@ class Release:
         if self.rho is not None:
             return f"rho {self.rho:.4g}"
         if self.delta is not None:
-            return f"epsilon {self.epsilon:g}, delta {self.delta:g}"
+            return f"epsilon {self.epsilon:g}, " + (
+                f"delta {self.delta:g}" if self.delta else "pure (better than asked)"
+            )
         return "" if self.epsilon is None else f"claimed epsilon {self.epsilon:g}"
 
 
