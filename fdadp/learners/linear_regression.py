@@ -134,7 +134,7 @@ class DPLinearRegression(PrivateRegressor):
             return np.concatenate((encode(x), t), axis=1)
 
         variance = 4 * (encode.dimensions + q + 1) / (2 + _SQUARES**2)  # in zz', over that of the Gaussian release
-        pure = cohort.pure or cohort.pure_is_quieter(variance)
+        pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
         release = _release_wishart if self.mechanism == "wishart" else _release_pure if pure else _release
         moments = release(cohort, pair, encode.dimensions, q)
         solve = {"adassp": _adassp, "functional": _functional}.get(self.mechanism, _shrunk)

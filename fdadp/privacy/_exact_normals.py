@@ -6,8 +6,8 @@ every decision is the one of the ideal real numbers, and the law of what is deci
 
 *Error.* A uniform number is known within 2^-bits. Numbers and squared lengths that are within 2^(-bits/4) of 0 or 1 are
 asked for more bits before they are used. From there the polar method multiplies an error by less than 2^(bits/8 + 2)
-√bits, and √(-2 log Πu) with k factors by less than 2^(bits/2) k; decimals of 0.35 bits digits round off less than
-2^(-1.16 bits). With bits >= 256 and k < 2^30 each value is thus within 2^(-bits/2 - 2) of its ideal one, hence within
+√bits, and √(-2 log Πu) with k factors by less than 2^(3 bits/8) k; decimals of 0.35 bits digits round off less than
+2^(-1.14 bits). With bits >= 256 and k < 2^30 each value is thus within 2^(-bits/2 - 2) of its ideal one, hence within
 one unit of 2^(-bits/2) when it is rounded to such units.
 """
 
@@ -42,7 +42,7 @@ class Uniforms:
     """Uniform numbers on (0, 1): their first bits as integers."""
 
     known: list[int]
-    bits: int = BITS
+    bits: int
 
     def extend(self, source: Bits) -> None:
         """Learn twice as many bits of the same numbers."""
@@ -67,7 +67,7 @@ class Pair(Uniforms):
     def draw(cls, source: Bits) -> Pair:
         """Pairs of uniform numbers until one is inside the unit circle."""
         while True:
-            pair = cls([source(BITS), source(BITS)])
+            pair = cls([source(BITS), source(BITS)], BITS)
             while not pair.settled():
                 pair.extend(source)
             if pair.square < 1 << (2 * pair.bits):
@@ -107,7 +107,7 @@ class Chi:
     @classmethod
     def draw(cls, degrees: int, source: Bits) -> Chi:
         """Of so many degrees, at least one."""
-        uniforms = Uniforms([source(BITS) for _ in range(degrees // 2)])
+        uniforms = Uniforms([source(BITS) for _ in range(degrees // 2)], BITS)
         while not uniforms.settled():
             uniforms.extend(source)
         return cls(uniforms, Pair.draw(source) if degrees % 2 else None)

@@ -149,10 +149,10 @@ class MatrixLaplace:
         """The same law in floating point, for simulations."""
         d, many = sorted((self.rows, self.columns))
         if self.symmetric:
-            G = rng.standard_normal((2, d + 1, d))
+            G = rng.standard_normal((2, self.degrees, d))
             W = np.matmul(G.transpose(0, 2, 1), G) / 2
             return Drawn(_rounded(scale * (W[0] - W[1])[np.triu_indices(d)]), (W[0], W[1]))
-        T = np.tril(rng.standard_normal((d, d)), -1) + np.diag(np.sqrt(rng.chisquare(d + many - np.arange(d))))
+        T = np.tril(rng.standard_normal((d, d)), -1) + np.diag(np.sqrt(rng.chisquare(self.degrees - np.arange(d))))
         N = rng.standard_normal((many, d))
         return Drawn(self._placed(_rounded((scale * (N @ T.T)).ravel())), (N, T))
 

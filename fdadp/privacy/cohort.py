@@ -264,7 +264,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             epsilon=budget.epsilon if kept else None,
             delta=budget.delta if kept else None,
             others=self.others,
-            mu=budget.mu if kept and not any(r.delta for r in releases) else None,
+            mu=budget.mu if kept and all(r.delta is None for r in releases) else None,
         )
 
     # ------------------------------------------------------------------ releases

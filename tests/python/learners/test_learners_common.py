@@ -129,7 +129,8 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         first = handed(X, np.flatnonzero(mine), how), y, groups
         other = handed(other[0], np.empty(0, dtype=int), how), *other[1:]
         name = f"{learner} person {i}, {how}"
-        yield Neighbours(name, run, first, other, total=budget.total, accounting=budget.accounting)
+        promise = None if pure else (2.0, 1e-6)
+        yield Neighbours(name, run, first, other, budget.total, promise, accounting=budget.accounting)
 
 
 @pytest.mark.statistics

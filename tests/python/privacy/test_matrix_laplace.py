@@ -6,28 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from matrix_tools import SHAPES, cohort, degrees_off_by, exact, exact_draws, functionals, matrices, normals, pair
 from scipy import stats
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
+from fdadp.privacy import Budget, Cohort, SeededNoise, _exact_normals, _matrix_laplace
 from fdadp.privacy._matrix_laplace import MatrixLaplace
-
-
-def pair(rows):
-    return rows[0], rows[1]
-
-
-def cohort(f, r, epsilon=1.0, noise=None, **options):
-    return Cohort((f, r), budget=Budget(epsilon), noise=noise or SeededNoise(0), **{"n": len(f), **options})
-
-
-def exact(f, r, **options):
-    """Integers that are summed."""
-    tape = TapeNoise()
-    c = cohort(f, r, noise=tape, **options)
-    c.sum_outer(pair, clip=4.0, share=1.0, name="s", norm="nuclear")
-    return np.array(tape.entries[0].exact).reshape(f.shape[1], r.shape[1]), tape.entries[0].sensitivity
-
 
 # ------------------------------------------------------------------ release
 
@@ -84,21 +68,16 @@ def test_bad_calls_are_refused_before_the_read():
     with pytest.raises(PrivacyError, match="clip must be"):
         c.sum_outer(pair, clip=0.0, share=0.5, name="s", norm="nuclear")
     other = Cohort((f, r), budget=Budget(1.0, 1e-6), noise=SeededNoise(0), n=5)
-    with pytest.raises(PrivacyError, match="budget in pure epsilon"):
+    with pytest.raises(PrivacyError, match="share must be 1"):
         other.sum_outer(pair, clip=1.0, share=0.5, name="s", norm="nuclear")
+    with pytest.raises(PrivacyError, match="share must be 1"):
+        other.second_moment(lambda x: x[0], clip=1.0, share=0.5, name="s", norm="nuclear")
+    with pytest.raises(PrivacyError, match="norm must be 'nuclear'"):
+        c.second_moment(lambda x: x[0], clip=1.0, share=0.5, name="s", norm=2)
     assert (c.reads, c.budget.spent, other.reads, other.budget.spent) == (0, 0.0, 0, 0.0)
 
 
 # ------------------------------------------------------------------ laws
-
-
-def normals(law, draws, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.array([law.draw_floats(2.0**30, rng).integers for _ in range(draws)], dtype=float) / 2.0**30
-
-
-def exact_draws(law, draws):
-    return np.array([law.draw(2.0**30).integers for _ in range(draws)], dtype=float) / 2.0**30
 
 
 @pytest.mark.parametrize("draw", [normals, exact_draws])
@@ -107,3 +86,93 @@ def test_one_column_is_spherical_and_one_entry_is_laplace(draw):
     assert stats.kstest(lengths, stats.gamma(5).cdf).pvalue > 1e-4
     for law in (MatrixLaplace(1, 1), MatrixLaplace(1, 1, symmetric=True)):
         assert stats.kstest(draw(law, 800)[:, 0], stats.laplace.cdf).pvalue > 1e-4
+
+
+def same_law(law, draw, draws):
+    """Largest distance, in standard errors, from products of Gaussian matrices (two samples)."""
+    rng = np.random.default_rng(99)
+    nu = law.rows + (1 if law.symmetric else law.columns)
+    A, B = rng.standard_normal((4000, nu, law.rows)), rng.standard_normal((4000, nu, law.columns))
+    right = A.transpose(0, 2, 1) @ B
+    if law.symmetric:
+        right = (right + right.transpose(0, 2, 1)) / 2
+    one, other = functionals(matrices(law, draws, draw=draw)), functionals(right)
+    error = np.hypot(one.std(axis=0) / math.sqrt(len(one)), other.std(axis=0) / math.sqrt(len(other)))
+    return np.abs((one.mean(axis=0) - other.mean(axis=0)) / error).max()
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("law", SHAPES, ids=str)
+def test_the_law_is_that_of_a_product_of_gaussian_matrices(law):
+    assert same_law(law, normals, 4000) < 4
+    assert same_law(law, exact_draws, 400) < 4
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize("law", SHAPES, ids=str)
+def test_other_degrees_are_seen(monkeypatch, law, more):
+    degrees_off_by(monkeypatch, more)
+    assert same_law(law, normals, 8000) > 5
+    lengths = np.linalg.norm(normals(MatrixLaplace(5, 1), 4000), axis=1)
+    assert stats.kstest(lengths, stats.gamma(5).cdf).pvalue < 1e-4
+
+
+@pytest.mark.statistics
+def test_sds_on_the_diagonal_and_off_it():
+    z = matrices(SHAPES[3], 4000)
+    on = np.eye(4, dtype=bool)
+    assert z[:, on].std() == pytest.approx(SHAPES[3].sd, rel=0.03)
+    assert z[:, ~on].std() == pytest.approx(SHAPES[3].sd / math.sqrt(2), rel=0.03)
+    assert np.mean(matrices(SHAPES[0], 4000) ** 2) == pytest.approx(8, rel=0.05)
+
+
+# ------------------------------------------------------------------ exactness
+
+
+class Ideal:
+    """Uniform numbers of many bits, handed out as asked for: first bits to `source`, the next ones by their prefix."""
+
+    def __init__(self, seed):
+        self.rng, self.numbers = np.random.default_rng(seed), []
+
+    def __call__(self, bits):
+        self.numbers.append(int.from_bytes(self.rng.bytes(4096 // 8), "big"))
+        return self.numbers[-1] >> (4096 - bits)
+
+    def extend(self, uniforms, _):
+        bits = uniforms.bits
+        found = [[x for x in self.numbers if x >> (4096 - bits) == k] for k in uniforms.known]
+        uniforms.known = [x >> (4096 - 2 * bits) for (x,) in found]
+        uniforms.bits *= 2
+
+
+@pytest.mark.parametrize("law", SHAPES, ids=str)
+def test_noise_is_rounded_as_the_ideal_noise_is(monkeypatch, law):
+    """However few bits are known at first: those of 64 leave an error of 2^8 at this scale, and all are asked for."""
+    found = []
+    for bits in (64, 1024):
+        monkeypatch.setattr(_exact_normals, "BITS", bits)
+        monkeypatch.setattr(_matrix_laplace, "BITS", bits)
+        ideal = Ideal(3)
+        monkeypatch.setattr(_exact_normals.Uniforms, "extend", lambda self, source: source.extend(self, source))
+        found.append(law.draw(2.0**40, ideal).integers)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("noise", [2**62, 2**63 - 1, 2**63, 2**70 + 5, -(2**63), -(2**63) - 7])
+def test_what_is_released_is_a_function_of_the_sum_also_where_noise_is_beyond_64_bits(noise):
+    """Noise that is cut off before it is added (to 2^62, say) gives the exact sums away where it is."""
+    one, other = (
+        _matrix_laplace.add_wrapped(np.array([0]), [noise + 1]),
+        _matrix_laplace.add_wrapped(np.array([1]), [noise]),
+    )
+    assert one == other
+    assert one != _matrix_laplace.add_wrapped(np.array([0]), [noise])
+
+
+def test_forced_uniform_numbers_give_noise_beyond_64_bits():
+    numbers = iter([2**193, 2**255 + 2**224, 2**255])
+    (noise,) = MatrixLaplace(1, 1).draw(2.0**57, lambda bits: next(numbers)).integers
+    assert noise == pytest.approx(2.0**57 * math.sqrt(126 * math.log(2)) * math.sqrt(124 * math.log(2)), rel=1e-6)
+    assert noise > 2**63
