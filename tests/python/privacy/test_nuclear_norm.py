@@ -1,4 +1,4 @@
-"""Privacy of sums with a bounded nuclear norm: sensitivity on the integers, losses, and one release of a whole budget."""
+"""Privacy of sums of a bounded nuclear norm: sensitivity on the integers, losses, one release of a whole budget."""
 
 from __future__ import annotations
 
