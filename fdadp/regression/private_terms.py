@@ -158,7 +158,8 @@ class PrivateTerms:
         t = None if response is None else response.grid
         y_bounds = table.range(self.response_name_)
         by_name = {column.name: column for column in columns}
-        made = [white_term(spec, by_name, prior, curves=curves) for spec in self._parsed.terms]
+        names = [spec.name for spec in self._parsed.terms]
+        made = [white_term(spec, by_name, prior, curves=curves, beside=names) for spec in self._parsed.terms]
         public = self._public(columns, y_bounds, t, prior.describe())
         spent = spend(
             self,

@@ -45,9 +45,9 @@ class WhiteLevels(WhiteTerm):
         return {self.columns[0]: column_of(columns, self.columns[0], LabelColumn).levels}
 
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
-        """Features of levels less those of the first, as in a model without privacy."""
+        """Features of levels: effects about their mean, which the mean of the response has."""
         places = places_of_levels(column_of(columns, self.columns[0], LabelColumn), points[0])
-        return np.asarray((self.table - self.table[0])[places, :count])
+        return np.asarray(self.table[places, :count])
 
 
 def contrasts(count: int) -> FloatArray:

@@ -91,11 +91,6 @@ class ByLevels:
         with_common = np.hstack((np.ones((len(table), 1)), table))
         return cls(column.name, with_common, np.append(IN_COMMON, (1 - IN_COMMON) * weights))
 
-    @property
-    def differences(self) -> bool:
-        """Whether effects are differences from the first level."""
-        return bool(self.table.shape[1] < len(self.table))
-
     def values(self, seen: Any) -> FloatArray:
         """What multiplies each copy, shape (m, copies)."""
         return levels_of_codes(self.table, seen)
@@ -180,15 +175,14 @@ class WhiteTimes(WhiteTerm):
         return {**own, **self.of.axes(columns)}
 
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
-        """For a unit of the number, or at each level; differences from the first level beside the term itself."""
+        """For a unit of the number, or at each level; beside the term itself about what it is on average."""
         most, column = int(self._first(count)[0].max(initial=0)), columns[self.by.column]
         if isinstance(self.by, ByNumber):
             slope, alone = self.by.slopes(column)
             own = self.of.effect(columns, most, *points)[:, :, None] * slope
             return self._chosen(count, own, np.full((len(own), 1), alone * self.of.centred))
         assert isinstance(column, LabelColumn)
-        table = self.by.table - self.by.table[0] if self.by.differences else self.by.table
         own = self.of.effect(columns, most, *points[1:])
-        copies = table[places_of_levels(column, points[0])]
+        copies = self.by.table[places_of_levels(column, points[0])]
         products = (own[None, :, :, None] * copies[:, None, None, :]).reshape(-1, most, copies.shape[1])
         return self._chosen(count, products, np.zeros((len(products), len(self.by.table) - 1)))
