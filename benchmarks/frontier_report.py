@@ -9,7 +9,9 @@ ALLOWANCE, NOISY_ALLOWANCE = 0.03, 0.05
 """How far a mean share may be below the recorded one; the second at n = 300."""
 COVERAGE_ALLOWANCE = 3.0
 """Percentage points by which coverage may differ from nominal where n ε >= 1000."""
-CHECKED = ("main",)
+SCENARIOS = 5
+"""Means are promised of all of them together."""
+CHECKED = ("main", "pure")
 
 
 def summarise(fits: list[dict[str, Any]], part: str, expected: dict[str, Any]) -> list[dict[str, Any]]:
@@ -29,9 +31,29 @@ def summarise(fits: list[dict[str, Any]], part: str, expected: dict[str, Any]) -
             expected.get(part, {}).get(f"{n} {epsilon:g} {width} {scenario}") if method == "dp-aff" else None
         )
         row["misses"] = find_misses(row) if part in CHECKED and method == "dp-aff" else []
+        if part == "pure" and row["worst"] <= 0:
+            row["misses"].append(f"worst fit {row['worst']:.2f}")
         rows.append(row)
     order = {name: i for i, name in enumerate(("ok", "wide", "narrow", "S1", "S2", "S3", "A", "B"))}
     return sorted(rows, key=lambda r: (r["n"], r["epsilon"], r["method"], order[r["width"]], order[r["scenario"]]))
+
+
+def means(rows: list[dict[str, Any]], part: str, expected: dict[str, Any]) -> list[dict[str, Any]]:
+    """Means over scenarios, the worst fit, and where the mean is below what was promised for all five."""
+    cells: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[k] for k in ("method", "n", "epsilon", "width")), []).append(row)
+    found = []
+    for (method, n, epsilon, width), members in cells.items():
+        one: dict[str, Any] = {"method": method, "n": n, "epsilon": epsilon, "width": width}
+        for name in ("share", "coverage_85", "coverage_95"):
+            one[name] = None if any(m[name] is None for m in members) else mean(m[name] for m in members)
+        one["worst"] = min(members, key=lambda m: m["worst"])["worst"]
+        one["least"] = expected.get("means", {}).get(part, {}).get(f"{n} {epsilon:g} {width}")
+        short = method == "dp-aff" and len(members) == SCENARIOS and one["share"] < (one["least"] or -1)
+        one["misses"] = [f"mean share {one['share']:.3f} below {one['least']:.3f}"] if short else []
+        found.append(one)
+    return found
 
 
 def find_misses(row: dict[str, Any]) -> list[str]:
@@ -51,8 +73,8 @@ def find_misses(row: dict[str, Any]) -> list[str]:
     return found
 
 
-def markdown(part: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> str:
-    """Cells as rows, scenarios as columns: share (recorded share), coverage of 85 and 95 % intervals."""
+def markdown(part: str, rows: list[dict[str, Any]], over: list[dict[str, Any]], about: dict[str, Any]) -> str:
+    """Cells as rows, scenarios as columns: share (recorded share), coverage of 85 and 95 % intervals; then means."""
     scenarios = [name for name in ("S1", "S2", "S3", "A", "B") if any(r["scenario"] == name for r in rows)]
     several = len({row["method"] for row in rows}) > 1
     delta = "pure ε" if about["delta"] is None else f"δ = {about['delta']:g}"
@@ -75,6 +97,15 @@ def markdown(part: str, rows: list[dict[str, Any]], about: dict[str, Any]) -> st
     for (n, epsilon, width, method), cells in grouped.items():
         head = [f"{n:,}, {epsilon:g}", width, *([method] if several else [])]
         lines.append("| " + " | ".join([*head, *(cells.get(name, "") for name in scenarios)]) + " |")
+    if all(row["coverage_85"] is not None for row in over):
+        lines += ["", "| n, ε | range | mean share | worst fit | 85 % cover | 95 % cover |", "|---" * 6 + "|"]
+        for row in over:
+            promised = "" if row["least"] is None else f" (promised {row['least']:g})"
+            lines.append(
+                f"| {row['n']:,}, {row['epsilon']:g} | {row['width']} | {row['share']:.3f}{promised} "
+                f"| {row['worst']:.2f} | {100 * row['coverage_85']:.1f} | {100 * row['coverage_95']:.1f} |"
+            )
+        lines += [f"* {text}" for row in over for text in row["misses"]]
     misses = [(row, text) for row in rows for text in row["misses"]]
     lines += ["", f"{len(rows)} cells, {len({id(row) for row, _ in misses})} with a miss."]
     for row, text in misses:

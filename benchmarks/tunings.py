@@ -37,9 +37,9 @@ from fdadp.private.tuning import GAUSSIAN, PURE, Tuning  # noqa: E402
 
 T = GAUSSIAN
 TUNINGS: dict[str, Tuning] = {
-    "1 round": replace(T, rounds=1, rounds_if_noisy=1),
-    "3 rounds": replace(T, rounds=3, rounds_if_noisy=3),
-    "12 rounds": replace(T, rounds=12, rounds_if_noisy=12),
+    "1 round": replace(T, rounds=1),
+    "3 rounds": replace(T, rounds=3),
+    "12 rounds": replace(T, rounds=12),
     "clip of 0.5": replace(T, first_clip=0.5),
     "clip of 1.0": replace(T, first_clip=1.0),
     "calibration of 6 %": replace(T, calibration=replace(T.calibration, most=0.06)),
@@ -63,8 +63,8 @@ TUNINGS: dict[str, Tuning] = {
         **{name: replace(getattr(T, name), max_error=0.0) for name in ("x_centre", "y_location", "y_spread")},
         residual_profile=replace(T.residual_profile, max_error=0.0),
     ),
-    "pure: 4 rounds": replace(PURE, rounds=4, rounds_if_noisy=4),
-    "pure: 8 rounds": replace(PURE, rounds=8, rounds_if_noisy=8),
+    "pure: 4 rounds": replace(PURE, rounds=4, fewer_rounds=()),
+    "pure: 8 rounds": replace(PURE, rounds=8, fewer_rounds=()),
     "pure: clip of 0.62": replace(PURE, first_clip=0.62),
     "pure: clip of 1.0": replace(PURE, first_clip=1.0),
 }

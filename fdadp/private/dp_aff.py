@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.private.bayes import MEAN_PRODUCT, MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
+from fdadp.private.bayes import MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
@@ -62,7 +62,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
     active = w > 0
     weighted = w * np.sqrt(prior_energy)
-    guess = MEAN_PRODUCT * weighted.sum() if plan.pure else math.sqrt((weighted**2).sum())
+    guess = math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
     a = start = np.eye(d)  # white features have about this second moment
     measurements: list[Measurement] = []
@@ -74,7 +74,10 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
         if releases.affords("gradient scale"):
             between = tuning.gradient_scale.range(guess)
             clip = plan.clip_factor * releases.size("gradient scale", rows.gradient_norm, between, number=number)[0]
-        total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
+        if plan.pure:
+            total, sd = releases.sum_outer("gradient", rows.factors, clip=clip, number=number)
+        else:
+            total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
         safe = np.where(active, w, 1.0)
         gradient = np.where(active, total / safe, 0.0) / plan.n
         measurements.append((gradient, theta, np.where(active, (sd / plan.n / safe) ** 2, np.inf)))

@@ -16,7 +16,7 @@ from fdadp.private.columns import REACH, CurvesColumn
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
-from fdadp.private.shrinkage import shrunk_coefficients, shrunk_scale, shrunk_shift
+from fdadp.private.shrinkage import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
 
 __all__ = ["locate", "mean_response"]
 
@@ -42,10 +42,16 @@ def _locate_curves(releases: Releases, rows: Rows, column: CurvesColumn) -> None
     if not releases.affords("x rms"):
         return
     tuning, of = releases.plan.tuning, column.name
-    rms, error = releases.size("x rms", column.rms, tuning.x_rms.range(column.half), of=of)
-    rms = shrunk_scale(rms, error, column.scale * column.geometric_scale, X_PRIOR)
+    seen, error = releases.size("x rms", column.rms, tuning.x_rms.range(column.half), of=of)
+    rms = shrunk_scale(seen, error, column.scale * column.geometric_scale, X_PRIOR)
     shift = 0.0
     if releases.affords("x location"):
+        if releases.plan.pure and not releases.affords("x scale"):
+            level, sd = _level(releases, "x location", column, rms)
+            guess = column.scale * column.geometric_scale
+            shift, spread = level_and_spread(seen, error, level, sd, guess, X_PRIOR)
+            rows.columns[of] = column.placed(column.location + shift, spread / column.geometric_scale)
+            return
         column, shift = _shifted(releases, "x location", column, rms)
     if releases.affords("x scale"):
         spread, _ = releases.size("x scale", column.rms, tuning.x_scale.range(rms), of=of)
@@ -59,10 +65,15 @@ def _locate_curves(releases: Releases, rows: Rows, column: CurvesColumn) -> None
 
 def _shifted(releases: Releases, key: str, column: CurvesColumn, size: float) -> tuple[CurvesColumn, float]:
     """The column at its released level, and by how much that moved it."""
-    reach = releases.plan.tuning.size_clip
-    level, sd = releases.mean(key, column.level, clip=reach * size, of=column.name)
-    shift = shrunk_shift(float(level[0]), sd, size, reach)
+    level, sd = _level(releases, key, column, size)
+    shift = shrunk_shift(level, sd, size, releases.plan.tuning.size_clip)
     return column.placed(column.location + shift, column.scale), shift
+
+
+def _level(releases: Releases, key: str, column: CurvesColumn, size: float) -> tuple[float, float]:
+    """Released mean of curves about the location so far, clipped at a multiple of their size, and its noise."""
+    level, sd = releases.mean(key, column.level, clip=releases.plan.tuning.size_clip * size, of=column.name)
+    return float(level[0]), sd
 
 
 def _locate_numbers(releases: Releases, rows: Rows) -> None:

@@ -108,6 +108,12 @@ class Plan:
     def _repr_html_(self) -> str:
         return plan_html(self)
 
+    @property
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """u (D,) and v (K,) of weights u v' of rank one, as in pure ε."""
+        w = self.weights
+        return w[:, 0], w[0] / w[0, 0]
+
     def times(self, key: str) -> int:
         """How often a release is made, where it has a share."""
         if key.startswith("x "):

@@ -85,11 +85,15 @@ class Releases:
         return total / self.plan.n, sd / self.plan.n
 
     def sum_outer(
-        self, key: str, f: RowFunction, *, weights: FloatArray, clip: float, number: str
+        self, key: str, f: RowFunction, *, weights: FloatArray | None = None, clip: float, number: str
     ) -> tuple[FloatArray, float]:
-        """Sum over persons of clipped ``weights * outer(f)``, and the sd of the noise in each entry."""
+        """Sum over persons of clipped ``weights * outer(f)``, and the sd of the noise in each entry.
+
+        In pure ε clipped in the nuclear norm, without weights.
+        """
         share, name = self.plan.budget_shares[key], self.plan.name(key) + number
-        total, sd = self.cohort.sum_outer(f, weights=weights, clip=clip, share=share, name=name)
+        norm = "nuclear" if self.plan.pure else None
+        total, sd = self.cohort.sum_outer(f, weights=weights, norm=norm, clip=clip, share=share, name=name)
         return np.asarray(total), float(sd)
 
     def second_moment(

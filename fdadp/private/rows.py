@@ -160,11 +160,14 @@ class Rows:
         row = Derived(*block)
         return row.features * row.weight, self.residuals(block) * row.weight
 
+    def factors(self, block: Block) -> tuple[FloatArray, FloatArray]:
+        """u∘f (m, D) and v∘r (m, K), both times the row's weight, where the plan's weights are u v'."""
+        (f, r), (u, v) = self.weighted(block), self.plan.factors
+        return f * u, r * v
+
     def gradient_norm(self, block: Block) -> FloatArray:
-        """Norm of W∘(f r'), shape (m,): L2, or L1 in pure form."""
+        """Frobenius norm of W∘(f r'), shape (m,); also its nuclear norm, where W is of rank one."""
         (f, r), w = self.weighted(block), self.plan.weights
-        if self.plan.pure:
-            return row_sums(rowwise_matmul(np.abs(f), w) * np.abs(r))
         return np.sqrt(row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
 
     def _prediction(self, features: FloatArray) -> FloatArray:

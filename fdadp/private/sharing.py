@@ -10,6 +10,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.private.plan import ONE_CURVE, Located, Plan
+from fdadp.private.rank_one import rank_one_weights
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
 
 __all__ = ["SPREADS", "Coordinates", "make_plan", "norm_of_numbers", "time_blocks", "water_fill"]
@@ -18,8 +19,8 @@ MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
 """Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
 SPREADS = (0.06, 3.0)
 """Range of a block's residual over what is expected of it."""
-BISECTIONS, FIXED_POINTS, FIRST_PAIRS = 100, 20, 10.0
-"""Steps of the searches for the level of the water, and for the number of pairs; where the latter begins."""
+BISECTIONS = 100
+"""Steps of the search for the level of the water."""
 WATER_NOISE, GRADIENT_SHARE = 3, 0.8
 """Of one gradient over the noise per person, squared; share of the budget that gradients are taken to have."""
 DECADES, CLEAR_FROM = 3, 0.4
@@ -101,7 +102,7 @@ def make_plan(
     """
     tuning = tuning or (PURE if pure else GAUSSIAN)
     eta, m = noise_multiplier / n, design.response_shares.size
-    rounds = tuning.rounds if eta < tuning.noisy else tuning.rounds_if_noisy
+    rounds = tuning.rounds_at(eta)
     shares, y_range = _auxiliary(eta, design, tuning, located, pure=pure)
     weights = _weights(eta, rounds, design, tuning, pure=pure)
     d, pairs = weights.shape[0], int((weights > 0).sum())
@@ -178,13 +179,9 @@ def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pu
     flat = design.feature_shares**tuning.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
-    if pure:  # L1: the clip grows with the number of pairs, and the rounds share ε linearly
-        pairs = FIRST_PAIRS
-        for _ in range(FIXED_POINTS):
-            filled = water_fill(eta**2 * pairs * rounds, feature_scale, output_shares)
-            pairs = 0.5 * pairs + 0.5 * (filled > 0).sum()
-    else:
-        filled = water_fill(WATER_NOISE * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
+    if pure:  # the rounds share ε linearly, and each is to be good for something by itself
+        return rank_one_weights((rounds * eta) ** 2 / 2, feature_scale, output_shares)
+    filled = water_fill(WATER_NOISE * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
     filled = filled[:d, :k]

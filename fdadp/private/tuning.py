@@ -105,10 +105,10 @@ class Tuning:
         Power of the prior's shares at which signals are taken to fall off.
     intercept_floor : float
         Weight of the constant in outputs after the first, relative to that in the first, at least.
-    rounds, rounds_if_noisy : int
+    rounds : int
         Gradient rounds.
-    noisy : float
-        Noise per person from which on there are `rounds_if_noisy`.
+    fewer_rounds : tuple of (float, int)
+        Noise per person from which on there are fewer, and how many; the largest first.
     mean_weight, mean_cost, slope_cost : float
         What errors of the mean of Y and of the coefficients cost; the rest of the budget is split by it.
     mean_target, mean_least : float
@@ -148,8 +148,7 @@ class Tuning:
     fall_off: float = 0.45
     intercept_floor: float = 0.25
     rounds: int = 8
-    rounds_if_noisy: int = 8
-    noisy: float = 4e-4
+    fewer_rounds: tuple[tuple[float, int], ...] = ()
     mean_weight: float = 0.05
     mean_cost: float = 3.0
     slope_cost: float = 1.5
@@ -171,13 +170,17 @@ class Tuning:
         parts = {name: getattr(self, name) for name in ("x_rms", "x_location", "x_scale", "x_centre")}
         return replace(self, **{name: replace(part, cap=part.cap / count) for name, part in parts.items()})
 
+    def rounds_at(self, eta: float) -> int:
+        """Gradient rounds at this noise per person."""
+        return next((rounds for least, rounds in self.fewer_rounds if eta >= least), self.rounds)
+
 
 GAUSSIAN = Tuning()
 """For (ε, δ), with Gaussian noise and L2 norms."""
 PURE = replace(
     GAUSSIAN,
-    x_rms=replace(GAUSSIAN.x_rms, target=0.12, cap=0.03, max_error=0.6),
-    x_location=Aux(target=0.1, cap=0.01, max_error=0.5),
+    x_rms=Size(target=0.08, cap=0.05, max_error=0.6, below=32.0, above=1.0),
+    x_location=Aux(target=0.05, cap=0.03, max_error=0.5),
     x_centre=Aux(target=0.15, cap=0.01, max_error=0.5),
     y_rms=replace(GAUSSIAN.y_rms, cap=0.05, max_error=0.25),
     y_location=Aux(target=0.1, cap=0.01, max_error=0.3),
@@ -187,8 +190,9 @@ PURE = replace(
     residual=replace(GAUSSIAN.residual, least=0.02),
     calibration=replace(GAUSSIAN.calibration, least=0.03),
     fall_off=0.5,
-    rounds_if_noisy=4,
+    fewer_rounds=((7e-3, 2), (1e-3, 3), (5.5e-4, 4), (3e-4, 6)),
     mean_weight=0.2,
+    clip_noisy=0.9,
     first_clip=0.8,
     mean_clip=1.6,
 )

@@ -40,6 +40,23 @@ def test_misses_of_share_and_coverage_are_found(report):
     assert report.find_misses(row(n=300, share=0.9, coverage_85=0.7)) == []
 
 
+def test_means_over_scenarios_are_promised_of_all_five_only(report):
+    rows = [row(method="dp-aff", width="ok", worst=0.1 * i, share=0.8 + 0.01 * i) for i in range(5)]
+    expected = {"means": {"pure": {"1000 1 ok": 0.83}}}
+    (over,) = report.means(rows, "pure", expected)
+    assert over["share"] == pytest.approx(0.82) and over["worst"] == 0.0
+    assert "mean share 0.820 below 0.830" in over["misses"][0]
+    assert report.means(rows[:4], "pure", expected)[0]["misses"] == []
+    assert report.means(rows, "main", expected)[0]["misses"] == []
+    fits = [
+        {"method": "dp-aff", "n": 300, "epsilon": 1.0, "width": "ok", "scenario": "A"} | {"share": share}
+        for share in (0.4, -0.1)
+    ]
+    fits = [one | dict.fromkeys(("rmspe", "coverage_85", "coverage_95", "width_95", "seconds"), 1.0) for one in fits]
+    assert report.summarise(fits, "pure", {})[0]["misses"] == ["worst fit -0.10"]
+    assert report.summarise(fits, "replace", {})[0]["misses"] == []
+
+
 def test_a_part_of_it_runs(tmp_path):
     options = ["--n", "300", "--scenarios", "S1", "A", "--ranges", "ok", "--seeds", "1", "--jobs", "1"]
     command = [sys.executable, str(BENCHMARKS / "frontier.py"), *options, "--out", str(tmp_path)]

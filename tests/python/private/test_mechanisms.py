@@ -76,11 +76,7 @@ def test_settings_are_checked_when_they_are_made(kind):
 def test_prior_and_tuning_change_the_plan():
     usual = model("dp-aff").plan()
     assert model(DPAFF(prior=PublicPrior(max_features=4))).plan().n_features == 5 < usual.n_features
-    assert (
-        model(DPAFF(tuning=dataclasses.replace(GAUSSIAN, rounds=3, rounds_if_noisy=3))).plan().rounds
-        == 3
-        != usual.rounds
-    )
+    assert model(DPAFF(tuning=dataclasses.replace(GAUSSIAN, rounds=3))).plan().rounds == 3 != usual.rounds
 
 
 OBJECTS = [*(kind() for kind in PRIVATE), DPAFF(allow_useless=True), PublishedNoise(sensitivity="scaled")]

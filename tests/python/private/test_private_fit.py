@@ -114,7 +114,10 @@ def test_releases_add_up_to_the_budget_and_no_more(variant):
     if pure:
         spent = sum(r.epsilon for r in ledger.releases)
         assert 0.99 <= spent <= 1.0
-        assert all(r.norm == "L1" and "aplace" in r.noise for r in ledger.releases)
+        nuclear = {r.name for r in ledger.releases if r.name.startswith(("gradient ", "covariance of residuals"))}
+        assert len(nuclear) == fitted.plan_.rounds + 1
+        assert all(r.norm == ("nuclear" if r.name in nuclear else "L1") for r in ledger.releases)
+        assert all("aplace" in r.noise for r in ledger.releases)
     else:
         mu = math.hypot(*(r.mu for r in ledger.releases))
         assert mu <= mu_from(1.0, 1e-6)
