@@ -170,7 +170,8 @@ def replay_audit(pairs: Iterable[Neighbours], *, seed: int = 0) -> ReplayAudit:
             problems.append(f"{pair.name}: OpenDP's map of a release is above its share")
         pure = all(e.kind in ("laplace", "exponential", *MATRICES) for e in tape.entries[:shared])
         ratio = _cost(pair, each, tape.entries[:shared], again.entries[:shared])
-        realised = abs(math.fsum(x.loss for x in each)) / pair.total if pure else math.nan
+        promised = pair.promise[0] if pair.promise else pair.total
+        realised = abs(math.fsum(x.loss for x in each)) / promised if pure else math.nan
         change = max((x.change for x in each), default=0.0)
         if ratio > 1 or realised > 1:
             problems.append(f"{pair.name}: loss/budget {max(ratio, realised if pure else 0):.6f}")
