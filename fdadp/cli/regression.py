@@ -108,7 +108,7 @@ def plan(
         from fdadp.plot._canvas import MissingPlotsError
         from fdadp.studies.report import save_figure
 
-        forecast = planner.plan(n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
+        forecast = planner.plan(None, n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
         typer.echo(str(forecast))
         if out is None:
             return

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from fdadp._common.checks import one_of
+from fdadp._common.checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
@@ -22,6 +22,12 @@ from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fdadp._common.typing import ArrayLike
+    from fdadp.planner.of_formulas import TermsForecast
 
 __all__ = ["Forecast", "plan"]
 
@@ -119,7 +125,9 @@ class Forecast:
         return picture(self, **kwargs)
 
 
+@overload
 def plan(
+    formula: None = None,
     n: int | None = None,
     epsilon: float = 1.0,
     delta: float | None = None,
@@ -127,7 +135,35 @@ def plan(
     accuracy: float | None = None,
     adjacency: str | None = None,
     prior: PublicPrior | None = None,
-) -> Forecast:
+) -> Forecast: ...
+
+
+@overload
+def plan(
+    formula: str,
+    n: int | None = None,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    *,
+    adjacency: str | None = None,
+    prior: PublicPrior | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    grids: Mapping[str, ArrayLike | int] | None = None,
+) -> TermsForecast: ...
+
+
+def plan(
+    formula: str | None = None,
+    n: int | None = None,
+    epsilon: float = 1.0,
+    delta: float | None = None,
+    *,
+    accuracy: float | None = None,
+    adjacency: str | None = None,
+    prior: PublicPrior | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    grids: Mapping[str, ArrayLike | int] | None = None,
+) -> Forecast | TermsForecast:
     """Predict what a private fit explains, before any data are touched.
 
     Simulated cohorts are drawn from the public prior (curves, surface, response; the surface explains 60 % of the
@@ -135,6 +171,9 @@ def plan(
 
     Parameters
     ----------
+    formula : str, optional
+        Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
+        then four cohorts are drawn and fitted, which takes some seconds. Default: the additive model of one curve.
     n : int, optional
         Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
     epsilon : float
@@ -146,10 +185,14 @@ def plan(
         Default ``"zero-out"``, a declared n.
     prior : PublicPrior, optional
         The default prior is answered from a table. Another one is simulated, which takes about a minute the first time.
+    bounds : mapping of str
+        With a formula: what is public of each column, as of a private fit.
+    grids : mapping of str to array_like or int, optional
+        With a formula: grids of curves, or their numbers of points; default 51.
 
     Returns
     -------
-    Forecast
+    Forecast, or TermsForecast with a formula
 
     Raises
     ------
@@ -179,6 +222,16 @@ def plan(
         raise InputError(f"accuracy must be a share between 0 and 1, got {accuracy!r}")
     if n is None and accuracy is None:
         raise InputError("n must be given, or an accuracy to find it for")
+    if formula is not None:
+        if accuracy is not None or not isinstance(formula, str):
+            what = f"accuracy {accuracy!r}" if isinstance(formula, str) else repr(formula)
+            raise InputError(f"formula must be text such as 'Y ~ ff(X)', and come with n, not accuracy, got {what}")
+        from fdadp.planner.of_formulas import plan_formula
+
+        people = whole(n, "n")
+        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior)
+    if bounds is not None or grids is not None:
+        raise InputError("bounds and grids must be left out without a formula: the forecast does not depend on them")
     cells = Cells(prior, pure=delta is None)
 
     def predict(persons: float, eps: float) -> Outcome:

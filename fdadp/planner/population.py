@@ -156,11 +156,16 @@ def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *
     return found
 
 
-def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
-    multiplier = max(eta * len(x), LEAST_MULTIPLIER)
+def noisy_budget(multiplier: float, *, pure: bool) -> Budget:
+    """A budget of which a sum of sensitivity 1 that takes all has noise of this sd."""
     mu = 1 / multiplier
     epsilon = math.sqrt(2) * mu if pure else mu * (8 + mu / 2)  # any point on the curve of μ will do
-    budget = Budget(epsilon, None if pure else delta_from_mu(mu, epsilon))
+    return Budget(epsilon, None if pure else delta_from_mu(mu, epsilon))
+
+
+def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
+    multiplier = max(eta * len(x), LEAST_MULTIPLIER)
+    budget = noisy_budget(multiplier, pure=pure)
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
     rows = Rows(design, (-8.0, 8.0))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
+from fdadp.errors import PrivacyError
 from fdadp.functional.gaps import GAPS
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import unit_noise
@@ -120,9 +121,29 @@ def spend(
         check_delta(privacy.delta, n)
         mechanism.check_n(privacy, n)
     plan = mechanism.plan(n, unit_noise(cohort, left), coordinates, pure=cohort.pure).scaled(left)
+    if privacy.n is not None and not mechanism.allow_useless:  # nothing was read yet
+        with cohort.refusing():
+            refuse_unaffordable(coordinates, plan)
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
     return Spent(found, statistic, coordinates, plan, rows, cohort)
+
+
+def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
+    """Refuse terms that the budget cannot carry.
+
+    Raises
+    ------
+    PrivacyError
+        Naming them.
+    """
+    counts = design.groups.counts(plan.n_features - 1)
+    out = [term.name for term, count in zip(design.groups.terms, counts, strict=True) if not count]
+    if out:
+        raise PrivacyError(
+            f"model must have terms that the budget can carry, got {', '.join(out)}, of which it affords no feature at "
+            f"n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. Nothing was read"
+        )
 
 
 def fit_private(

@@ -29,7 +29,7 @@ from fdadp.private.ranges import Range, public_range
 from fdadp.regression.table import Grids, Table
 from fdadp.regression.tables import read_records
 
-__all__ = ["PrivateColumns", "PrivateTable", "levels_of"]
+__all__ = ["PrivateColumns", "PrivateTable", "is_pair", "levels_of"]
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class PrivateTable:
             return "curves"
         if name not in self._bounds:
             return "numbers"
-        return "numbers" if _is_pair(self._bounds[name]) else "labels"
+        return "numbers" if is_pair(self._bounds[name]) else "labels"
 
     def raw(self, name: str) -> Any:
         """A column as the user gave it; an FDataGrid in a data frame as itself."""
@@ -180,7 +180,8 @@ def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
     return levels
 
 
-def _is_pair(given: Any) -> bool:
+def is_pair(given: Any) -> bool:
+    """Whether the bounds of a column are a range of numbers, or else a list of levels."""
     try:
         pair = tuple(given)
     except TypeError:

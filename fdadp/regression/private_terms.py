@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fdadp.private.prior import CurvePrior
     from fdadp.regression.table import Grids
 
-__all__ = ["PrivateTerms"]
+__all__ = ["PrivateTerms", "factor_columns"]
 
 
 class PrivateTerms:

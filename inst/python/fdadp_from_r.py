@@ -246,7 +246,7 @@ def plan(
     adjacency: str | None,
 ) -> dict[str, Any]:
     """Forecast of a private fit."""
-    forecast = fdadp.plan(n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
+    forecast = fdadp.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
     names = ("n", "epsilon", "delta", "adjacency", "share", "rmspe_ratio", "width_ratio", "coverage", "accuracy")
     result = {name: getattr(forecast, name) for name in (*names, "reached", "smallest_n", "smallest_epsilon")}
     for name in ("by_n", "by_epsilon"):

@@ -14,7 +14,7 @@ import fdadp
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner import cells
+from fdadp.planner import cells, plan
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
 from fdadp.privacy import Budget
 from fdadp.private.plan import plan_rows
@@ -100,17 +100,17 @@ def test_forecasts_hold_on_the_simulators(n, epsilon):
         truth = f[n:]
         shares.append(1 - ((private - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean())
         ratios.append(np.sqrt(((private - Y[n:]) ** 2).mean() / ((exact - Y[n:]) ** 2).mean()))
-    forecast = fdadp.plan(n, epsilon, 1e-6)
+    forecast = fdadp.plan(None, n, epsilon, 1e-6)
     assert forecast.share == pytest.approx(np.mean(shares), abs=0.12 if n == 300 else 0.06)
     assert forecast.rmspe_ratio == pytest.approx(np.mean(ratios), abs=0.08)
 
 
 def test_forecasts_fall_with_what_privacy_asks():
-    best = fdadp.plan(1000, 1.0, 1e-6)
-    assert best.share > fdadp.plan(1000, 1.0, 1e-6, adjacency="add-remove").share
-    assert best.share > fdadp.plan(1000, 1.0, 1e-6, adjacency="replace").share + 0.02
-    assert best.share > fdadp.plan(1000, 1.0).share
-    assert best.share < fdadp.plan(3000, 1.0, 1e-6).share
+    best = fdadp.plan(None, 1000, 1.0, 1e-6)
+    assert best.share > fdadp.plan(None, 1000, 1.0, 1e-6, adjacency="add-remove").share
+    assert best.share > fdadp.plan(None, 1000, 1.0, 1e-6, adjacency="replace").share + 0.02
+    assert best.share > fdadp.plan(None, 1000, 1.0).share
+    assert best.share < fdadp.plan(None, 3000, 1.0, 1e-6).share
     assert 1 < best.rmspe_ratio < best.by_n[0][1].rmspe_ratio
     assert 1 < best.width_ratio < best.by_n[0][1].width_ratio
 
@@ -119,31 +119,31 @@ def test_the_smallest_n_and_epsilon_are_enough_and_no_more():
     found = fdadp.plan(epsilon=1.0, delta=1e-6, accuracy=0.9)
     assert found.reached
     assert found.n == found.smallest_n
-    assert fdadp.plan(int(found.n * 0.85), 1.0, 1e-6).share < 0.9
-    other = fdadp.plan(1000, 0.1, 1e-6, accuracy=0.9)
+    assert fdadp.plan(None, int(found.n * 0.85), 1.0, 1e-6).share < 0.9
+    other = fdadp.plan(None, 1000, 0.1, 1e-6, accuracy=0.9)
     assert not other.reached
-    assert fdadp.plan(1000, other.smallest_epsilon, 1e-6).share >= 0.899
-    assert fdadp.plan(1000, other.smallest_epsilon * 0.85, 1e-6).share < 0.9
+    assert fdadp.plan(None, 1000, other.smallest_epsilon, 1e-6).share >= 0.899
+    assert fdadp.plan(None, 1000, other.smallest_epsilon * 0.85, 1e-6).share < 0.9
     assert "smallest n" in str(other)
 
 
 def test_what_cannot_be_had_is_refused_with_what_would_do():
     with pytest.raises(PrivacyError, match=r"it takes n >= 500 or epsilon >= 0\.25"):
-        fdadp.plan(200, 0.1, 1e-6)
+        fdadp.plan(None, 200, 0.1, 1e-6)
     with pytest.raises(PrivacyError, match="it takes n >= 500"):
-        fdadp.plan(200, 0.1, 1e-6, adjacency="add-remove")
+        fdadp.plan(None, 200, 0.1, 1e-6, adjacency="add-remove")
     with pytest.raises(PrivacyError, match="delta must be below 1/n"):
-        fdadp.plan(200, 1.0, 0.01)
+        fdadp.plan(None, 200, 1.0, 0.01)
     with pytest.raises(InputError, match="not predicted to be reached"):
         fdadp.plan(accuracy=0.9999)
     with pytest.raises(InputError, match="n must be given"):
         fdadp.plan(epsilon=1.0)
     with pytest.raises(InputError, match="accuracy"):
-        fdadp.plan(100, accuracy=1.5)
+        fdadp.plan(None, 100, accuracy=1.5)
     with pytest.raises(PrivacyError, match="epsilon"):
         fdadp.plan(accuracy=0.9, epsilon=0)
     with pytest.raises(InputError, match="prior"):
-        fdadp.plan(100, prior=3)
+        fdadp.plan(None, 100, prior=3)
 
 
 def test_another_prior_is_simulated_once(monkeypatch, tmp_path):
@@ -157,7 +157,7 @@ def test_another_prior_is_simulated_once(monkeypatch, tmp_path):
 
 def test_pictures_and_the_command_line(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
-    forecast = fdadp.plan(1000, 1.0, 1e-6, accuracy=0.9)
+    forecast = fdadp.plan(None, 1000, 1.0, 1e-6, accuracy=0.9)
     assert len(forecast.plot().axes) == 2
     assert len(PublicPrior(seed=1).plot().axes) == 3
     assert "<table>" in forecast._repr_html_()
@@ -168,3 +168,34 @@ def test_pictures_and_the_command_line(tmp_path):
     refused = CliRunner().invoke(app, ["plan", "--n", "20"])
     assert refused.exit_code == 2
     assert "it takes n >= 50" in refused.output
+
+
+FORMULA_BOUNDS = {"X": (0.0, 10.0), "age": (18, 90), "sex": ["f", "m"]}
+
+
+def test_a_formula_is_simulated_and_its_plan_names_what_is_left_out():
+    forecast = plan("Y ~ ff(X) + s(age) + C(sex)", 500, 1.0, 1e-6, bounds=FORMULA_BOUNDS, grids={"X": 21, "Y": 21})
+    assert 0.8 < forecast.share < 1 and forecast.worst_share <= forecast.share
+    assert 0.9 < forecast.coverage < 0.99
+    assert sum(forecast.importances.values()) == pytest.approx(1.0) and forecast.left_out == ()
+    text = str(forecast)
+    assert "means and variances of age" in text and "found importance of sex" in text
+    assert "<table>" in forecast._repr_html_()
+    few = plan("y ~ lf(X) + age", 100, 0.5, 1e-6, bounds=FORMULA_BOUNDS, grids={"X": 21})
+    assert few.plan.n_outputs == 1 and few.share < forecast.share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Y ~ ff(X)", 500), "bounds must say"),
+        (("Y ~ ff(X) + z", 500, 1.0, 1e-6), "'z'"),
+        (("Y ~ ff(X)", None, 1.0, 1e-6), "n must be"),
+        (("Y ~ ff(X)", 20, 1.0, 1e-6), "n and epsilon must give"),
+        ((17, 500, 1.0, 1e-6), "formula must be text"),
+    ],
+)
+def test_what_a_formula_lacks_is_said(arguments, message):
+    bounds = None if "bounds" in message else FORMULA_BOUNDS
+    with pytest.raises((InputError, PrivacyError), match=message):
+        plan(*arguments, bounds=bounds)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from skfda import FDataGrid
 
-from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
+from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
 
@@ -140,6 +140,21 @@ def test_what_is_wrong_is_said_before_the_first_read(model, change, message):
     with pytest.raises((InputError, PrivacyError), match=message):
         wrong.fit(data, grids={"X": S, "Y": S})
     assert budget.spent == 0 and budget.reserved == 0
+
+
+def test_terms_that_the_budget_cannot_carry_are_named_before_the_first_read():
+    data, _, _ = people(100)
+    many = [f"level {i}" for i in range(40)]
+    data["site"] = np.array(many)[np.random.default_rng(0).integers(0, 40, 100)]
+    bounds = {k: BOUNDS[k] for k in "XzY"} | {"site": many}
+    budget = Budget(1.0, 1e-6)
+    settings = {"privacy": Privacy(1.0, 1e-6, n=100, budget=budget, random_state=0), "bounds": bounds}
+    with pytest.raises(PrivacyError, match="terms that the budget can carry, got site, of which"):
+        FunctionalRegression("Y ~ ff(X) + z + site", **settings).fit(data, grids={"X": S, "Y": S})
+    assert budget.spent == 0 and budget.reserved == 0
+    fitted = FunctionalRegression("Y ~ ff(X) + z + site", **settings, mechanism=DPAFF(allow_useless=True))
+    fitted.fit(data, grids={"X": S, "Y": S})
+    assert any("site was not afforded" in note for note in fitted.notes_) and "site" not in fitted.term_names_
 
 
 def test_columns_of_other_lengths_are_refused_before_the_first_read():

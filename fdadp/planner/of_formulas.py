@@ -1,0 +1,267 @@
+"""What a private fit of many terms would be worth: cohorts drawn from the public prior, fitted as a user's would be."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.checks import whole
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_grid
+from fdadp.functional.records import Records
+from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
+from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
+from fdadp.privacy.accounting import noise_multiplier
+from fdadp.private.as_terms import as_terms, importances, released_variance
+from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
+from fdadp.private.counting import expected_left
+from fdadp.private.design import PrivateDesign, curves_column
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.mechanisms import DPAFF
+from fdadp.private.plan import Plan
+from fdadp.private.prior import PublicPrior
+from fdadp.private.ranges import public_range
+from fdadp.private.rows import Rows
+from fdadp.private.synthetic import draw_column
+from fdadp.private.white.made import white_term
+from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.private_table import is_pair, levels_of
+from fdadp.regression.private_terms import factor_columns
+from fdadp.terms.additive_functional import AdditiveFunctional
+from fdadp.terms.functional_additive import FunctionalAdditive
+from fdadp.terms.functional_linear import FunctionalLinear
+from fdadp.terms.linear_functional import LinearFunctional
+from fdadp.terms.spec import TermSpec
+
+__all__ = ["TermsForecast", "plan_formula"]
+
+EXPLAINABLE, WHITE = 0.6, 0.1
+"""Share of the variance of responses that the terms explain; of the rest, what is white."""
+MOST, TEST_ROWS, POPULATIONS, POINTS = 10_000, 500, 4, 51
+"""Persons simulated at most, rows that predictions are judged on, cohorts, and points of a grid."""
+Y_HALF = 8.0
+"""Half-width of the public range of responses, which have variance one."""
+OF_CURVES = (FunctionalLinear, FunctionalAdditive)
+OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
+"""Terms that tell whether the response is a curve or a number."""
+
+
+@dataclass(frozen=True)
+class TermsForecast:
+    """Predicted accuracy of a private fit of many terms; ``print`` shows it.
+
+    Attributes
+    ----------
+    formula : str
+    n : int
+    epsilon, delta, adjacency
+        As asked for; the number of persons is private under ``"add-remove"``.
+    share, worst_share : float
+        Explained share of the explainable variance: mean and least of the simulated cohorts.
+    coverage : float
+        Of nominal 95 % prediction intervals.
+    importances : dict of str to float
+        Share of the explained variance that each term was found to have, where they have what the prior says: labels
+        and numbers half as much as curves; 0 of a term that the budget cannot carry.
+    left_out : tuple of str
+        Terms that the plan affords no feature of.
+    plan : Plan
+        How the budget would be shared out.
+    """
+
+    formula: str
+    n: int
+    epsilon: float
+    delta: float | None
+    adjacency: str
+    share: float
+    worst_share: float
+    coverage: float
+    importances: Mapping[str, float]
+    left_out: tuple[str, ...]
+    plan: Plan = field(repr=False)
+
+    def _title(self) -> str:
+        kind = "pure" if self.delta is None else f"delta {self.delta:g}"
+        n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
+        return f"Forecast of {self.formula} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = [
+            ("explained share of the explainable variance", f"{self.share:.2f}"),
+            (f"the least of {POPULATIONS} simulated cohorts", f"{self.worst_share:.2f}"),
+            ("coverage of 95 % prediction intervals", f"{self.coverage:.2f}"),
+        ]
+        facts += [(f"found importance of {name}", f"{value:.2f}") for name, value in self.importances.items()]
+        return facts + [("not afforded", name) for name in self.left_out]
+
+    def __str__(self) -> str:
+        lines = [self._title(), "", *(f"  {name:<52}{value:>12}" for name, value in self._facts()), ""]
+        lines += [
+            "From simulation under the public prior, terms as important as it says: no promise about your data.",
+            "",
+        ]
+        return "\n".join(lines) + str(self.plan)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
+        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
+
+
+def plan_formula(
+    formula: str,
+    n: int,
+    epsilon: float,
+    delta: float | None,
+    adjacency: str,
+    bounds: Mapping[str, Any] | None,
+    grids: Mapping[str, ArrayLike | int] | None,
+    prior: PublicPrior,
+) -> TermsForecast:
+    """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
+    if not isinstance(bounds, Mapping):
+        raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
+    kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
+    parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
+    columns, curves = _columns(parsed, bounds, grids or {}, prior)
+    by_name = {column.name: column for column in columns}
+    made = [white_term(spec, by_name, prior, curves=curves) for spec in parsed.terms]
+    response = parsed.response or ("Y" if curves else "y")
+    t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
+    design = PrivateDesign.of(prior, columns, made, t)
+    declared = None if adjacency == "add-remove" else n
+    privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
+    privacy.check()
+    mechanism = DPAFF(prior=prior)
+    mechanism.check_n(privacy, float(n))
+    pure = delta is None
+    noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
+    left = expected_left(n, noise, pure=pure) if adjacency == "add-remove" else 1.0
+    noise = noise / (left if pure else math.sqrt(left))
+    plan = mechanism.plan(float(n), noise, design, pure=pure)
+    simulated = min(n, MOST)
+    found = [
+        _outcome(design, mechanism, simulated, noise / n * simulated, seed, pure=pure) for seed in range(POPULATIONS)
+    ]
+    shares = [one[0] for one in found]
+    counts = design.groups.counts(plan.n_features - 1)
+    return TermsForecast(
+        formula=formula,
+        n=n,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        share=float(np.mean(shares)),
+        worst_share=float(np.min(shares)),
+        coverage=float(np.mean([one[1] for one in found])),
+        importances={term.name: float(np.mean([one[2][term.name] for one in found])) for term in made},
+        left_out=tuple(term.name for term, count in zip(made, counts, strict=True) if not count),
+        plan=plan.scaled(left),
+    )
+
+
+def _columns(
+    parsed: ParsedFormula, bounds: Mapping[str, Any], grids: Mapping[str, Any], prior: PublicPrior
+) -> tuple[list[Column], bool]:
+    """Covariates by what is public of them, and whether the response is a curve."""
+    inner = [getattr(spec, "term", spec) for spec in parsed.terms]
+    of_curves = {spec.columns[0] for spec in inner if isinstance(spec, OF_CURVES + OF_NUMBERS)}
+    factors = {name for spec in parsed.terms for name in factor_columns(spec)}
+    columns: list[Column] = []
+    for name in dict.fromkeys(c for spec in parsed.terms for c in spec.columns):
+        at = len(columns)
+        if name in of_curves:
+            own = public_range(
+                bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
+            )
+            columns.append(curves_column(prior, name, at, _grid(name, grids.get(name, POINTS)), own))
+        elif name in factors or (name in bounds and not is_pair(bounds[name])):
+            columns.append(LabelColumn(name, at, levels_of(bounds.get(name), name)))
+        else:
+            own = public_range(
+                bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
+            )
+            columns.append(NumberColumn(name, at, own))
+    return columns, not _numbers_wanted(inner, parsed.response, grids)
+
+
+def _numbers_wanted(specs: Sequence[TermSpec], response: str | None, grids: Mapping[str, Any]) -> bool:
+    """Whether the response is a number: by its terms, else unless it is written in capitals or has a grid."""
+    if any(isinstance(spec, OF_NUMBERS) for spec in specs):
+        return True
+    if any(isinstance(spec, OF_CURVES) for spec in specs) or response in grids:
+        return False
+    return response is not None and not response[0].isupper()
+
+
+def _grid(name: str, grid: Any) -> FloatArray:
+    if np.ndim(grid) == 0:
+        return np.linspace(0, 1, whole(grid, f"grids of {name}", least=3, most=100_000))
+    return as_grid(grid, np.size(grid), f"grid of {name}")
+
+
+def _outcome(
+    design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool
+) -> tuple[float, float, dict[str, float]]:
+    """Explained share, coverage and importances in one simulated cohort."""
+    rng = np.random.default_rng([seed, n])
+    block = _block(design, n + TEST_ROWS, rng)
+    rows = Rows(design, (-Y_HALF, Y_HALF))
+    features = rows.features_of(block, design.feature_shares.size + 1)[:, 1:]
+    m = design.response_shares.size
+    theta = rng.normal(size=(features.shape[1], m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
+    signal = features @ theta
+    signal *= math.sqrt(EXPLAINABLE / max(float(((signal - signal.mean(axis=0)) ** 2).sum(axis=1).mean()), 1e-300))
+    mean = rng.normal(size=m) * np.sqrt(design.response_shares)
+    f = (signal + mean) @ design.response.T
+    rest = 1 - EXPLAINABLE
+    smooth = rng.normal(size=signal.shape) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
+    multiplier = max(multiplier, LEAST_MULTIPLIER)
+    data = (*(values[:n] for values in block), y[:n])
+    budget = noisy_budget(multiplier, pure=pure)
+    cohort = Cohort(data, budget=budget, n=n, noise=SeededNoise(seed), mechanism="simulation")
+    plan = mechanism.plan(float(n), multiplier, design, pure=pure)
+    with one_blas_thread():
+        fit = fit_dp_aff(cohort, plan, design, rows)
+        fitted = as_terms(fit, design, plan)
+    new = _records(design, [values[n:] for values in block])
+    predicted = fitted.form.predictor(new, fitted.coefficients)
+    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
+    law = released_variance(fit, design)
+    half = law.quantile(0.95) * np.sqrt(law.variance(design.t) + se**2)
+    truth, seen = f[n:], y[n:]
+    share = 1 - ((predicted - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean()
+    return float(share), float((np.abs(predicted - seen) < half).mean()), importances(fit, design)
+
+
+def _block(design: PrivateDesign, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+    """Entries of all columns as the kernel would hand them over."""
+    out: list[FloatArray] = []
+    for column in design.columns:
+        if isinstance(column, LabelColumn):
+            out.append(rng.integers(len(column.levels), size=n).astype(np.float64))
+        else:
+            drawn = draw_column(column, design.prior.x, n, rng)
+            out.append(drawn.values if isinstance(drawn, Curves) else drawn)
+    return tuple(out)
+
+
+def _records(design: PrivateDesign, block: Sequence[FloatArray]) -> Records:
+    """The same as records of a table."""
+    columns: dict[str, Any] = {}
+    for column, values in zip(design.columns, block, strict=True):
+        if isinstance(column, CurvesColumn):
+            columns[column.name] = Curves(values, column.grid)
+        elif isinstance(column, LabelColumn):
+            columns[column.name] = np.array(column.levels, dtype=object)[values.astype(int)]
+        else:
+            columns[column.name] = values
+    return Records(len(block[0]), columns)
