@@ -6,7 +6,8 @@
 #' @param object A fit of [dp_affr()].
 #' @param x A ledger.
 #' @param ... Not used.
-#' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `statement`,
+#' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `mu` and `curve`
+#'   (the guarantee in Gaussian DP, and what it is at other `delta`; for fits with a `delta`), `statement`,
 #'   `releases` (a data frame, one release a row), `unnoised` (what is part of the output without noise), `details`, and the
 #'   whole as `text` and as `json`. `NULL` for a fit without privacy.
 #' @inherit dp_affr examples

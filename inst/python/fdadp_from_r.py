@@ -172,7 +172,7 @@ def describe(model: AdditiveFunctionOnFunction) -> dict[str, Any]:
 
 def ledger(entry: Ledger) -> dict[str, Any]:
     """Return a ledger as plain data; releases by column."""
-    names = ("name", "size", "noise", "scale", "sensitivity", "epsilon", "rho", "share", "sd", "clip", "norm", "secure")
+    names = ("name", "size", "noise", "scale", "sensitivity", "epsilon", "mu", "rho", "share", "sd", "clip", "norm")
     return {
         "headline": entry.headline,
         "mechanism": entry.mechanism,
@@ -180,8 +180,10 @@ def ledger(entry: Ledger) -> dict[str, Any]:
         "for.release": entry.for_release,
         "epsilon": entry.epsilon,
         "delta": entry.delta,
+        "mu": entry.mu,
+        "curve": entry.curve,
         "statement": entry.statement,
-        "releases": {name: column([getattr(r, name) for r in entry.releases]) for name in names},
+        "releases": {name: column([getattr(r, name) for r in entry.releases]) for name in (*names, "secure")},
         "unnoised": list(entry.unnoised),
         "details": {str(k): str(v) for k, v in entry.details.items()},
         "text": str(entry),

@@ -165,6 +165,8 @@ test_that("a private fit prints its guarantee and its ledger", {
   expect_output(print(ledger(fit)), "Released, with noise")
   expect_s3_class(ledger(fit)$releases, "data.frame")
   expect_lte(sum(ledger(fit)$releases$share), 1 + 1e-9)
+  expect_match(ledger(fit)$curve, "mu = 0.2368 (Gaussian DP), which is (epsilon, delta) = (1, 1e-06)", fixed = TRUE)
+  expect_lte(sum(ledger(fit)$releases$mu^2), ledger(fit)$mu^2 * (1 + 1e-12))
   newcomers <- simulate_affr(scenario = 1, n = 200, seed = 1)
   new <- suppressWarnings(predict(fit, newcomers$X, interval = "prediction"))
   constant <- matrix(colMeans(newcomers$mean_function), 200, 51, byrow = TRUE)
