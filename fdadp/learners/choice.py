@@ -126,7 +126,8 @@ def choose_privately(
         )
     if privacy.budget is not None and privacy.dataset is None:
         raise PrivacyError("dataset must name the data where a budget is shared, got None")
-    budget, share = privacy.budget_share()
+    selecting = all(getattr(model, "_accounting", "gdp") == "zcdp" for model in models)
+    budget, share = privacy.budget_share("zcdp" if selecting else "gdp")
     rows = (table(X, "X"), _target(models, Y))
     ids = range(len(rows[0])) if groups is None else entries(check_ids(groups, len(rows[0]), "groups"))
     clip = None if is_classifier(models[0]) else _clip(models, clip)

@@ -156,7 +156,7 @@ def _bisect(holds: Any, low: float, high: float, *, digits: int) -> float:
 
 
 def noise_multiplier(amount: float, adjacency: str, *, pure: bool) -> float:
-    """Sd of the noise of a sum of sensitivity 1 that spends all of ρ, or of ε; doubled where a person is replaced."""
+    """Sd of the noise of a sum of sensitivity 1 that spends all of μ²/2 or ρ, or of ε; doubled for replaced persons."""
     one = math.sqrt(2) / amount if pure else 1 / math.sqrt(2 * amount)
     return one * (2 if adjacency == "replace" else 1)
 

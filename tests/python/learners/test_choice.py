@@ -9,7 +9,15 @@ from mutants import mutate
 from fdadp import AdditiveFunctionOnFunction, Privacy, choose_privately
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError, PrivacyError
-from fdadp.learners import DPCategoricalNB, DPGaussianNB, DPLinearRegression, DPLogisticRegression, choice
+from fdadp.learners import (
+    DPBoostedStumps,
+    DPCategoricalNB,
+    DPGaussianNB,
+    DPLinearRegression,
+    DPLogisticRegression,
+    Numeric,
+    choice,
+)
 from fdadp.learners.choice import _held
 from fdadp.privacy import Budget
 from fdadp.privacy.distributed import noise_source
@@ -195,3 +203,11 @@ def test_curves():
     assert found.index == 1
     assert found.estimator.mechanism == "dp-aff"
     assert found.ledger.epsilon == 4.0
+
+
+def test_a_budget_for_candidates_that_select_most_of_the_time_is_in_zcdp():
+    X, y = people(300, "labels")
+    stumps = [DPBoostedStumps(classes=["no", "yes"], features=Numeric(-1, 1, edges=4), n_rounds=r) for r in (1, 2)]
+    privacy = Privacy(4.0, 1e-6, n=300, random_state=1)
+    for candidates, measure in ((stumps, "rho (zCDP)"), ([bayes(), stumps[1]], "mu squared / 2 (Gaussian DP)")):
+        assert choose_privately(candidates, X, y, privacy).ledger.details["accounting"] == measure
