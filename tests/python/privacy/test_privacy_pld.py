@@ -69,7 +69,7 @@ FITS = {"regression": regression, "components": components, "choice": choice}
 FITS |= {
     str(entry): lambda entry=entry: entry.make(pure=False).fit(*toy(entry.kind)).ledger_
     for entry in LEARNERS
-    if entry.gaussian and entry.shared and "objective" not in str(entry)  # which is accounted for by itself
+    if entry.gaussian and entry.shared
 }
 
 
@@ -77,6 +77,8 @@ FITS |= {
 @pytest.mark.parametrize("name", FITS)
 def test_what_a_fit_spent_is_what_it_promised(name):
     ledger = FITS[name]()
+    if ledger.releases[0].delta is not None:
+        pytest.skip("one release, accounted for by itself")
     delta = delta_of(ledger)
     assert delta <= ledger.delta * (1 + 1e-4)
     used = ledger.details["spent by its releases"] / ledger.details["total"]
