@@ -21,6 +21,9 @@ Labels = npt.NDArray[Any]
 Column = Curves | FloatArray | Labels
 """Curves; numbers (n,) of float64; or labels (n,) of dtype object."""
 
+RECORDS_AT_A_TIME = 4096
+"""That are added up at once."""
+
 
 @dataclass(frozen=True)
 class Records:
@@ -102,6 +105,11 @@ class Records:
         """Whether a column holds numbers."""
         column = self._column(name, "numbers")
         return not isinstance(column, Curves) and column.dtype.kind == "f"
+
+    def blocks(self, at_a_time: int | None = None) -> Iterator[slice]:
+        """Rows, some thousands at a time."""
+        step = RECORDS_AT_A_TIME if at_a_time is None else max(at_a_time, 1)
+        return (slice(start, min(start + step, self.n)) for start in range(0, self.n, step))
 
     def __getitem__(self, rows: Any) -> Records:
         """The same columns of some rows (a slice, numbers or a mask)."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,6 @@ from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
 
 __all__ = ["AdditiveModel"]
-
-ROWS_PER_BLOCK = 4096
-"""Records that are added up at once."""
 
 
 class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
@@ -111,10 +107,12 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         specs = (*self._parsed.terms, *indicators)
         if self._along_curves:
             specs = tuple(map(with_more_along, specs))
-        seen = Seen.of(partial(_blocks, training.observed.records), training.observed.made(training.points))
+        records = training.observed.records
+        made = training.observed.made(training.points)
+        seen = Seen.of(lambda: (records[rows] for rows in records.blocks()), made)
         form = self._designs(specs, seen, training.points)
         if training.curves is not None:
-            _check_axes(form, training.observed.records, training.curves.unit, asked.response)
+            _check_axes(form, records, training.curves.unit, asked.response)
         return training, form
 
     @property
@@ -217,11 +215,6 @@ def _check_axes(form: LongForm, records: Records, unit: str | None, response: st
                     f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
                     "their points with numbers on one axis"
                 )
-
-
-def _blocks(records: Records) -> Iterator[Records]:
-    for start in range(0, records.n, ROWS_PER_BLOCK):
-        yield records[start : start + ROWS_PER_BLOCK]
 
 
 def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:

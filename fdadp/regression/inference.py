@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import flag, fraction, whole
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike
+from fdadp._common.typing import ArrayLike, IntArray
 from fdadp.errors import InputError
 from fdadp.regression.bootstrap import Bootstrap
 from fdadp.regression.effects import effect_of, effect_rows
 from fdadp.regression.learned_errors import BY_CLUSTERS, LearnedErrors, clusters_of
 from fdadp.solve.curve_errors import Residuals, corrected_edf
 from fdadp.solve.resampling import resampled
-from fdadp.solve.term_tests import largest_ratio, wald
+from fdadp.solve.term_tests import TermTest, largest_ratio, wald, wald_by_clusters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,24 +86,23 @@ class Inference(LearnedErrors):
         Returns
         -------
         DataFrame
-            A row for each term but the constant: ``edf``, ``statistic`` (Wald's, on the ``df`` directions in which the
-            term varies most), ``df`` and ``p``.
+            A row for each term but the constant: ``edf``, ``statistic`` (Wald's, on ``df`` directions), ``df`` and
+            ``p``. By curves or clusters directions are the smoothest ones, without what smoothing takes away
+            (:func:`fdadp.solve.term_tests.wald_by_clusters`); else those in which the term varies most.
 
         References
         ----------
-        Wood (2013), doi:10.1093/biomet/ass048; Hotelling's distribution for covariances from few clusters.
+        Wood (2013), doi:10.1093/biomet/ass048; Hotelling (1931), doi:10.1214/aoms/1177732979, by clusters.
         """
         import pandas as pd
 
-        wanted, covariance = self._kind_of(kind), self._covariance_of(kind)
+        check_is_fitted(self, "_fit")
         fit, rows = self._fit, {}
         for design, place in zip(fit.form.designs, fit.form.slices, strict=True):
             if not design.columns and design.size == 1:
                 continue
-            edf = float(fit.edf[place].sum())
-            own = (fit.gram[place, place], fit.coefficients[place], covariance[place, place])
-            found = wald(*own, edf, self._degrees_of(kind), clustered=wanted in BY_CLUSTERS)
-            rows[design.name] = (edf, found.statistic, found.df, found.p)
+            found = self._tested(np.arange(place.start, place.stop), kind)
+            rows[design.name] = (float(fit.edf[place].sum()), found.statistic, found.df, found.p)
         columns = ["edf", "statistic", "df", "p"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("term")
 
@@ -148,23 +147,24 @@ class Inference(LearnedErrors):
                 f"other must be fitted to the same rows, got {other._fit.n_rows} observations, not {self._fit.n_rows}"
             )
         small, large = (self, other) if mine < theirs else (other, self)
-        form, fit = large._fit.form, large._fit
+        form = large._fit.form
         more = [p for d, p in zip(form.designs, form.slices, strict=True) if d.name in mine ^ theirs]
         which = np.concatenate([np.arange(p.start, p.stop) for p in more])
-        both = np.ix_(which, which)
-        wanted = large._kind_of(kind)
-        found = wald(
-            fit.gram[both],
-            fit.coefficients[which],
-            large._covariance_of(kind)[both],
-            float(fit.edf[which].sum()),
-            large._degrees_of(kind),
-            clustered=wanted in BY_CLUSTERS,
-        )
+        found = large._tested(which, kind)
         rows = [(m._fit.edf_total, m._fit.rss, m.aic_) for m in (small, large)]
         table = pd.DataFrame(rows, columns=["edf", "rss", "aic"], index=["smaller", "larger"])
         table["statistic"], table["df"], table["p"] = [np.nan, found.statistic], [np.nan, found.df], [np.nan, found.p]
         return table
+
+    def _tested(self, which: IntArray, kind: str | None) -> TermTest:
+        """Test that some coefficients are all 0, by what is believed of the errors."""
+        wanted, fit = self._kind_of(kind), self._fit
+        if wanted in BY_CLUSTERS:
+            errors = self._errors_of(wanted)
+            return wald_by_clusters(fit, which, errors.sampling, errors.n_clusters)
+        both = np.ix_(which, which)
+        covariance, edf = self._covariance_of(kind)[both], float(fit.edf[which].sum())
+        return wald(fit.gram[both], fit.coefficients[which], covariance, edf, self._degrees_of(kind))
 
     # --- bands ---
 

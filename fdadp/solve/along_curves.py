@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from fdadp.solve.curve_errors import Residuals
 from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
-from fdadp.solve.observations import RECORDS_AT_A_TIME, Observations
+from fdadp.solve.observations import Observations
 from fdadp.solve.smooth_errors import smooth_errors
 from fdadp.solve.working_covariance import precision_system, working_covariance
 
@@ -67,7 +66,7 @@ def _on_grid(
     """Of whole curves: one matrix for all."""
     y, records = observed.y - observed.added(), observed.records
     working = working_covariance(form, records, y)
-    parts = ((records[part], y[part]) for part in _parts(records.n))
+    parts = ((records[part], y[part]) for part in records.blocks())
     system = precision_system(form, parts, working.precision)
     fit = fit_gaussian(form, system, smoothing, records.n, n_unpenalized)
     return fit, Working(working.precision, records.n * working.log_det)
@@ -93,7 +92,7 @@ def curves_system(form: LongForm, observed: Observations, precision: CurvePrecis
     y = np.where(observed.used > 0, observed.y - observed.added(), 0.0)
     moments = precision.moments(y.ravel())  # (n, K)
     root = np.linalg.cholesky(precision.inner)
-    for rows in _parts(observed.n):
+    for rows in observed.records.blocks():
         part = observed.part(rows)
         here = precision.weighted[observed.entries(rows)]
         own = [Residuals(part.records, load.reshape(part.y.shape), None, part.points).scores(form) for load in here.T]
@@ -103,7 +102,3 @@ def curves_system(form: LongForm, observed: Observations, precision: CurvePrecis
         pulled = np.einsum("nk,nkl->nl", moments[rows], root[rows]).ravel()
         gram, cross, total = gram - turned.T @ turned, cross - turned.T @ pulled, total - float(pulled @ pulled)
     return System(precision.factor * gram, precision.factor * cross, precision.factor * total, plain.n_rows)
-
-
-def _parts(n: int) -> Iterator[slice]:
-    return (slice(start, start + RECORDS_AT_A_TIME) for start in range(0, n, RECORDS_AT_A_TIME))

@@ -198,12 +198,15 @@ class ClusterErrors:
     ----------
     covariance : ndarray of shape (p, p)
         Of all coefficients about the truth.
+    sampling : ndarray of shape (p, p)
+        By chance alone, at the same smoothing parameters.
     degrees : ndarray of shape (p_terms,)
         For each term, of how many independent clusters its variance is the mean: less one, degrees of freedom of it.
     n_clusters : int
     """
 
     covariance: FloatArray
+    sampling: FloatArray
     degrees: FloatArray
     n_clusters: int
 
@@ -233,11 +236,12 @@ def cluster_errors(fit: AdditiveFit, changes: FloatArray) -> ClusterErrors:
     for linear regression with multi-stage samples; Marra & Wood (2012), Coverage properties of confidence intervals
     for generalized additive model components, doi:10.1111/j.1467-9469.2011.00760.x.
     """
+    sampling = changes.T @ changes
     changes = changes @ with_smoothing_chosen_again(fit).T
     bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
     covariance = changes.T @ changes + bias
     degrees = [_degrees(fit.gram[at, at], changes[:, at], bias[at, at]) for at in fit.form.slices]
-    return ClusterErrors(np.asarray((covariance + covariance.T) / 2), np.array(degrees), len(changes))
+    return ClusterErrors(np.asarray((covariance + covariance.T) / 2), sampling, np.array(degrees), len(changes))
 
 
 def _degrees(gram: FloatArray, changes: FloatArray, bias: FloatArray) -> float:

@@ -215,16 +215,10 @@ class Binomial(Family):
         return float((ways + weights * (xlogy(y, y) + xlogy(1 - y, 1 - y))).sum()), 0.0, 0.0
 
 
-@dataclass(frozen=True)
-class Poisson(Family):
-    """Counts; link log, so that an offset of log exposure makes them rates."""
+class _LogLink(Family):
+    """Families whose link is the logarithm."""
 
-    name = "poisson"
     link = "log"
-    known_scale = True
-    valid = "counts of 0 or more"
-    extremes = (0.0,)
-    beyond_extremes = "a count above 0"
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """``e^η``."""
@@ -233,6 +227,21 @@ class Poisson(Family):
     def predictor(self, mean: FloatArray) -> FloatArray:
         """The logarithm."""
         return np.log(mean)
+
+    def mean_slope(self, eta: FloatArray) -> FloatArray:
+        """The mean."""
+        return np.exp(eta)
+
+
+@dataclass(frozen=True)
+class Poisson(_LogLink):
+    """Counts; link log, so that an offset of log exposure makes them rates."""
+
+    name = "poisson"
+    known_scale = True
+    valid = "counts of 0 or more"
+    extremes = (0.0,)
+    beyond_extremes = "a count above 0"
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """The mean."""
@@ -256,25 +265,12 @@ class Poisson(Family):
 
 
 @dataclass(frozen=True)
-class Gamma(Family):
+class Gamma(_LogLink):
     """Positive numbers whose standard deviation is in proportion to their mean; link log."""
 
     name = "gamma"
-    link = "log"
     known_scale = False
     valid = "numbers above 0"
-
-    def mean(self, eta: FloatArray) -> FloatArray:
-        """``e^η``."""
-        return np.exp(eta)
-
-    def predictor(self, mean: FloatArray) -> FloatArray:
-        """The logarithm."""
-        return np.log(mean)
-
-    def mean_slope(self, eta: FloatArray) -> FloatArray:
-        """The mean."""
-        return np.exp(eta)
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """The square of the mean."""

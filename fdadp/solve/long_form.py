@@ -154,8 +154,8 @@ class LongForm:
 
     def blocks(self, records: Records, t: FloatArray | None = None) -> list[Records]:
         """Records in blocks whose long-form rows fit in memory."""
-        step = max(ROWS_AT_A_TIME // (max(self.size, 1) * len(self.t if t is None else t)), 1)
-        return [records[start : start + step] for start in range(0, records.n, step)]
+        step = ROWS_AT_A_TIME // (max(self.size, 1) * len(self.t if t is None else t))
+        return [records[rows] for rows in records.blocks(step)]
 
     def scores(self, records: Records, residuals: FloatArray) -> FloatArray:
         """``D_i' r_i`` of each record, D_i its long-form rows and r (n, T): shape (n, p)."""

@@ -24,8 +24,6 @@ from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_sy
 
 __all__ = ["Observations", "fit_terms"]
 
-RECORDS_AT_A_TIME = 4096
-
 
 class Summable(Protocol):
     """Observations that a fit goes through, all at hand or in chunks."""
@@ -117,8 +115,7 @@ class Observations:
             yield from observed_at_points(form, self.records, self.points, weights, offset)
             return
         y = np.where(weights > 0, self.y, placeholder)
-        for start in range(0, self.records.n, RECORDS_AT_A_TIME):
-            part = slice(start, start + RECORDS_AT_A_TIME)
+        for part in self.records.blocks():
             yield Observed(rows_on_grid(form, self.records[part]), y[part], weights[part], offset[part])
 
     def system(self, form: LongForm) -> System:
@@ -158,8 +155,7 @@ class Observations:
 
     def parts(self) -> Iterator[Observations]:
         """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
-        for start in range(0, self.records.n, RECORDS_AT_A_TIME):
-            part = slice(start, start + RECORDS_AT_A_TIME)
+        for part in self.records.blocks():
             yield Observations(self.records[part], self.y[part])
 
     @property

@@ -115,12 +115,12 @@ def test_offsets(family):
 
 
 def test_many_blocks_are_one(monkeypatch):
-    from fdadp.solve import observations
+    from fdadp.functional import records
 
     data = table(n=50)
     data["counts"][0, 2] = np.nan
     a = fitted("poisson", data)
-    monkeypatch.setattr(observations, "RECORDS_AT_A_TIME", 7)
+    monkeypatch.setattr(records, "RECORDS_AT_A_TIME", 7)
     b = fitted("poisson", data)
     assert_allclose(a.fitted_values_, b.fitted_values_, rtol=1e-5)
     assert_allclose(a.criterion_, b.criterion_, rtol=1e-8)

@@ -12,7 +12,6 @@ from fdadp.errors import InputError
 from fdadp.functional.records import Records
 from fdadp.functional.splines import BSplines
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve import along_curves
 from fdadp.solve.along_curves import curves_system
 from fdadp.solve.curve_errors import Residuals
 from fdadp.solve.long_form import LongForm
@@ -60,7 +59,7 @@ def dense(form, data, made):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("where", ["grid", "points"])
 def test_sums_are_those_of_matrices(model, where, monkeypatch):
-    monkeypatch.setattr(along_curves, "RECORDS_AT_A_TIME", 3)
+    monkeypatch.setattr("fdadp.functional.records.RECORDS_AT_A_TIME", 3)
     data = records()
     form, made = form_of(MODELS[model], data), observed(data, where)
     precision = ERRORS.precision(made, form.t)
