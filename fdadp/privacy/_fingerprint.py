@@ -82,7 +82,7 @@ class _Observer:
             return self._function(value, above)
         if isinstance(value, types.GeneratorType):
             return ["generator", self.see(value.gi_frame.f_locals if value.gi_frame else None, above)]
-        if hasattr(value, "to_numpy"):  # frames, series and indices
+        if hasattr(value, "to_numpy") and not hasattr(value, "data_matrix"):  # frames, series and indices; not curves
             labels = [getattr(value, name, None) for name in ("index", "columns", "dtypes", "dtype", "name", "names")]
             return [type(value).__name__, self._array(value.to_numpy(), above), [str(label) for label in labels]]
         return self._object(value, above)

@@ -73,7 +73,7 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
     """
     plan = make_plan(n, noise_multiplier, design, pure=pure, located=design.located)
     shares = {key: 0.0 if key.startswith("gradient") else share for key, share in plan.budget_shares.items()}
-    shares["moments"] = 1 - sum(shares.values())
+    shares["moments"] = 1 - sum(share * plan.times(key) for key, share in shares.items())
     tau2 = design.feature_shares
     tau2 = np.concatenate(([tau2[0]], tau2)) / tau2.sum()
     lam = design.response_shares

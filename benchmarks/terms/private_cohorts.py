@@ -1,0 +1,107 @@
+"""Simulated cohorts for private fits of several terms, with public bounds and the mean that is to be found.
+
+Curves are smooth waves of two lengths about a level of their own, some people's larger than others'; numbers are skewed
+within their public bounds; errors are smooth along t and rough at once, of a scalar response heavy-tailed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp.functional.quadrature import quadrature_weights
+
+S = np.linspace(0, 1, 60)
+W = quadrature_weights(S)
+
+
+@dataclass(frozen=True)
+class PrivateCohort:
+    """A table, its response as the last column, and the mean given the covariates, (n, T) or (n,)."""
+
+    data: dict[str, Any]
+    mean: Any
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How to draw a cohort, the model to fit, and what is public."""
+
+    draw: Callable[[int, np.random.Generator], PrivateCohort]
+    model: str
+    bounds: dict[str, Any]
+
+    @property
+    def response(self) -> str:
+        """Name of the response."""
+        return self.model.split("~")[0].strip()
+
+
+def curves(n: int, rng: np.random.Generator) -> Any:
+    """Levels, waves of lengths 0.3 and 0.08, and a size for each person; shape (n, 60)."""
+    x = 0.6 * rng.normal(size=(n, 1)) + 0.7 * _waves(n, rng, 0.3) + 0.4 * _waves(n, rng, 0.08)
+    return x * np.exp(0.2 * rng.normal(size=(n, 1)))
+
+
+def _waves(n: int, rng: np.random.Generator, length: float) -> Any:
+    covariance = np.exp(-0.5 * ((S[:, None] - S) / length) ** 2) + 1e-8 * np.eye(S.size)
+    return rng.normal(size=(n, S.size)) @ np.linalg.cholesky(covariance).T
+
+
+def _errors(n: int, rng: np.random.Generator) -> Any:
+    return 0.5 * np.sqrt(0.5) * _waves(n, rng, 0.2) + 0.25 * rng.normal(size=(n, S.size))
+
+
+def _number(n: int, rng: np.random.Generator) -> Any:
+    return rng.beta(2, 3, n) * 60 + 20
+
+
+def _seen(x: Any, rng: np.random.Generator) -> Any:
+    return x + 0.1 * rng.normal(size=x.shape)
+
+
+def with_factor(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """A curve, a number and labels of unequal frequency act on a curve."""
+    x, z, g = curves(n, rng), _number(n, rng), rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    beta = 2.2 * np.sin(np.pi * S)[:, None] * np.cos(np.pi * S) + 1.5 * np.exp(-((S[:, None] - S) ** 2) / 0.05)
+    mean = (x * W) @ beta + ((z - 44) / 12)[:, None] * (0.35 * np.sin(2 * np.pi * S) + 0.2)
+    mean = 0.9 * (mean + np.array([[0.3], [-0.2], [-0.4]])[g] * (1 - S)) + np.sin(2 * np.pi * S)
+    y = mean + _errors(n, rng)
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "g": np.array(["a", "b", "c"])[g], "Y": y}, mean)
+
+
+def of_number(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """A curve and a number act on a number in units far from 1; its errors have five degrees of freedom."""
+    x, z = curves(n, rng), _number(n, rng)
+    beta = 2 * np.sin(2 * np.pi * S) + 1.2 * np.exp(-((S - 0.7) ** 2) / 0.02)
+    f = (x * W) @ beta + 0.25 * (z - 44) / 12
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "Y": 50 + 10 * (f + 0.45 * rng.standard_t(5, n))}, 50 + 10 * f)
+
+
+def two_curves(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """Two curves, one in units far from 1, and two numbers act on a curve."""
+    x, v, z, a = curves(n, rng), curves(n, rng), _number(n, rng), rng.normal(size=n)
+    mean = (x * W) @ (2 * np.sin(np.pi * S)[:, None] * np.cos(np.pi * S))
+    mean = mean + (v * W) @ (1.5 * np.exp(-((S[:, None] - S) ** 2) / 0.05))
+    mean = mean + ((z - 44) / 12)[:, None] * 0.3 * (1 - S) + a[:, None] * 0.2 * np.sin(2 * np.pi * S)
+    mean = mean + np.sin(2 * np.pi * S)
+    return PrivateCohort({"X": x, "V": 30 + 10 * v, "z": z, "a": a, "Y": mean + _errors(n, rng)}, mean)
+
+
+SCENARIOS = {
+    "ff + number + factor": Scenario(
+        with_factor,
+        "Y ~ ff(X) + z + C(g)",
+        {"X": (-4.0, 4.0), "z": (0.0, 100.0), "g": ["a", "b", "c"], "Y": (-6.0, 6.0)},
+    ),
+    "lf + number": Scenario(of_number, "Y ~ lf(X) + z", {"X": (-4.0, 4.0), "z": (0.0, 100.0), "Y": (0.0, 100.0)}),
+    "two curves + two numbers": Scenario(
+        two_curves,
+        "Y ~ ff(X) + ff(V) + z + a",
+        {"X": (-5.0, 5.0), "V": (0.0, 100.0), "z": (0.0, 100.0), "a": (-5.0, 5.0), "Y": (-8.0, 8.0)},
+    ),
+}
+"""By name; bounds hold all but a few values, and are wide about the numbers."""
