@@ -1,7 +1,7 @@
 """Sufficient statistics in one shot, on the same private white features as the product's fits of several terms.
 
-One noisy second moment of features and responses, its size chosen by the expected loss. From it either a ridge as AdaSSP
-takes it (Wang 2018), or the product's empirical Bayes with evidence over importances.
+One noisy second moment of features and responses, its size chosen by the expected loss. From it either a ridge as
+AdaSSP takes it (Wang 2018), or the product's empirical Bayes with evidence over importances.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of curves, numbers and labels with a canary in them: people who stand out in any column, and by their types."""
+"""Tables of curves, numbers and labels with a canary in them: one who stands out in every column, also by its type."""
 
 from __future__ import annotations
 

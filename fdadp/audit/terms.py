@@ -6,7 +6,9 @@ whole columns and, where persons have several rows, the ids.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,19 +22,23 @@ from fdadp.audit.canaries import CANARIES, named
 from fdadp.audit.dp_aff import MODES, SIZES
 from fdadp.audit.replay import Neighbours
 from fdadp.audit.term_tables import FORMS, GRID, PUBLIC, handed_table, neighbours_of, people, put
-from fdadp.privacy import Budget, Privacy
+from fdadp.privacy import Privacy
 from fdadp.privacy.noise import Noise
 from fdadp.private.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
 from fdadp.regression.scalar import ScalarRegression
 
-__all__ = ["MODELS", "observe_terms", "term_model", "term_pairs"]
+__all__ = ["MODELS", "observe_terms", "promised", "term_model", "term_pairs"]
 
 MODELS = (
     "Y ~ ff(X)",
     "Y ~ sff(X)",
     "Y ~ z",
     "Y ~ C(g)",
+    "Y ~ s(z) + h",
+    "Y ~ te(z, w)",
+    "Y ~ ff(X):C(g) + z",
+    "Y ~ z:C(h) + ff(V)",
     "Y ~ ff(X) + z + C(g)",
     "Y ~ sff(X) + w + h",
     "Y ~ ff(X) + ff(V) + z + w",
@@ -40,6 +46,9 @@ MODELS = (
     "y ~ af(X)",
     "y ~ z + w",
     "y ~ C(g) + h",
+    "y ~ s(z) + lf(V)",
+    "y ~ te(z, w)",
+    "y ~ lf(X):w",
     "y ~ lf(X) + z + C(g)",
     "y ~ lf(X) + lf(V) + z + w",
 )
@@ -73,6 +82,20 @@ def _wider(public: Any, widen: float) -> Any:
     return (middle - widen * half, middle + widen * half)
 
 
+def promised(epsilon: float, delta: float | None) -> float:
+    """What losses may add up to, μ²/2 or ε: of (ε, δ) from its definition, and not by what budgets are made with."""
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr, ndtr
+
+    if delta is None:
+        return epsilon
+
+    def excess(mu: float) -> float:
+        return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))) - delta
+
+    return float(brentq(excess, 1e-3, 20.0 + 2 * epsilon, xtol=1e-14)) ** 2 / 2
+
+
 def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     """Everything that comes out of a private fit: the object, its file, texts, effects, predictions with intervals."""
     table, groups = data
@@ -80,7 +103,11 @@ def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     along = _along(str(model.model))
     own = isinstance(table, dict)
     grids = {name: GRID for name in ("X", "V", "Y") if name in table} if own else None
-    fitted._fit_private(table, None, grids, groups, curves=along, noise=noise)
+    fitted._fit_private = functools.partial(fitted._fit_private, noise=noise)  # all else as people call it
+    try:
+        fitted.fit(table, grids=grids, groups=groups)
+    finally:
+        vars(fitted).pop("_fit_private", None)
     with tempfile.TemporaryDirectory() as folder:
         saved = fitted.save(Path(folder) / "model").read_bytes()
     new = people(4, np.random.default_rng(0))
@@ -94,16 +121,17 @@ def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     }
 
 
-def term_pairs(tapes: int, *, seed: int = 0, progress: bool = False) -> Iterator[Neighbours]:
+def term_pairs(tapes: int, *, seed: int = 0, skip: int = 0, progress: bool = False) -> Iterator[Neighbours]:
     """Neighbouring tables: models x canaries x adjacencies x persons with several rows, in an order by chance.
 
-    Sizes, bounds, the types that the canary makes of its columns, and how it leaves the data, take turns.
+    Sizes, bounds, the types that the canary makes of its columns, and how it leaves the data, take turns. All cases
+    come once before the first repeats; `skip` leaves out so many of the first.
     """
     cases = list(itertools.product(MODELS, CANARIES, MODES))
     order = np.random.default_rng(seed).permutation(len(cases))
-    for number in tqdm(range(tapes), desc="replays", disable=not progress):
-        case = cases[order[number % len(cases)]]
-        yield _pair(number, *case, np.random.default_rng([seed, 5, number]))
+    for number in tqdm(range(skip, skip + tapes), desc="replays", disable=not progress):
+        formula, kind, mode = cases[order[number % len(cases)]]
+        yield _pair(number, formula, kind, mode, np.random.default_rng([seed, 5, number]))
 
 
 def _pair(
@@ -140,11 +168,13 @@ def _pair(
     privacy = Privacy(epsilon, delta, n=None if adjacency == "add-remove" else n, adjacency=adjacency)
     useless = adjacency != "add-remove" or number % 3 > 0
     model = term_model(formula, privacy, allow_useless=useless, widen=(1.0, 2.0, 0.6)[int(rng.integers(3))])
-    name = f"tape {number + 1}: {formula}, {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}"
+    name = (
+        f"tape {number + 1}: {formula}, {kind} as {form} {how}, {adjacency}, delta {delta}, n {n}, epsilon {epsilon:g}"
+    )
     return Neighbours(
         name + (", several rows" if grouped else ""),
         lambda data, noise: observe_terms(data, model, noise),
         first,
         second,
-        Budget(epsilon, delta).total,
+        promised(epsilon, delta),
     )

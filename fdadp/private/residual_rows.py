@@ -39,9 +39,9 @@ class ResidualRows:
         self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def rms(self, block: Block) -> FloatArray:
-        """Root mean square of the residual curve where Y was observed, shape (m,)."""
+        """Root mean square of the residual where Y was observed, of numbers as large as curves'; shape (m,)."""
         away = self.rows.away(block)
-        return np.sqrt(observed_mean(away * away, self.rows.t_weights))
+        return np.sqrt(observed_mean(away * away, self.rows.t_weights)) / self.rows.geometric
 
     def clipped(self, block: Block) -> FloatArray:
         """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""

@@ -23,6 +23,8 @@ from fdadp.private.projection import Projection, observed_mean
 __all__ = ["Rows", "row_sums"]
 
 Block = tuple[FloatArray, ...]
+NUMBERS_SIZE = 0.6
+"""Geometric mean of a normal number's size over that of a curve of the same variance: numbers are often near zero."""
 
 
 class Derived(NamedTuple):
@@ -63,6 +65,7 @@ class Rows:
         self.projection = Projection(design.response, self.t_weights, design.response_shares)
         # Released values, filled in as they come.
         self.columns: dict[str, Column] = {column.name: column for column in design.columns}
+        self.geometric = NUMBERS_SIZE if design.scalar else 1.0
         self.y_location = self.y_mid
         self.mean = np.zeros(design.response_shares.size)
         self.coefficients: FloatArray = np.zeros((1, 1))
@@ -126,9 +129,9 @@ class Rows:
         return observed_mean(self.centred_y(block[-1]), self.t_weights)[:, None]
 
     def response_norm(self, block: Block) -> FloatArray:
-        """L2 norm of the coefficients less those of the released mean, shape (m,)."""
+        """L2 norm of the coefficients less those of the released mean, of numbers as large as curves'; shape (m,)."""
         c = self.response(block) - self.mean
-        return np.sqrt(row_sums(c * c))
+        return np.sqrt(row_sums(c * c)) / self.geometric
 
     def outside(self, block: Block) -> FloatArray:
         """Shares of the observed points of each column of curves, and of Y, outside the public ranges; (m, M + 1)."""
