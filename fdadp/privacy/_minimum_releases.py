@@ -184,16 +184,17 @@ class MinimumReleases:
             whole = self._kernel.budget.epsilon
             multiplier = gaussian_multiplier(*self._kernel.for_one(0.99 * whole, 0.99 * delta), ridge, K)
             kind, cost, extra = "gaussian", multiplier**2 / 2, mu_from(0.01 * whole, 0.01 * delta) ** 2 / 2
-        both = 2.0 if self._kernel.adjacency == "replace" and self._kernel.pure else 1.0
+        pure = self._kernel.pure
+        both = 2.0 if self._kernel.adjacency == "replace" and pure else 1.0
+        own = "pure" if pure else "gdp"  # whatever the budget's measure: these costs are not added to anything
         lattice = 2.0**-40
-        linear = [self._kernel.noise.prepare(kind, D, both / lattice, cost) for _ in range(K)]
+        linear = [self._kernel.prepare(kind, D, both / lattice, cost, name, accounting=own)[0] for _ in range(K)]
         check_rounding(self._kernel.n, ridge, length_of(kind, D, linear[0].scale * lattice), name)
         # The point computed is at most this far from the exact minimiser for the real b, in each problem.
         away = (GRADIENT_ERROR + steps_from_real(kind, D) * lattice) / ridge
         step = away * 2.0**-12
-        pure = self._kernel.pure
         moves = math.ceil(2 * math.sqrt(K) * 2.0**12)
-        point, _ = self._point_noise(D * K, moves, extra, name, "pure" if pure else "gdp")
+        point, _ = self._point_noise(D * K, moves, extra, name, own)
         self._kernel.account.spend(share, amount if pure else self._kernel.account.amount, whole=not pure)
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=b)

@@ -53,7 +53,8 @@ class Privacy(Parameters):
         position, as the ledger says.
     budget : Budget, optional
         A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
-        as `epsilon` says; it refuses the fit that would overspend. Default: a budget of its own.
+        as `epsilon` says, in the measure of the budget; it refuses the fit that would overspend. Default: a budget of
+        its own.
     dataset : str, optional
         Public name of the data, by which a shared budget knows them again; default: their place in memory.
     random_state : int, optional

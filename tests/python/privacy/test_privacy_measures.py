@@ -13,7 +13,18 @@ from mutants import mutate
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPBoostedStumps, DPLinearRegression, Numeric
 from fdadp.planner.population import outcomes
-from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, _kernel, _measures, noise
+from fdadp.privacy import (
+    Budget,
+    Cohort,
+    Ledger,
+    OpenDPNoise,
+    Privacy,
+    SeededNoise,
+    _kernel,
+    _measures,
+    epsilon_from,
+    noise,
+)
 from fdadp.privacy._measures import amount_for, cost_of
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.gaussian_dp import delta_from_mu
@@ -101,6 +112,8 @@ def test_the_total_is_half_of_mu_squared():
     assert (old.accounting, old.measure, old.mu) == ("zcdp", "rho (zCDP)", None)
     assert math.sqrt(budget.total / old.total) == pytest.approx(1.0725, abs=2e-4)  # so much less noise
     assert "zCDP" in repr(old)
+    for epsilon, delta in ((0.01, 1e-6), (1.0, 1e-9), (1.0, 1e-3), (10.0, 1e-6)):  # ε that OpenDP makes of the total
+        assert 1.04 < epsilon_from(Budget(epsilon, delta).total, delta) / epsilon < 1.16
     assert Budget(1.0).accounting == Budget(1.0, accounting="zcdp").accounting == "pure"
     for accounting, delta in [("rdp", 1e-6), ("pure", 1e-6), (None, None)]:
         with pytest.raises(PrivacyError, match="accounting must be 'gdp' or 'zcdp'"):
