@@ -2,7 +2,7 @@
 #'
 #' Additive function-on-function regression, curves predicting curves:
 #' \deqn{Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t).}
-#' [fdadp()] fits curves, or numbers, on any terms. [affr()] fits the model above without privacy, [dp_affr()] with an end-to-end guarantee of
+#' [fdadp()] fits curves, or numbers, on any terms. [affr()] fits the model above without privacy, [dp_affr()] and [dp_fdadp()] with an end-to-end guarantee of
 #' differential privacy; [ledger()] tells what was released, [plan_dp()] what a private fit
 #' will be worth. The work is done by the Python package of the same name, through
 #' \pkg{reticulate}; [fdadp_config()] says whether it is there and, if not, what to do.

@@ -3,7 +3,7 @@
 #' What was released, with which noise, under which assumptions, and what is not protected: all that a data custodian needs to
 #' judge a fit.
 #'
-#' @param object A fit of [dp_affr()].
+#' @param object A fit of [dp_affr()] or [dp_fdadp()].
 #' @param x A ledger.
 #' @param ... Not used.
 #' @return A list of class `fdadp_ledger`: `headline`, `mechanism`, `private`, `for.release`, `epsilon`, `delta`, `mu` and `curve`
@@ -13,7 +13,7 @@
 #' @inherit dp_affr examples
 #' @export
 ledger <- function(object) {
-  if (!inherits(object, "affr")) input_error("object must be a fit of affr() or dp_affr(), got ", class(object)[1])
+  if (!inherits(object, c("affr", "dp_fdadp"))) input_error("object must be a fit of dp_affr() or dp_fdadp(), got ", class(object)[1])
   object$ledger
 }
 

@@ -1,0 +1,114 @@
+"""What R's ``dp_fdadp()`` calls: private models of several terms. Plain values in, plain values out.
+
+R holds no Python object: a fit is the bytes of its saved file. Columns come as they are, entry by entry; what they
+hold is not looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression
+from fdadp.privacy.boundary import numbers
+
+MODELS = {False: FunctionalRegression, True: ScalarRegression}
+"""By whether the response is a number."""
+
+
+def columns_of(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Columns, and grids of those that are curves. Entries that R has as text stay text, missing ones are None."""
+    data: dict[str, Any] = {}
+    grids: dict[str, Any] = {}
+    for name, told in columns.items():
+        if told["kind"] == "curves":
+            own = np.array(numbers(np.array(told["values"], order="C")))
+            own[np.isnan(own)] = np.nan  # R's NA is a signalling one
+            data[name] = own
+            if told.get("grid") is not None:
+                grids[name] = np.asarray(told["grid"], dtype=np.float64)
+            continue
+        gone = np.atleast_1d(np.asarray(told["missing"], dtype=bool))
+        held = np.atleast_1d(np.asarray(told["numbers" if told["numeric"] else "text"])).astype(object)
+        data[name] = np.where(gone, None, held)
+    return data, grids
+
+
+def public(own: Any) -> Any:
+    """A range, or a list of levels."""
+    return tuple(own.tolist()) if isinstance(own, np.ndarray) else [str(level) for level in own]
+
+
+def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], groups: Any, path: str) -> dict[str, Any]:
+    """Fit, save to `path`, and describe the fit."""
+    import fdadp_from_r
+
+    data, grids = columns_of(spec["columns"])
+    model = MODELS[bool(spec["scalar"])](
+        spec["formula"],
+        family=spec["family"],
+        privacy=Privacy(**privacy),
+        bounds={name: public(own) for name, own in spec["bounds"].items()},
+        mechanism=DPAFF(allow_useless=bool(spec["allow_useless"])),
+        missing=spec["missing"],
+    )
+    model.fit(data, grids=grids, groups=fdadp_from_r.persons(groups))
+    model.save(path)
+    return {
+        "term.names": list(model.term_names_),
+        "importances": dict(model.importances_ or {}),
+        "notes": list(model.notes_),
+        "plan": str(model.plan_),
+        "ledger": fdadp_from_r.ledger(model.ledger_),
+        "sigma2": float(model.sigma2_),
+        "r.sq": float(model.r2_),
+        "t": getattr(model, "t_", None),
+    }
+
+
+def model_from(path: str, scalar: bool) -> Any:
+    """The fitted model that a file holds."""
+    return MODELS[bool(scalar)].load(path)
+
+
+def predict_private_terms(
+    path: str, scalar: bool, columns: Mapping[str, Any], t: Any, se: bool, level: float | None
+) -> dict[str, Any]:
+    """Means of new rows, with standard errors and prediction intervals where asked for."""
+    model = model_from(path, scalar)
+    data, grids = columns_of(columns)
+    for name, values in data.items():
+        if name not in grids and all(v is None or isinstance(v, float) for v in values):
+            data[name] = values.astype(np.float64)
+    more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
+    result = {"fit": np.asarray(model.predict(data, **more))}
+    if se:
+        result["se.fit"] = np.asarray(model.predict_se(data, **more))
+    if level is not None:
+        lower, upper = model.predict_interval(data, level, **more)
+        result["lwr"], result["upr"] = np.asarray(lower), np.asarray(upper)
+    return result
+
+
+def coefficient_of_private(path: str, scalar: bool, term: str, level: float) -> dict[str, Any]:
+    """A term's coefficient function on a grid, with a band."""
+    found = model_from(path, scalar).coef(term, se=True, level=level)
+    return {str(name): found[name].tolist() for name in found}
+
+
+def summary_of_private(path: str, scalar: bool) -> dict[str, Any]:
+    """Tables as text."""
+    return {"text": str(model_from(path, scalar).summary())}
+
+
+def sample_of_private(path: str, scalar: bool, n: int, seed: int | None) -> dict[str, Any]:
+    """Columns of a synthetic cohort."""
+    drawn = model_from(path, scalar).sample(int(n), None if seed is None else int(seed))
+    out: dict[str, Any] = {}
+    for name in drawn:
+        held = getattr(drawn[name], "array", drawn[name])
+        curves = getattr(held, "data_matrix", None)
+        out[str(name)] = drawn[name].tolist() if curves is None else np.array(curves[..., 0])
+    return out
