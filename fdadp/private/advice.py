@@ -22,9 +22,14 @@ NOTHING = 0.05
 
 
 def advise(
-    fit: PrivateFit, plan: Plan, rows: Rows, r2: float, response: str = "Y"
+    fit: PrivateFit, plan: Plan, rows: Rows, r2: float, response: str = "Y", beside: str = "the mean curve"
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how ranges and n compare with what was released, and whether the fit explains anything.
+
+    Parameters
+    ----------
+    beside : str
+        What would do as well where the fit explains nothing.
 
     Returns
     -------
@@ -62,5 +67,5 @@ def advise(
                 )
         notes.append(text + (", far too wide" if half / scale > WIDE else ""))
     if r2 < NOTHING:
-        notes.append(f"the fit explains about nothing (R-squared {r2:.2f} by its releases): take it for the mean curve")
+        notes.append(f"the fit explains about nothing (R-squared {r2:.2f} by its releases): take it for {beside}")
     return tuple(warned), tuple(notes)

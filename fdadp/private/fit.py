@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.errors import PrivacyError
+from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.gaps import GAPS
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import unit_noise
@@ -23,6 +23,7 @@ from fdadp.private.rows import Rows
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort
+    from fdadp.privacy._local import RowFunction
     from fdadp.private.intervals import PrivateFit
     from fdadp.private.mechanisms import EndToEnd
     from fdadp.private.moments import NoisyMoments
@@ -90,6 +91,7 @@ def spend(
     public: Mapping[str, Any],
     *,
     noise: Noise | None = None,
+    prepare: RowFunction | None = None,
 ) -> Spent:
     """Spend the budget of a fit. The first read of the data comes after all validation.
 
@@ -111,6 +113,8 @@ def spend(
         Public inputs, for the ledger.
     noise : Noise, optional
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    prepare : callable, optional
+        Row-local: from a block of `data` to one of the design's columns and the response; default: they are the same.
     """
     cohort = privacy.cohort(data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public)
     with one_blas_thread():
@@ -124,6 +128,9 @@ def spend(
     if privacy.n is not None and not mechanism.allow_useless:  # nothing was read yet
         with cohort.refusing():
             refuse_unaffordable(coordinates, plan)
+    if prepare is not None:
+        with cohort.refusing():
+            cohort = cohort.derive(prepare, name="columns computed within each row")
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
     return Spent(found, statistic, coordinates, plan, rows, cohort)
@@ -177,6 +184,8 @@ def fit_private(
     missing : {"linear", "smooth"}
         How gaps of X are filled, each within its row.
     """
+    if mechanism.anchor is not None:
+        raise InputError("prior='persistence' is there for FunctionalRegression and ScalarRegression")
     prior = mechanism.public_prior
     public = {
         "bounds of X": bounds["X"],

@@ -90,7 +90,7 @@ class EndToEnd(Mechanism, ABC):
     InputError, PrivacyError
     """
 
-    prior: PublicPrior | None = None
+    prior: PublicPrior | str | None = None
     allow_useless: bool = False
 
     def __post_init__(self) -> None:
@@ -100,7 +100,12 @@ class EndToEnd(Mechanism, ABC):
     @property
     def public_prior(self) -> PublicPrior:
         """The prior, or the default one."""
-        return PublicPrior() if self.prior is None else self.prior
+        return self.prior if isinstance(self.prior, PublicPrior) else PublicPrior()
+
+    @property
+    def anchor(self) -> str | None:
+        """What fits are about, where it is not the mean: ``"persistence"``."""
+        return self.prior if isinstance(self.prior, str) else None
 
     def check_n(self, privacy: Privacy, n: float) -> None:
         """Refuse a fit that would be no better than the mean curve.
@@ -148,8 +153,12 @@ class DPAFF(EndToEnd):
 
     Parameters
     ----------
-    prior, allow_useless
-        As of every mechanism that is private end to end (:class:`EndToEnd`).
+    prior : PublicPrior or "persistence", optional
+        As of every mechanism that is private end to end (:class:`EndToEnd`); or for forecasts of the same quantity by
+        the regressions of many terms: the default prior about an anchor, half the last value and half the mean of a
+        row's curve, as an offset. Anchors cost nothing, and the fit is dropped where it is no better than its own.
+    allow_useless : bool
+        As of :class:`EndToEnd`.
     tuning : Tuning, optional
         Accuracies aimed at, caps and clips; default :data:`fdadp.private.tuning.GAUSSIAN`, or ``PURE`` without δ.
 
@@ -164,7 +173,9 @@ class DPAFF(EndToEnd):
     name: ClassVar[str] = "dp-aff"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if self.prior != "persistence":
+            check_prior(self.prior, ", 'persistence'")
+        check_allow_useless(self.allow_useless)
         if self.tuning is not None and not isinstance(self.tuning, Tuning):
             raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")
 
@@ -243,10 +254,11 @@ def mechanism_of(mechanism: str | Mechanism) -> EndToEnd | NoiseAfterFit:
     return SHORT[mechanism]()
 
 
-def check_prior(prior: Any) -> None:
-    """Refuse what is neither a PublicPrior nor None; raises InputError."""
+def check_prior(prior: Any, others: str = "") -> None:
+    """Refuse what is neither a PublicPrior nor None; `others`: what else there is. Raises InputError."""
     if prior is not None and not isinstance(prior, PublicPrior):
-        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
+        got = repr(prior) if isinstance(prior, str) and others else type(prior).__name__
+        raise InputError(f"prior must be a PublicPrior{others}, got {got}")
 
 
 def check_allow_useless(value: Any) -> None:

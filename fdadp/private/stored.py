@@ -70,7 +70,8 @@ def params_from_json(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mechanism_to_json(mechanism: Mechanism) -> dict[str, Any]:
-    settings = {name: None if name in NOT_KEPT else value for name, value in mechanism.get_params().items()}
+    kept = mechanism.get_params()
+    settings = {n: None if n in NOT_KEPT and not isinstance(value, str) else value for n, value in kept.items()}
     return {"class": f"{type(mechanism).__module__}.{type(mechanism).__qualname__}", **settings}
 
 

@@ -23,7 +23,7 @@ from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
 from fdadp.regression.term_views import TermViews
 from fdadp.regression.terms_from_chunks import TermsFromChunks
-from fdadp.regression.training import Asked, Covariates, Training, beside, read_training
+from fdadp.regression.training import Asked, Covariates, Training, along, beside, is_expression, read_training
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.along_curves import fit_along_curves
 from fdadp.solve.families import Family, family_of
@@ -55,6 +55,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     missing: str | Mapping[str, str]
     _covariates: Covariates
     """How new rows are read."""
+    _offset: str | None = None
+    """Column of rows, or an expression of them, that belongs to the model and is added to what it predicts."""
     _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
@@ -83,6 +85,10 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
             )
         check_grids(grids, data, self.response_name_)
         self._grids_of_fit = frozenset(grids or ())
+        offset = beside.get("offset")
+        self._offset = f"I({offset})" if isinstance(offset, str) and is_expression(offset, data) else None
+        if self._offset is not None:
+            beside["offset"], columns = self._offset, (*columns, self._offset)
         gaps = "raise" if self.missing == "auto" else self.missing
         return Asked(data, y, self.response_name_, columns, grids, missing=gaps, **beside)
 
@@ -134,7 +140,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         check_is_fitted(self, "_fit")
         others = {name: grid for name, grid in (grids or {}).items() if name not in self._grids_of_fit}
         check_grids(others, data, self.response_name_)
-        return self._covariates.read(data, columns_of(self._fit.form.designs), grids)
+        kept = () if self._offset is None else (self._offset,)
+        return self._covariates.read(data, (*columns_of(self._fit.form.designs), *kept), grids)
 
     def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
@@ -181,8 +188,10 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
             )
 
     def _predictor(self, records: Records, data: Any, offset: ArrayLike | str | None, t: FloatArray) -> FloatArray:
-        """The linear predictor of new rows at points, shape (n, T')."""
+        """The linear predictor of new rows at points, shape (n, T'), by default with the model's own offset."""
         eta = self._limited(records, self._fit.form.predictor(records, self._fit.coefficients, t), t)
+        if offset is None and self._offset is not None:
+            return np.asarray(eta + along(records.columns[self._offset], t))
         added = beside(offset, "offset", data, eta.shape)
         return eta if added is None else eta + added
 

@@ -33,7 +33,7 @@ def explained_share(model: Any, data: Any, y: Any) -> float:
         return float(model._deviance_explained(observed.y, eta))
     if not isinstance(observed, Curves):
         raise InputError(f"{name} must hold curves, got one entry a row")
-    eta = fit.form.predictor(records, fit.coefficients, model._at(observed.grid))
+    eta = model._predictor(records, data, None, model._at(observed.grid))
     if model._family.name != "gaussian":
         return float(model._deviance_explained(observed.values, eta))
     if observed.grid.size > 1 and np.isfinite(observed.values).all():

@@ -152,7 +152,9 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             Of the observations: one with weight 2 has half the variance. Of binomial responses numbers of trials. A
             name is that of a column of `data`.
         offset : array_like of shape (n,) or (n, T), or str, optional
-            What is added to the linear predictor, such as the logarithm of an exposure.
+            What is added to the linear predictor, such as the logarithm of an exposure. An expression of columns, such
+            as ``"0.5 * last(X) + 0.5 * mean(X)"``, belongs to the model: predictions have it too. In a private fit all
+            do, and an offset is a column with bounds or an expression of such columns.
         response : DataFrame of three columns, optional
             The response as a long table: row (its label in `data`), point t, value.
         groups : array_like of shape (n,) or str, optional
@@ -245,7 +247,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         type : {"response", "link", "terms"}
             The mean, the linear predictor, or what each term adds to that.
         offset : array_like of shape (n,) or (n, T'), or str, optional
-            What is added to the linear predictor; default nothing.
+            What is added to the linear predictor; default what belongs to the model, or else nothing.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 

@@ -7,8 +7,8 @@ could change them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -26,6 +26,7 @@ from fdadp.private.design import curves_column
 from fdadp.private.inputs import private_curves
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
+from fdadp.regression.private_rows import Made
 from fdadp.regression.table import Grids, Table
 from fdadp.regression.tables import read_records
 
@@ -40,13 +41,46 @@ class PrivateColumns:
     ----------
     grids : mapping of str to ndarray
         Points of the training curves.
+    made : mapping of str to Made
+        Columns that are computed within each row.
     """
 
     grids: Mapping[str, FloatArray]
+    made: Mapping[str, Made] = field(default_factory=dict)
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows, which may lack entries."""
-        return read_records(data, columns, grids, defaults=self.grids, missing=columns)[0]
+        made = [self.made[name] for name in columns if name in self.made]
+        sources = [source.name for one in made for source in one.sources]
+        given = list(dict.fromkeys([*(name for name in columns if name not in self.made), *sources]))
+        records = read_records(data, given, grids, defaults=self.grids, missing=given)[0]
+        return records.with_columns(**{name: self._computed(name, records) for name in columns if name in self.made})
+
+    def completed(self, records: Records, offset: str | None) -> Records:
+        """Rows with all columns that are computed.
+
+        Raises
+        ------
+        InputError
+            What they, or an offset, are computed from is not there.
+        """
+        needed = {source.name for one in self.made.values() for source in one.sources}
+        if offset is not None and offset not in self.made:
+            needed.add(offset)
+        lacking = sorted(map(str, needed - set(records.columns)))
+        if lacking:
+            raise InputError(
+                f"{lacking[0]} must be a column of a term, as an offset or an expression reads it, got none"
+            )
+        return records.with_columns(**{name: self._computed(name, records) for name in self.made})
+
+    def _computed(self, name: str, records: Records) -> Curves | FloatArray:
+        one = self.made[name]
+        held = {s.name: records.columns[s.name] for s in one.sources}
+        own = {source: c for source, c in held.items() if isinstance(c, Curves)}
+        values = {source: own[source].values if source in own else records.numbers(source) for source in held}
+        computed = one.of(values, {source: curves.grid for source, curves in own.items()})
+        return computed if computed.ndim == 1 else Curves(computed, next(iter(own.values())).grid)
 
 
 class PrivateTable:
@@ -98,6 +132,10 @@ class PrivateTable:
         """A column of curves, whose values are a private table."""
         return private_curves(self.raw(name) if raw is None else raw, self._grids.get(name), name)
 
+    def bounded(self, name: str) -> bool:
+        """Whether bounds were given of a column."""
+        return name in self._bounds
+
     def range(self, name: str) -> Range:
         """Public range of a column of curves or numbers."""
         return public_range(
@@ -108,7 +146,7 @@ class PrivateTable:
         )
 
     def column(
-        self, name: str, at: int, prior: PublicPrior, missing: str, *, factor: bool
+        self, name: str, at: int, prior: PublicPrior, gaps_of: Callable[[str], str], *, factor: bool
     ) -> tuple[Column, Any, FloatArray | None]:
         """A covariate: what is public of it, its private entries, and its grid where it holds curves.
 
@@ -120,7 +158,7 @@ class PrivateTable:
         kind = "labels" if factor else self.kind(name)
         if kind == "curves":
             x = self.curves(name)
-            return curves_column(prior, name, at, x.grid, self.range(name), missing), x.values, x.grid
+            return curves_column(prior, name, at, x.grid, self.range(name), gaps_of(name)), x.values, x.grid
         if kind == "labels":
             levels = levels_of(self._bounds.get(name), name)
             return LabelColumn(name, at, levels), labels(self.raw(name), levels, name), None

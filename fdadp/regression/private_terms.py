@@ -21,9 +21,12 @@ from fdadp.privacy import Privacy
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
+from fdadp.regression.private_read import Reading, about, persistence
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
+from fdadp.regression.training import along
 from fdadp.solve.fitted import FARTHEST
 from fdadp.terms.scalar_factor import Factor
+from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 
@@ -100,7 +103,7 @@ class PrivateTerms:
     def _gaps_of(self, name: str) -> str:
         """How gaps of a column of curves are filled, each within its row."""
         how = self.missing if isinstance(self.missing, str) else self.missing.get(name, "auto")
-        how = "linear" if how == "auto" else how
+        how = "linear" if how == "auto" or (how == "indicator" and self.missing == how) else how
         one_of(how, f"missing in a private fit ({name}; 'auto' is 'linear')", tuple(GAPS))
         return how
 
@@ -114,6 +117,7 @@ class PrivateTerms:
         groups: Any,
         *,
         curves: bool,
+        offset: Any = None,
         noise: Noise | None = None,
         **not_yet: Any,
     ) -> None:
@@ -123,6 +127,8 @@ class PrivateTerms:
         ----------
         curves : bool
             Whether the response is a curve, or else a number.
+        offset : str, optional
+            A column, or an expression of columns, that the response is less of.
         noise : Noise, optional
             For audits.
         """
@@ -142,28 +148,38 @@ class PrivateTerms:
         self.response_name_ = self._parsed.response or self.response or self._default_response
         if not self._parsed.terms:
             raise InputError("model must have at least one term in a private fit, got none")
-        columns, values, axes = self._read_columns(table, prior)
-        response, held = self._private_response(table, y, curves=curves)
-        lengths = {len(part) for part in (*values, held)}
-        if len(lengths) > 1:
+        reading = self._read_columns(table, prior)
+        columns = reading.columns
+        response = reading.response(self.response_name_, y, curves=curves)
+        t = None if response is None else response.grid
+        y_bounds = table.range(self.response_name_)
+        if mechanism.anchor is not None:
+            offset = self._anchor(reading, offset, y_bounds)
+        less = None
+        if offset is not None:
+            less, of_offset = reading.offset(offset, self.response_name_, t)
+            y_bounds = about(y_bounds, of_offset)
+        values = tuple(reading.given.values())
+        n_rows = len(values[-1])
+        if any(len(part) != n_rows for part in values):
             raise InputError(f"columns and {self.response_name_} must have the same number of rows")
         if isinstance(groups, str):
             groups = table.raw(groups)
         if groups is not None:
             from fdadp.private.inputs import check_groups
 
-            check_groups(groups, len(held))
+            check_groups(groups, n_rows)
         if self.privacy.labels == "public":
             table.same_rows(**({} if y is None else {self.response_name_: y}), groups=groups)
-        t = None if response is None else response.grid
-        y_bounds = table.range(self.response_name_)
         by_name = {column.name: column for column in columns}
         names = [spec.name for spec in self._parsed.terms]
         made = [white_term(spec, by_name, prior, curves=curves, beside=names) for spec in self._parsed.terms]
-        public = self._public(columns, y_bounds, t, prior.describe())
+        public = self._public(reading, table.range(self.response_name_), t, prior.describe())
+        if less is not None:
+            public |= {"offset": f"{offset}, bounds {of_offset}", "bounds of the response less it": y_bounds}
         spent = spend(
             self,
-            (*values, held),
+            values,
             groups,
             lambda: PrivateDesign.of(prior, columns, made, t),
             y_bounds,
@@ -171,14 +187,17 @@ class PrivateTerms:
             mechanism,
             public,
             noise=noise,
+            prepare=reading.prepared(less),
         )
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
-        self._adopt_private(fit, response, PrivateColumns(axes))
+        self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made))
+        self._offset = offset
         spread = released_variance(spent.fit, spent.design)
         explained = 1 - unexplained_variance(spent.fit) / max(spread.total, 1e-300)
         vars(self)["_shares"] = (explained, explained)
-        warned, notes = advise(spent.fit, spent.plan, spent.rows, explained, self.response_name_)
+        rest = () if offset is None else (f"{self.response_name_} - offset", "its offset and a mean curve")
+        warned, notes = advise(spent.fit, spent.plan, spent.rows, explained, *(rest or (self.response_name_,)))
         self.importances_ = importances(spent.fit, spent.design)
         left_out = [name for name in self.importances_ if name not in self.term_names_]
         self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
@@ -195,37 +214,48 @@ class PrivateTerms:
             return parse(self.model, table.kinds)
         return self._read_model(None, None)
 
-    def _read_columns(
-        self: Any, table: PrivateTable, prior: Any
-    ) -> tuple[list[Column], list[Any], dict[str, FloatArray]]:
-        """Covariates of all terms, each once: what is public, private entries, and grids of curves."""
+    def _read_columns(self: Any, table: PrivateTable, prior: Any) -> Reading:
+        """Covariates of all terms, each once, and indicators of missing numbers as terms of their own."""
+        reading = Reading(table, prior, self._gaps_of)
         factors = {name for spec in self._parsed.terms for name in factor_columns(spec)}
-        columns: list[Column] = []
-        values, axes = [], {}
-        for at, name in enumerate(dict.fromkeys(c for spec in self._parsed.terms for c in spec.columns)):
-            column, held, grid = table.column(name, at, prior, self._gaps_of(name), factor=name in factors)
-            columns.append(column)
-            values.append(held)
-            if grid is not None:
-                axes[name] = grid
-        if len(axes) > 1 and prior.x_scale is not None:
+        for name in dict.fromkeys(c for spec in self._parsed.terms for c in spec.columns):
+            reading.column(name, factor=name in factors)
+        for column in list(reading.columns):
+            wanted = self.missing if isinstance(self.missing, str) else self.missing.get(column.name)
+            if isinstance(column, NumberColumn) and wanted == "indicator":
+                own = Linear(reading.indicator(column.name))
+                self._parsed = self._parsed._replace(terms=(*self._parsed.terms, own))
+        curves = [column for column in reading.columns if isinstance(column, CurvesColumn)]
+        if len(curves) > 1 and prior.x_scale is not None:
             raise InputError(f"x_scale of the prior must be None with several columns of curves, got {prior.x_scale:g}")
-        return columns, values, axes
+        return reading
 
-    def _private_response(self: Any, table: PrivateTable, y: Any, *, curves: bool) -> tuple[Curves | None, Any]:
-        """The response: what is public of it where it is a curve, and its private entries."""
-        name = self.response_name_
-        if not curves:
-            return None, table.numbers(name, y)
-        response = table.curves(name, y)
-        return response, response.values
+    def _anchor(self: Any, reading: Reading, offset: Any, y_bounds: Any) -> str:
+        """The offset that stands for ``prior="persistence"``."""
+        if offset is not None:
+            raise InputError(f"offset must be None with prior='persistence', which is one, got {offset!r}")
+        curves = [column for column in reading.columns if isinstance(column, CurvesColumn)]
+        if len(curves) != 1 or curves[0].name in reading.made:
+            raise InputError(
+                "prior='persistence' needs one column of curves among the terms, of the quantity that is forecast, got "
+                f"{', '.join(column.name for column in curves) or 'none'}; say which by offset="
+            )
+        low, high = curves[0].bounds
+        if low >= y_bounds[1] or high <= y_bounds[0]:
+            raise InputError(
+                f"bounds of {curves[0].name} and {self.response_name_} must overlap with prior='persistence', as they "
+                f"are of one quantity, got {curves[0].bounds} and {y_bounds}"
+            )
+        return persistence(curves[0].name)
 
-    def _public(self: Any, columns: list[Column], y_bounds: Any, t: FloatArray | None, prior: str) -> dict[str, Any]:
+    def _public(self: Any, reading: Reading, y_bounds: Any, t: FloatArray | None, prior: str) -> dict[str, Any]:
         """Public inputs, for the ledger."""
         from fdadp.private.fit import describe_grid
 
         public: dict[str, Any] = {"model": " + ".join(spec.name for spec in self._parsed.terms)}
-        for column in columns:
+        for column in reading.columns:
+            if column.name in reading.made:
+                public[column.name] = "computed within each row"
             if isinstance(column, LabelColumn):
                 public[f"levels of {column.name}"] = ", ".join(map(str, column.levels))
             else:
@@ -294,7 +324,8 @@ class PrivateTerms:
         Raises
         ------
         InputError
-            A fit without privacy, whose rows might be told from what is drawn.
+            A fit without privacy, whose rows might be told from what is drawn; a column that an offset or expression is
+            of, and no term, so that nothing of it was released.
 
         Notes
         -----
@@ -311,9 +342,12 @@ class PrivateTerms:
             raise InputError("privacy must have been given to draw a cohort: a fit without it is not safe to sample")
         rng = np.random.default_rng(random_state)
         count = whole(n, "n")
-        columns = {c.name: draw_column(c, self._curve_prior, count, rng) for c in self._drawn}
+        made = self._covariates.made
+        columns = {c.name: draw_column(c, self._curve_prior, count, rng) for c in self._drawn if c.name not in made}
         law = self._spread["released"]
-        y = self._fit.form.predictor(Records(count, columns), self._fit.coefficients) + law.draw(count, rng)
+        records = self._covariates.completed(Records(count, columns), self._offset)
+        y = self._fit.form.predictor(records, self._fit.coefficients) + law.draw(count, rng)
+        y = y if self._offset is None else y + along(records.columns[self._offset], law.grid)
         out = pd.DataFrame(index=range(count))
         for name, values in columns.items():
             out[name] = FDataGrid(values.values, values.grid) if isinstance(values, Curves) else values

@@ -8,6 +8,7 @@ in :data:`OF_NUMBERS` and :data:`OF_CURVES`, and arithmetic.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
@@ -20,8 +21,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.privacy import rowwise_matmul
 
-__all__ = ["OF_CURVES", "OF_NUMBERS", "RowFunction", "column_named", "row_function", "tree_of"]
+__all__ = ["OF_CURVES", "OF_NUMBERS", "RowFunction", "column_named", "expression", "row_function", "tree_of"]
 
 Value = Curves | FloatArray | float
 
@@ -37,27 +39,55 @@ OF_NUMBERS: dict[str, Callable[[Any], Any]] = {
 """Functions of numbers, and of curves point by point."""
 
 
+def _each(function: Callable[..., float]) -> Callable[..., FloatArray]:
+    """Number by number, NaN where there is no value: vectorised loops may round by the place of a number."""
+
+    def of_one(*values: float) -> float:
+        try:
+            return float(function(*values))
+        except (ArithmeticError, TypeError, ValueError):
+            return math.nan
+
+    def of_all(*arrays: Any) -> FloatArray:
+        return np.asarray(np.frompyfunc(of_one, len(arrays), 1)(*arrays), dtype=np.float64)
+
+    return of_all
+
+
+EACH = {name: _each(getattr(math, name)) for name in OF_NUMBERS if name not in ("abs", "sqrt")}
+"""The same, bit for bit the same wherever a number stands; absolute values and roots always are."""
+
+
+def _averaged(values: FloatArray, grid: FloatArray) -> FloatArray:
+    weights = quadrature_weights(grid, "trapezoid") if grid.size > 1 else np.ones(1)
+    return rowwise_matmul(np.ascontiguousarray(values), (weights / weights.sum())[:, None])[:, 0]
+
+
 def _mean(x: Curves) -> FloatArray:
-    weights = quadrature_weights(x.grid, "trapezoid") if x.grid.size > 1 else np.ones(1)
-    return np.asarray(x.values @ weights / weights.sum())
+    return _averaged(x.values, x.grid)
 
 
 def _sd(x: Curves) -> FloatArray:
-    weights = quadrature_weights(x.grid, "trapezoid") if x.grid.size > 1 else np.ones(1)
-    away = (x.values - _mean(x)[:, None]) ** 2
-    return np.asarray(np.sqrt(away @ weights / weights.sum()))
+    return np.asarray(np.sqrt(_averaged((x.values - _mean(x)[:, None]) ** 2, x.grid)))
+
+
+def _roughness(x: Curves) -> FloatArray:
+    steps = np.ascontiguousarray(np.abs(np.diff(x.values, axis=1)))
+    return rowwise_matmul(steps, np.full((steps.shape[1], 1), 1 / max(steps.shape[1], 1)))[:, 0]
 
 
 OF_CURVES: dict[str, Callable[[Curves], FloatArray]] = {
     "first": lambda x: x.values[:, 0],
     "last": lambda x: x.values[:, -1],
-    "max": lambda x: x.values.max(axis=1),
+    "max": lambda x: x.values.max(axis=1) + 0.0,  # of zeros of either sign one
     "mean": _mean,
-    "min": lambda x: x.values.min(axis=1),
+    "min": lambda x: x.values.min(axis=1) + 0.0,
+    "roughness": _roughness,
     "sd": _sd,
 }
 """Functions that make a number of each curve: values at its ends, extremes; mean and standard deviation over its
-domain, by the trapezoidal rule."""
+domain, by the trapezoidal rule; the mean absolute difference of neighbouring values. Of each row by itself, bit for
+bit."""
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
@@ -99,7 +129,7 @@ class RowFunction:
             which there is none, naming the row.
         """
         with np.errstate(all="ignore"):
-            value = self._value(self.tree, columns)
+            value = self._value(self.tree, columns, OF_NUMBERS, np.power)
         if isinstance(value, float) or np.ndim(_numbers(value)) == 0:
             raise InputError(f"{self.text} must read a column, got a constant")
         result = _numbers(value)
@@ -120,6 +150,12 @@ class RowFunction:
             )
         return value if isinstance(value, Curves) else np.asarray(value, dtype=np.float64)
 
+    def by_rows(self, columns: dict[str, Value]) -> Curves | FloatArray:
+        """The column, each row of it from that row alone, bit for bit; NaN where there is no value, without a word."""
+        with np.errstate(all="ignore"):
+            value = self._value(self.tree, columns, OF_NUMBERS | EACH, _each(math.pow))
+        return value if isinstance(value, Curves) else np.asarray(value, dtype=np.float64)
+
     def is_curves(self, kinds: Mapping[str, str]) -> bool:
         """Whether curves come out of columns of such kinds."""
 
@@ -132,26 +168,51 @@ class RowFunction:
 
         return within(self.tree)
 
-    def _value(self, node: ast.expr, columns: dict[str, Value]) -> Value:
+    def _value(
+        self,
+        node: ast.expr,
+        columns: dict[str, Value],
+        of_numbers: Mapping[str, Callable[[Any], Any]],
+        power: Callable[[Any, Any], Any],
+    ) -> Value:
+        def of(inner: ast.expr) -> Value:
+            return self._value(inner, columns, of_numbers, power)
+
         match node:
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return float(number)
             case ast.Name(id=name):
                 return columns[self.names.get(name, name)]
             case ast.UnaryOp(op=ast.USub(), operand=inner):
-                return _pointwise(np.negative, self._value(inner, columns))
+                return _pointwise(np.negative, of(inner))
+            case ast.BinOp(left=left, op=ast.Pow(), right=right):
+                return _pointwise(power, of(left), of(right))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return _pointwise(_ARITHMETIC[type(op)], self._value(left, columns), self._value(right, columns))
+                return _pointwise(_ARITHMETIC[type(op)], of(left), of(right))
             case ast.Call(func=ast.Name(id="I"), args=[inner], keywords=[]):
-                return self._value(inner, columns)
+                return of(inner)
             case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in OF_NUMBERS:
-                return _pointwise(OF_NUMBERS[name], self._value(inner, columns))
+                return _pointwise(of_numbers[name], of(inner))
             case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in OF_CURVES:
-                value = self._value(inner, columns)
+                value = of(inner)
                 if not isinstance(value, Curves):
                     raise InputError(f"{self.text} must be {name}() of curves, got numbers")
                 return OF_CURVES[name](value)
         raise AssertionError(ast.dump(node))  # row_function refuses all else
+
+
+def expression(text: str) -> RowFunction:
+    """An expression, which need not be a call: ``"0.5 * last(X) + 0.5 * mean(X)"``.
+
+    Raises
+    ------
+    InputError
+        Something in it that is not understood, or no column.
+    """
+    found = row_function(f"I({text})")
+    if found is None or not found.sources:
+        raise InputError(f"{text} must be an expression of columns, such as '0.5 * last(X) + 0.5 * mean(X)'")
+    return found
 
 
 def row_function(text: str) -> RowFunction | None:

@@ -124,7 +124,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             Of the responses: one with weight 2 has half the variance. Of binomial responses numbers of trials. A name
             is that of a column of `data`.
         offset : array_like of shape (n,) or str, optional
-            What is added to the linear predictor, such as the logarithm of an exposure.
+            What is added to the linear predictor, such as the logarithm of an exposure. An expression of columns, such
+            as ``"0.5 * last(X) + 0.5 * mean(X)"``, belongs to the model: predictions have it too. In a private fit all
+            do, and an offset is a column with bounds or an expression of such columns.
         groups : array_like of shape (n,) or str, optional
             Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
             a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
@@ -181,7 +183,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             Means (probabilities of the second class where responses are binomial), the linear predictor, a dict of
             what each term adds to that, by the names of the terms, or the more probable class.
         offset : array_like of shape (n,) or str, optional
-            What is added to the linear predictor; default nothing.
+            What is added to the linear predictor; default what belongs to the model, or else nothing.
         grids : mapping of str to array_like, optional
             Grids of plain arrays; default those of the training curves.
 

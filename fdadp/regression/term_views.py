@@ -40,6 +40,7 @@ class TermViews(TermDiagnostics):
         "_clusters",
         "_variances",
         "_shares",
+        "_offset",
         "notes_",
         "importances_",
         "_curve_prior",

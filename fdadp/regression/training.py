@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fdadp.functional.curves import Curves, as_curves
 from fdadp.functional.records import Labels, Records, in_order
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.long_response import read_long_response
+from fdadp.regression.row_functions import expression, tree_of
 from fdadp.regression.table import Grids, Table, rows_beside
 from fdadp.regression.tables import Response, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
@@ -25,8 +27,10 @@ __all__ = [
     "Asked",
     "Covariates",
     "Training",
+    "along",
     "beside",
     "check_responses",
+    "is_expression",
     "numbers_of_classes",
     "read_training",
     "weights_beside",
@@ -128,6 +132,8 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     """
     records, index, covariates = _covariates(asked)
     name, n = asked.response, records.n
+    if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
+        asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
     response: Response
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
@@ -232,6 +238,27 @@ def _beside(
     seen = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
     family.check_mean(float(np.average(y[seen], weights=None if weights is None else weights[seen])), asked.response)
     return weights, offset
+
+
+def is_expression(text: str, data: Any) -> bool:
+    """Whether an offset is computed from columns, not one of them."""
+    tree = tree_of(text)
+    if Table(data).has(text) or tree is None or isinstance(tree[0], ast.Name):
+        return False
+    return bool(expression(text).sources)
+
+
+def along(column: Curves | FloatArray | Labels, t: FloatArray) -> FloatArray:
+    """An offset of rows at points, shape (n, 1) or (n, T')."""
+    if not isinstance(column, Curves):
+        return np.asarray(column, dtype=np.float64)[:, None]
+    if np.array_equal(column.grid, t):
+        return column.values
+    return np.stack([np.interp(t, column.grid, row) for row in column.values])
+
+
+def _of_rows(column: Curves | FloatArray | Labels) -> FloatArray:
+    return column.values if isinstance(column, Curves) else np.asarray(column, dtype=np.float64)
 
 
 def check_responses(

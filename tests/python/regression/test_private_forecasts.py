@@ -1,0 +1,336 @@
+"""Private fits about what is known without them: offsets, functions of rows, anchors of forecasts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
+from fdadp.audit.replay import Neighbours, replay_audit
+from fdadp.errors import InputError, PrivacyError
+from fdadp.privacy import Budget, TapeNoise
+from fdadp.privacy._fingerprint import difference, fingerprint
+from fdadp.privacy.replay import losses
+from fdadp.regression.row_bounds import bounds_of
+from fdadp.regression.row_functions import OF_CURVES, expression
+
+S = np.linspace(0, 1, 24)
+GRIDS = {"X": S, "Y": S, "o": S}
+BOUNDS = {"X": (-5.0, 5.0), "Y": (-5.0, 5.0), "o": (-2.0, 2.0)}
+ANCHOR = "0.5 * last(X) + 0.5 * mean(X)"
+
+
+def days(n, seed=0):
+    """A slowly moving quantity, its first and its second half, a curve and a number beside it."""
+    rng = np.random.default_rng(seed)
+    steps = np.cumsum(rng.normal(size=(n, 2 * S.size)), axis=1) * 0.15
+    both = rng.normal(size=(n, 1)) + steps + 0.2 * rng.normal(size=steps.shape)
+    return {
+        "X": both[:, : S.size],
+        "Y": both[:, S.size :],
+        "o": 0.5 * rng.normal(size=(n, 1)) * np.ones(S.size),
+        "z": rng.uniform(20, 80, n),
+        "y": both[:, -1],
+    }
+
+
+def anchor(x):
+    weights = np.full(S.size, 1 / (S.size - 1))
+    weights[[0, -1]] /= 2
+    return 0.5 * x[:, -1] + 0.5 * x @ weights
+
+
+def fitted(data, n=400, offset=None, formula="Y ~ ff(X)", bounds=BOUNDS, epsilon=1.0, **settings):
+    privacy = Privacy(epsilon, 1e-6, n=n, random_state=settings.pop("seed", 1), **settings.pop("guarantee", {}))
+    kind = settings.pop("kind", FunctionalRegression)
+    model = kind(formula, privacy=privacy, bounds=bounds, **settings)
+    return model.fit(data, grids={name: S for name in GRIDS if name in data}, offset=offset)
+
+
+# --- offsets ---
+
+
+def test_an_offset_of_nothing_changes_nothing():
+    data = days(400)
+    plain = fitted(data)
+    for offset in ("0 * last(X)", "zero"):
+        other = fitted(data | {"zero": 0 * data["Y"]}, offset=offset, bounds=BOUNDS | {"zero": (-1.0, 1.0)})
+        new = days(20, 1) | {"zero": np.zeros((20, S.size))}
+        np.testing.assert_array_equal(other.predict(new), plain.predict(new))
+        np.testing.assert_array_equal(other.predict_interval(new)[0], plain.predict_interval(new)[0])
+
+
+def test_it_is_the_fit_of_the_response_less_it_with_it_added():
+    data, new = days(400), days(20, 1)
+    with_curves = fitted(data, offset="o")
+    with_numbers = fitted(data, offset=ANCHOR)
+    for model, added, bounds in ((with_curves, "o", (-5.0, 5.0)), (with_numbers, None, (-5.0, 5.0))):
+        less = data["o"] if added else anchor(data["X"])[:, None]
+        plain = fitted(data | {"Y": data["Y"] - less}, bounds=BOUNDS | {"Y": bounds})
+        of_new = new["o"] if added else anchor(new["X"])[:, None]
+        np.testing.assert_allclose(model.predict(new), plain.predict(new) + of_new, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(model.predict_interval(new)[1], plain.predict_interval(new)[1] + of_new, atol=1e-9)
+        assert model.score(new) == pytest.approx(
+            1 - ((new["Y"] - model.predict(new)) ** 2 @ trapezoid()).sum() / spread(new["Y"]), abs=1e-9
+        )
+    assert "bounds of the response less it" in str(with_numbers.ledger_) and ANCHOR in str(with_numbers.ledger_)
+
+
+def trapezoid():
+    weights = np.full(S.size, 1.0)
+    weights[[0, -1]] /= 2
+    return weights
+
+
+def spread(y):
+    return ((y - y.mean(axis=0)) ** 2 @ trapezoid()).sum()
+
+
+def test_an_offset_of_numbers_and_one_that_is_told_at_the_prediction():
+    data, new = days(400), days(20, 1)
+    model = fitted(
+        data, offset="last(X)", formula="y ~ lf(X)", bounds=BOUNDS | {"y": (-5.0, 5.0)}, kind=ScalarRegression
+    )
+    without = model.predict(new, offset=np.zeros(20))
+    np.testing.assert_allclose(model.predict(new), without + new["X"][:, -1], atol=1e-9)
+    assert model.predict_interval(new)[0].mean() == pytest.approx(model.predict(new).mean(), abs=3.0)
+    middle = np.mean(model.predict_interval(new), axis=0)
+    np.testing.assert_allclose(middle, model.predict(new), atol=1e-9)
+
+
+def test_a_file_keeps_the_offset(tmp_path):
+    data, new = days(300), days(20, 1)
+    new["X"][3, 5:9], new["X"][4, -2:] = np.nan, np.nan
+    model = fitted(data, n=300, mechanism=DPAFF(prior="persistence"))
+    again = FunctionalRegression.load(model.save(tmp_path / "m.fdadp"))
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    np.testing.assert_array_equal(again.predict_interval(new)[1], model.predict_interval(new)[1])
+    assert again.mechanism.anchor == "persistence" and np.isfinite(again.predict(new)).all()
+
+
+def test_without_privacy_the_same_text_belongs_to_the_model_too(tmp_path):
+    data, new = days(200), days(20, 1)
+    model = FunctionalRegression("Y ~ ff(X, k=(5, 5))").fit(data, grids={"X": S, "Y": S}, offset=ANCHOR)
+    plain = FunctionalRegression("Y ~ ff(X, k=(5, 5))").fit(
+        data | {"Y": data["Y"] - anchor(data["X"])[:, None]}, grids={"X": S, "Y": S}
+    )
+    np.testing.assert_allclose(model.predict(new), plain.predict(new) + anchor(new["X"])[:, None], atol=1e-6)
+    ends, plain_ends = model.predict_interval(new), plain.predict_interval(new)
+    np.testing.assert_allclose(np.mean(ends, axis=0), model.predict(new), atol=1e-9)
+    assert ends[0].shape == plain_ends[0].shape
+    again = FunctionalRegression.load(model.save(tmp_path / "m.fdadp"))
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+
+
+@pytest.mark.parametrize(
+    ("offset", "change", "message"),
+    [
+        (np.zeros(300), {}, "offset must be the name of a column, or an expression"),
+        ("no_such", {}, "must have the column 'no_such'"),
+        ("free", {}, "bounds must give a public range for free"),
+        ("2 * free", {}, "public range for free: 2 \\* free is unbounded"),
+        ("log(X)", {}, "log\\(X\\) is unbounded"),
+        ("last(X) / mean(X)", {}, "unbounded"),
+        ("last(Y)", {}, "must not read the response"),
+        ("Y", {}, "must not be the response"),
+        ("eval(X)", {}, "must consist of columns"),
+        ("short", {"bounds": BOUNDS | {"short": (0.0, 1.0)}}, "grid of the response"),
+        ("last(X)", {"mechanism": DPAFF(prior="persistence")}, "offset must be None with prior='persistence'"),
+        (None, {"mechanism": DPAFF(prior="persistence"), "formula": "Y ~ ff(X) + ff(o)"}, "one column of curves"),
+        (None, {"mechanism": DPAFF(prior="persistence"), "bounds": BOUNDS | {"Y": (6.0, 9.0)}}, "must overlap"),
+    ],
+)
+def test_what_is_wrong_with_an_offset_is_said_before_the_first_read(offset, change, message):
+    data = days(300)
+    data |= {"free": data["z"], "short": data["X"][:, :10]}
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises((InputError, PrivacyError), match=message):
+        fitted(data, n=300, offset=offset, guarantee={"budget": budget}, **change)
+    assert budget.spent == 0 and budget.reserved == 0
+
+
+def test_an_offset_whose_rows_know_of_each_other_is_refused(monkeypatch):
+    """A mean by BLAS, and one of all rows: the kernel's probe on public rows sees both before it reads."""
+    for leaky in (lambda x: x.values[:, -1] - x.values.mean(), lambda x: np.sort(x.values.mean(axis=1))):
+        monkeypatch.setitem(OF_CURVES, "mean", leaky)
+        monkeypatch.setattr("fdadp.privacy._local._checked", {})
+        budget = Budget(1.0, 1e-6)
+        with pytest.raises(PrivacyError, match="row-local, bit for bit"):
+            fitted(days(300), n=300, offset=ANCHOR, guarantee={"budget": budget})
+        assert budget.spent == 0
+
+
+# --- neighbours ---
+
+NASTY = {0: np.nan, 1: np.inf, 2: 1e30, 3: -1e30}
+
+
+def forecasts(seed, epsilon, delta=1e-3):
+    """Forty rows of which some are nasty, and a fit of any of them with an offset on a tape."""
+    n = 40
+    data = {name: values.copy() for name, values in days(n, seed).items()}
+    for row, value in NASTY.items():
+        data["o"][row] = value
+        data["X"][row + 4, row] = value
+        data["Y"][row + 8, : row + 3] = value
+        data["z"][row + 12] = value
+    data["X"][13], data["Y"][14] = np.nan, np.nan
+
+    def run(keep, noise):
+        part = {name: values[keep] for name, values in data.items()}
+        model = FunctionalRegression(
+            "Y ~ mean(X) + z",
+            privacy=Privacy(epsilon, delta, n=n),
+            bounds=BOUNDS | {"z": (0.0, 100.0), "mean(X)": (-4.0, 4.0)},
+            missing={"z": "indicator"},
+            mechanism=DPAFF(allow_useless=True),
+        )
+        grids = {"X": S, "Y": S, "o": S}
+        model._fit_private(part, None, grids, None, curves=True, noise=noise, offset=f"o + {ANCHOR}")
+        return model
+
+    return n, run
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(400.0, 1e-3), (4.0, None)])
+def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta):
+    n, run = forecasts(0, epsilon, delta)
+    first = TapeNoise()
+    seen = fingerprint(vars(run(np.arange(n), first)))
+    changes = []
+    for person in (0, 1, 2, 3, 6, 10, 12, 13):
+        again = TapeNoise(tape=first.entries)
+        found = fingerprint(vars(run(np.delete(np.arange(n), person), again)))
+        assert difference(found, seen) == ""
+        changes += [loss.change for loss in losses(first.entries, again.entries)]
+    assert 0.9 < max(changes) <= 1
+
+
+@pytest.mark.parametrize("delta", [1e-6, None])
+def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta):
+    pairs = []
+    for row in (2, 10):
+        n, run = forecasts(row, 8.0, delta)
+        keep = np.delete(np.arange(n), row)
+        new = days(5, 9)
+        pairs.append(
+            Neighbours(
+                f"{row} {delta}",
+                lambda rows, noise, run=run, new=new: {
+                    "attributes": vars(found := run(rows, noise)),
+                    "predictions": found.predict_interval(new),
+                },
+                np.arange(n),
+                keep,
+                Budget(8.0, delta).total,
+            )
+        )
+    result = replay_audit(pairs)
+    assert result.passed, str(result)
+    assert result.finished == 2 and 0 < result.changes.max() <= 1
+
+
+# --- functions of rows ---
+
+
+def test_functions_of_rows_are_columns_of_a_private_fit():
+    """A response that depends on the mean of a curve, and a model that says so."""
+    data, new = days(3000), days(300, 1)
+    for d in (data, new):
+        d["Y"] = d["X"].mean(axis=1)[:, None] * (1 + S) + 0.1 * d["o"]
+    bounds = BOUNDS | {"mean(X)": (-4.0, 4.0)}
+    model = fitted(data, n=3000, formula="Y ~ mean(X) + roughness(X)", bounds=bounds, epsilon=2.0)
+    assert model.score(new) > 0.97 and model.importances_["mean(X)"] > 0.95
+    assert "computed within each row" in str(model.ledger_)
+    assert model.coef("mean(X)", t=[0.0, 1.0])["value"].to_numpy() == pytest.approx([1.0, 2.0], abs=0.25)
+
+
+def test_a_response_may_be_computed_too():
+    data, new = days(2000), days(200, 1)
+    data["Y"], new["Y"] = np.exp(data["Y"]), np.exp(new["Y"])
+    data["Y"][:5] = -1.0  # which has no logarithm: not observed
+    model = fitted(data, n=2000, formula="log(Y) ~ ff(X)", bounds={"X": (-5.0, 5.0), "log(Y)": (-5.0, 5.0)})
+    error = np.log(new["Y"]) - model.predict(new)
+    assert (error**2).mean() < 0.5 * np.log(new["Y"]).var()
+
+
+def test_a_missing_number_has_an_effect_of_its_own():
+    data, new = days(3000), days(300, 1)
+    rng = np.random.default_rng(2)
+    for d in (data, new):
+        gone = rng.random(len(d["z"])) < 0.3
+        d["Y"] = d["Y"] + gone[:, None] * 2.0
+        d["z"][gone] = np.nan
+    model = fitted(data, n=3000, formula="Y ~ ff(X) + z", bounds=BOUNDS | {"z": (0.0, 100.0)}, missing="indicator")
+    assert "missing(z)" in model.term_names_
+    terms = model.predict(new, type="terms")["missing(z)"]
+    difference = terms[np.isnan(new["z"])].mean() - terms[~np.isnan(new["z"])].mean()
+    assert difference == pytest.approx(2.0, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (ANCHOR, (-5, 5)),
+        ("sd(X) - roughness(X)", (-10, 5)),
+        ("I(x ** 2) + abs(x)", (0, 6)),
+        ("exp(-x) / 2", (np.exp(-2) / 2, np.exp(1) / 2)),
+        ("1 / x", None),
+        ("log(x)", None),
+        ("sqrt(x + 1)", (0, 3**0.5)),
+        ("x ** 0.5", None),
+        ("unknown - 1", None),
+    ],
+)
+def test_bounds_follow_from_those_of_the_columns(text, wanted):
+    found = bounds_of(expression(text), {"X": (-5.0, 5.0), "x": (-1.0, 2.0)})
+    assert found == (None if wanted is None else pytest.approx(wanted))
+    if wanted is not None and "x" in expression(text).sources:
+        values = expression(text).by_rows({"x": np.linspace(-1, 2, 301)})
+        assert wanted[0] - 1e-12 <= values.min() and values.max() <= wanted[1] + 1e-12
+
+
+def test_rows_are_computed_by_themselves_bit_for_bit():
+    rng = np.random.default_rng(0)
+    from fdadp.functional.curves import Curves
+
+    x, z = rng.normal(size=(37, 24)) ** 3, rng.normal(size=37)
+    for text in (ANCHOR, "sd(X) + roughness(X)", "log(abs(z)) + z ** 3", "exp(X) * z", "max(-X) + min(X)"):
+        whole = expression(text).by_rows({"X": Curves(x, S), "z": z})
+        for i in (0, 5, 36):
+            one = expression(text).by_rows({"X": Curves(x[i : i + 1].copy(), S), "z": z[i : i + 1].copy()})
+            part, of_one = (v.values if isinstance(v, Curves) else v for v in (whole, one))
+            assert part[i].tobytes() == of_one[0].tobytes(), text
+
+
+# --- anchors ---
+
+
+def test_persistence_starts_from_what_is_known_without_a_fit():
+    data, new = days(300), days(2000, 1)
+    plain, anchored = (
+        fitted(data, n=300, epsilon=0.5),
+        fitted(data, n=300, epsilon=0.5, mechanism=DPAFF(prior="persistence")),
+    )
+    alone = 1 - ((new["Y"] - anchor(new["X"])[:, None]) ** 2).sum() / ((new["Y"] - new["Y"].mean(axis=0)) ** 2).sum()
+    assert anchored.score(new) > plain.score(new) + 0.02
+    assert anchored.score(new) > alone - 0.01
+
+
+def test_persistence_is_there_for_models_of_terms():
+    with pytest.raises(InputError, match="prior='persistence' is there for FunctionalRegression"):
+        AdditiveFunctionOnFunction(
+            privacy=Privacy(1.0, 1e-6, n=300), bounds={"X": (-5, 5), "Y": (-5, 5)}, mechanism=DPAFF(prior="persistence")
+        ).fit(days(300)["X"], days(300)["Y"])
+    with pytest.raises(InputError, match="'persistence', got 'other'"):
+        DPAFF(prior="other")
+
+
+def test_cohorts_drawn_from_a_fit_have_its_offset():
+    data = days(400)
+    model = fitted(data, mechanism=DPAFF(prior="persistence"))
+    drawn = model.sample(300, random_state=0)
+    x, y = (drawn[name].array.data_matrix[..., 0] for name in "XY")
+    assert np.corrcoef(anchor(x), y.mean(axis=1))[0, 1] > 0.7
+    with pytest.raises(InputError, match="o must be a column of a term"):
+        fitted(data, offset="o").sample(10)
