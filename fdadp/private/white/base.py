@@ -16,7 +16,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 
-__all__ = ["OF_NUMBERS", "WhiteTerm", "column_of", "white_axes"]
+__all__ = ["OF_NUMBERS", "WhiteTerm", "column_of", "white_axes", "white_directions"]
 
 NEGLIGIBLE = 1e-12
 """Directions with less of the largest variance than this are left out."""
@@ -99,10 +99,14 @@ def white_axes(rows: FloatArray, covariance: FloatArray, most: int) -> tuple[Flo
     variances : ndarray of shape (d,)
         Prior variance that each explains; falling.
     """
+    return rows.mean(axis=0), *white_directions(np.atleast_2d(np.cov(rows.T)), covariance, most)
+
+
+def white_directions(of_rows: FloatArray, covariance: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+    """The same from the covariance of the rows: `whitening` and `variances` of :func:`white_axes`."""
     values, vectors = np.linalg.eigh(covariance)
     root = np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
-    variances, axes = np.linalg.eigh(root @ np.atleast_2d(np.cov(rows.T)) @ root)
+    variances, axes = np.linalg.eigh(root @ of_rows @ root)
     order = np.argsort(-variances)[:most]
     order = order[variances[order] > NEGLIGIBLE * variances.max()]
-    whitening = np.ascontiguousarray(root @ axes[:, order] / np.sqrt(variances[order]))
-    return rows.mean(axis=0), whitening, variances[order]
+    return np.ascontiguousarray(root @ axes[:, order] / np.sqrt(variances[order])), variances[order]

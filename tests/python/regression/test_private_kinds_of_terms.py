@@ -65,6 +65,18 @@ def test_terms_explain_a_number():
     assert share(model.predict(new), sum(part.mean(axis=1) for part in wanted.values())) > 0.9
 
 
+def test_smooth_functions_follow_numbers_to_where_they_are():
+    """Public ranges may be wide: splines lie where the numbers were located."""
+    rng = np.random.default_rng(0)
+    age = rng.normal(60, 8, 3000)
+    y = np.sin((age - 60) / 6) + 0.3 * rng.normal(size=3000)
+    model = ScalarRegression(
+        "y ~ s(age)", privacy=Privacy(2.0, 1e-6, n=3000, random_state=1), bounds={"age": (0, 120), "y": (-4, 4)}
+    ).fit({"age": age, "y": y})
+    new = rng.normal(60, 8, 500)
+    assert share(model.predict({"age": new}), np.sin((new - 60) / 6)) > 0.97
+
+
 def test_the_mean_and_the_effects_of_levels_add_up():
     """Effects of levels are about the mean of all levels, which the mean curve has, and so are those of curves."""
     data, f = people(3000)
