@@ -10,10 +10,11 @@ import threading
 import joblib
 import numpy as np
 import pytest
+from mutants import mutate
 
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
-from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy import Budget, Cohort, SeededNoise, _book
 from fdadp.privacy._book import MemoryBook
 from fdadp.privacy.budget import Account, Binding
 
@@ -158,6 +159,30 @@ def test_two_threads_cannot_take_one_share_twice():
     assert "nothing was spent on it" in errors[0]
     assert sum(r.spent for r in cohort.ledger.releases) <= cohort.amount
     assert cohort.reads == 1
+
+
+@pytest.mark.parametrize("accounting", ["gdp", "zcdp"])
+def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
+    """Both threads pass the first check; without those on shares the one on costs finds it, and without any nobody."""
+
+    def race():
+        budget = Budget(1.0, 1e-6, accounting=accounting)
+        cohort = Cohort(ROWS, budget=budget, n=50, noise=Meeting(2))
+        return cohort, together(*[lambda: total(cohort, 0.6)] * 2)
+
+    def unchecked(book, at, share, cost, *, whole=False):
+        book._reservations[at].shares.append(share)
+        book._reservations[at].costs.append(cost)
+
+    with monkeypatch.context() as patch:
+        mutate(patch, _book, "r.whole or used + share > 1 + TOLERANCE", "r.whole")
+        cohort, errors = race()
+        assert len(errors) == 1 and "that were reserved" in errors[0]
+        assert cohort.budget.cost <= cohort.amount
+    monkeypatch.setattr(_book.MemoryBook, "spend", unchecked)
+    cohort, errors = race()
+    assert errors == [] and cohort.budget.cost > 1.19 * cohort.amount
+    assert "GUARANTEE BROKEN" in cohort.ledger.statement and cohort.ledger.mu is None
 
 
 def test_thousands_of_races_never_overspend():
