@@ -89,8 +89,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         self._offset = f"I({offset})" if isinstance(offset, str) and is_expression(offset, data) else None
         if self._offset is not None:
             beside["offset"], columns = self._offset, (*columns, self._offset)
-        gaps = "raise" if self.missing == "auto" else self.missing
-        return Asked(data, y, self.response_name_, columns, grids, missing=gaps, **beside)
+        return Asked(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
 
     def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
         """Terms, and whether there are a constant and a mean curve."""
@@ -129,6 +128,11 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         if self._family.name != "gaussian":
             raise InputError(f"errors='curve' is there for family='gaussian', got {self._family.name!r}")
         return True
+
+    @property
+    def _gaps(self) -> str | Mapping[str, str]:
+        """What to do about entries that covariates lack."""
+        return "raise" if self.missing == "auto" else self.missing
 
     @property
     def _family(self) -> Family:

@@ -38,7 +38,7 @@ def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> 
     if model._offset is not None and f"I({offset})" == model._offset:
         offset = model._offset
         names[offset] = None
-    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model.missing)
+    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps)
     observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
     mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
     left = deviance_residuals(model._family, observed.y, mean, observed.weights)
