@@ -163,9 +163,16 @@ def plan_rows(plan: Plan) -> list[Row]:
         name = plan.name(key)
         one = plan.budget_shares.get(key, 0.0)
         times = plan.times(key) if one else 0
-        noise = math.inf if not one else whole / (one if plan.pure else math.sqrt(one))
+        noise = math.inf if not one else whole * _of_matrix(plan, key) / (one if plan.pure else math.sqrt(one))
         rows.append(Row(name, times, one * times, noise))
     return rows
+
+
+def _of_matrix(plan: Plan, key: str) -> float:
+    """Noise of an entry over that of a number: matrix Laplace noise in pure ε, of sd √(D + K) or √(d + 1) times C/ε."""
+    d, k = plan.weights.shape
+    sizes = {"gradient": d + k, "moments": d + k + 1, "residual": k + 1} if plan.pure else {}
+    return math.sqrt(sizes[key] / 2) if key in sizes else 1.0
 
 
 def _heading(plan: Plan) -> str:

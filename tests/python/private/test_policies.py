@@ -11,7 +11,7 @@ import pytest
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier, unit_noise
 from fdadp.private.counting import expected_left, least_n_epsilon, release_n
-from fdadp.private.shrinkage import gain, shrunk, shrunk_coefficients, shrunk_scale, shrunk_shift
+from fdadp.private.shrinkage import gain, level_and_spread, shrunk, shrunk_coefficients, shrunk_scale, shrunk_shift
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux
 from fdadp.summaries.tuning import COVARIANCE, MEAN
 
@@ -23,6 +23,24 @@ def test_what_is_known_stays_and_what_is_noise_goes_to_the_prior():
     assert shrunk_scale(8.0, 0.0, 2.0, 0.5) == pytest.approx(8.0)
     assert shrunk_scale(8.0, math.sqrt(0.5), 2.0, 0.5) == pytest.approx(4.0)  # half the way, in logarithms
     assert gain(0.0, 0.0) == 0.0 and gain(1.0, 3.0) == 0.25
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.01, 300.0])
+def test_level_and_spread_are_estimated_together(unit):
+    """From a released root mean square and a level, both with Laplace noise, and a guess of the spread."""
+
+    def both(rms, error, level, sd, guess=1.0):
+        shift, spread = level_and_spread(rms * unit, error, level * unit, sd * unit, guess * unit, 0.36)
+        return shift / unit, spread / unit
+
+    assert both(1.25, 0.01, 0.75, 0.01) == pytest.approx((0.75, 1.0), abs=0.03)  # 1.25² = 0.75² + 1²
+    assert both(2.7, 0.05, -2.5, 0.2) == pytest.approx((-2.5, 1.0), abs=0.15)  # curves far from the middle of a range
+    shift, spread = both(1.0, 0.1, 2.0, 0.3)  # a level above the root mean square: noise
+    assert 0 < shift < 1.2 and spread > 0.2  # the square root of a difference is 0 there
+    shift, spread = both(1.0, 0.1, 0.6, 3.0)
+    assert abs(shift) < 0.2 and spread == pytest.approx(1.0, abs=0.1)  # a level that says nothing
+    assert both(1.0, 5.0, 0.0, 0.1)[1] == pytest.approx(1.0, abs=0.3)
+    assert both(3.0, 0.1, -1.0, 0.5)[0] == pytest.approx(-both(3.0, 0.1, 1.0, 0.5)[0])
 
 
 def test_coefficients_are_shrunk_by_their_prior_shares():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fdadp import PublicPrior
+from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
+from fdadp.private.plan import plan_rows
 from fdadp.private.rank_one import rank_one_weights
 from fdadp.private.sharing import make_plan
 
@@ -90,3 +91,17 @@ def test_plans_in_pure_epsilon_spend_all_and_no_more(epsilon_n):
     np.testing.assert_allclose(np.outer(u, v), plan.weights)
     assert plan.n_pairs == plan.n_features * plan.n_outputs
     assert 2 <= plan.rounds <= 8
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
+def test_the_noise_that_a_plan_shows_is_that_of_the_releases():
+    sim = simulate_affr(1, 600, np.random.default_rng(2), n_points=31)
+    model = AdditiveFunctionOnFunction(
+        privacy=Privacy(1.0, n=600, random_state=1), bounds={"X": (-4.5, 4.5), "Y": (-8, 8)}, progress=False
+    ).fit(sim.X.data_matrix[..., 0], sim.Y.data_matrix[..., 0])
+    shown = {row.release: row.noise for row in plan_rows(model.plan_)}
+    of = {release.name: release.sd / release.clip / 600 for release in model.ledger_.releases}
+    for name in ("location of X", "mean of Y", "gradient", "scale of residuals"):
+        assert shown[name] == pytest.approx(of[name + " 1" if name == "gradient" else name], rel=1e-3), name
+    split = model.plan_.tuning.residual_split  # the rest of its share is the energy outside the response functions
+    assert shown["covariance of residuals"] == pytest.approx(of["covariance of residuals"] * split, rel=1e-3)
