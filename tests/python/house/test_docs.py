@@ -150,9 +150,10 @@ def test_tables_of_the_private_page_are_the_recorded_ones() -> None:
     for name, *figures in shown:
         longest = max((row for row in recorded if name.startswith(row[0])), key=lambda row: len(row[0]))
         assert figures == list(longest[1:]), name
-    main = (results / "frontier-main.md").read_text(encoding="utf-8")
+    main, pure = ((results / f"frontier-{part}.md").read_text(encoding="utf-8") for part in ("main", "pure"))
     cells = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE)
-    assert len(cells) == 2
-    for n, *figures in cells:
-        (row,) = re.findall(rf"^\| {n}, 1 \| ok \| ([\d.]+) .*? \| ([\d.]+) .*? \| ([\d.]+) ", main, re.MULTILINE)
+    assert len(cells) == 6
+    one = r"([\d.]+) [^|]*\d/\d+ \| "  # share, and coverages
+    for (n, *figures), table in zip(cells, [main] * 2 + [pure] * 4, strict=True):
+        (row,) = re.findall(rf"^\| {n}, 1 \| ok \| {one * 3}", table, re.MULTILINE)
         assert [abs(float(a) - float(b)) <= 0.0051 for a, b in zip(figures, row, strict=True)] == [True] * 3
