@@ -9,7 +9,7 @@ from fdadp.privacy.ledger import Ledger, Release
 from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:
-    from fdadp.privacy._rowwise import rowwise_matmul, rowwise_norm
+    from fdadp.privacy._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
     from fdadp.privacy.accounting import epsilon_from, rho_from
     from fdadp.privacy.budget import Budget
     from fdadp.privacy.cohort import Cohort, Noisy
@@ -29,6 +29,7 @@ _LAZY = {
     "epsilon_from_mu": "gaussian_dp",
     "mu_from": "gaussian_dp",
     "rho_from": "accounting",
+    "rowwise_exp": "_rowwise",
     "rowwise_matmul": "_rowwise",
     "rowwise_norm": "_rowwise",
 }
@@ -49,6 +50,7 @@ __all__ = [
     "epsilon_from_mu",
     "mu_from",
     "rho_from",
+    "rowwise_exp",
     "rowwise_matmul",
     "rowwise_norm",
 ]

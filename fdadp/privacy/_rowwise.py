@@ -1,4 +1,4 @@
-"""Products, norms and logarithms row by row: the same row gives the same bits wherever it stands.
+"""Products, norms, logarithms and exponentials row by row: the same row gives the same bits wherever it stands.
 
 A BLAS product of a batch may give a row other last bits when its neighbours change, and one bit is enough to break a
 sensitivity that is counted in integers. So these are plain loops in a fixed order (no ``fastmath``: NaN matters).
@@ -13,7 +13,7 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["log", "log_positions", "rowwise_matmul", "rowwise_norm"]
+__all__ = ["log", "log_positions", "rowwise_exp", "rowwise_matmul", "rowwise_norm"]
 
 NARROW = 12
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
@@ -54,6 +54,25 @@ def log(x):  # type: ignore[no-untyped-def]
     half = 0.5 * f * f
     low = s * (half + (even + odd)) + k * 1.90821492927058770002e-10
     return k * 6.93147180369123816490e-01 - ((half - low) - f)
+
+
+@njit(cache=True, nogil=True)
+def exp(x):  # type: ignore[no-untyped-def]
+    """e^x for |x| <= 700, within 1 ulp, by fdlibm's method (Sun Microsystems 1993, ``e_exp.c``); as :func:`log`."""
+    k = int(x * 1.44269504088896338700 + (0.5 if x >= 0 else -0.5))
+    high, low = x - k * 6.93147180369123816490e-01, k * 1.90821492927058770002e-10
+    r = high - low
+    z = r * r
+    inner = -1.65339022054652515390e-06 + z * 4.13813679705723846039e-08
+    inner = -2.77777777770155933842e-03 + z * (6.61375632143793436117e-05 + z * inner)
+    c = r - z * (1.66666666666666019037e-01 + z * inner)
+    return math.ldexp(1.0 - ((low - r * c / (2.0 - c)) - high), k)
+
+
+@njit(cache=True, nogil=True)
+def _exps(x, limit, out):  # type: ignore[no-untyped-def]
+    for i in range(x.size):
+        out[i] = math.nan if x[i] != x[i] else exp(min(max(x[i], -limit), limit))
 
 
 @njit(cache=True, nogil=True)
@@ -136,6 +155,14 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
     out = np.empty((a.shape[0], b.shape[1]))
     kernel = _matmul_narrow if b.shape[1] <= NARROW else _matmul
     kernel(a, b, out)
+    return out
+
+
+def rowwise_exp(x: FloatArray, limit: float = 700.0) -> FloatArray:
+    """``e^x`` of each entry by itself, with x within ±limit (at most 700); NaN of NaN."""
+    x = np.ascontiguousarray(x, dtype=np.float64)
+    out = np.empty(x.shape)
+    _exps(x.ravel(), min(limit, 700.0), out.ravel())
     return out
 
 

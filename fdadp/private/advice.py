@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from fdadp.private.columns import CurvesColumn
+from fdadp.private.columns import Column, CurvesColumn
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
 
-__all__ = ["advise"]
+__all__ = ["advise", "describe_ranges"]
 
 OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""
@@ -19,6 +21,41 @@ SURE, SURE_PURE = 3.0, 4.5
 """Standard deviations of known noise, Gaussian and Laplace, that chance exceeds once in a thousand times."""
 NOTHING = 0.05
 """Explained share that counts as nothing."""
+
+
+class Seen(NamedTuple):
+    """A public range, given by its middle and half its width, and what was released of the values in it."""
+
+    name: str
+    middle: float
+    half: float
+    location: float
+    scale: float
+
+    @property
+    def bounds(self) -> str:
+        """As the user gave it."""
+        return f"bounds {self.name}=({self.middle - self.half:g}, {self.middle + self.half:g})"
+
+    @property
+    def verdict(self) -> str:
+        """What to say of its width, if anything."""
+        return ", far too wide" if self.half / self.scale > WIDE else ""
+
+    def __str__(self) -> str:
+        released = f"(released: {self.scale:.3g} about {self.location:.4g})"
+        return f"{self.bounds}: {self.half / self.scale:.2g} scales to each side {released}"
+
+
+def describe_ranges(columns: Sequence[Column]) -> tuple[str, ...]:
+    """How the public ranges of curves compare with what was released of them."""
+    return tuple(f"{seen}{seen.verdict}" for seen in _of_curves(columns))
+
+
+def _of_curves(columns: Sequence[Column]) -> Iterator[Seen]:
+    for c in columns:
+        if isinstance(c, CurvesColumn):
+            yield Seen(c.name, c.mid, c.half, c.location, c.scale * c.geometric_scale)
 
 
 def advise(
@@ -46,14 +83,9 @@ def advise(
             f"n is taken to be {n:,.0f}, but the releases show about {max(counted, 0) * n:,.0f} persons with usable "
             f"rows (give or take {2 * sd * n:,.0f}): means and intervals are wrong by that factor"
         )
-    curves = [c for c in fit.columns if isinstance(c, CurvesColumn)]
-    ranges = (
-        *((c.name, c.mid, c.half, c.location, c.scale * c.geometric_scale) for c in curves),
-        (response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy)),
-    )
-    for i, (name, middle, half, location, scale) in enumerate(ranges):
-        bounds = f"bounds {name}=({middle - half:g}, {middle + half:g})"
-        text = f"{bounds}: {half / scale:.2g} scales to each side (released: {scale:.3g} about {location:.4g})"
+    of_response = Seen(response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy))
+    for i, seen in enumerate((*_of_curves(fit.columns), of_response)):
+        text, name, bounds = str(seen), seen.name, seen.bounds
         outside = fit.regression.outside
         if outside is not None:  # in which a person who did not count is one half
             value, noise = float(outside.value[i]), outside.sd
@@ -65,7 +97,7 @@ def advise(
                     f"the releases say that at least {100 * min(value - sure * noise, 1.0):.0f} % of the values of "
                     f"{name} lie outside {bounds}: check its width and units"
                 )
-        notes.append(text + (", far too wide" if half / scale > WIDE else ""))
+        notes.append(text + seen.verdict)
     if r2 < NOTHING:
         notes.append(f"the fit explains about nothing (R-squared {r2:.2f} by its releases): take it for {beside}")
     return tuple(warned), tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -13,8 +14,9 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
+from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
-from fdadp.private.intervals import PrivateFit
+from fdadp.private.intervals import PrivateFit, Regression
 from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
 from fdadp.private.white.published import WhiteDesign
@@ -24,6 +26,7 @@ from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 
 __all__ = [
+    "Found",
     "ReleasedMean",
     "ReleasedVariance",
     "as_terms",
@@ -32,6 +35,30 @@ __all__ = [
     "released_variance",
     "unexplained_variance",
 ]
+
+
+class Found(Protocol):
+    """What a model needs of a private fit: a PrivateFit, or one of another kind of response."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Covariates with their released locations and scales."""
+
+    @property
+    def y_location(self) -> float:
+        """Level of the linear predictor."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Coefficients of its mean about that, shape (m,)."""
+
+    @property
+    def regression(self) -> Regression:
+        """Coefficients of the features."""
+
+    @property
+    def residual_variance(self) -> FloatArray:
+        """Variance of responses, or the scale of the family, shape (T,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +119,14 @@ def unexplained_variance(fit: PrivateFit) -> float:
     return float(np.trace(fit.residual_covariance) + fit.outside_variance)
 
 
-def as_terms(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:
+def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Terms of which the plan afforded no feature are left out.
 
     Parameters
     ----------
-    fit : PrivateFit
+    fit : Found
     design : PrivateDesign
         The coordinates that it was made in.
     plan : Plan
@@ -200,7 +227,7 @@ def _edf(form: LongForm, of_outputs: FloatArray, places: list[IntArray], k: int)
     return out
 
 
-def importances(fit: PrivateFit, design: PrivateDesign) -> dict[str, float]:
+def importances(fit: Found, design: PrivateDesign) -> dict[str, float]:
     """Share of the explained variance that each term has by itself, from released values; 0 where not afforded."""
     theta, moment = fit.regression.coefficients, fit.regression.second_moment
     own = []

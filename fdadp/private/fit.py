@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
@@ -19,27 +19,54 @@ from fdadp.private.as_fitted import as_fitted
 from fdadp.private.counting import release_n
 from fdadp.private.design import PrivateDesign
 from fdadp.private.ranges import Range
-from fdadp.private.rows import Rows
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort
     from fdadp.privacy._local import RowFunction
-    from fdadp.private.intervals import PrivateFit
     from fdadp.private.mechanisms import EndToEnd
     from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
+    from fdadp.private.rows import Rows
     from fdadp.solve.fitted import Fitted
     from fdadp.terms.base import Unfixed
 
-__all__ = ["Released", "Spent", "describe_grid", "fit_private", "spend"]
+__all__ = ["Released", "Spending", "Spent", "describe_grid", "fit_private", "spend"]
+
+F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
 
 
-class Spent(NamedTuple):
+class Spending(Protocol[F_co]):
+    """What spends a budget: an :class:`~fdadp.private.mechanisms.EndToEnd`, or the like of other responses."""
+
+    @property
+    def name(self) -> str:
+        """As ledgers say it."""
+
+    @property
+    def allow_useless(self) -> bool:
+        """Fit even what is hopeless."""
+
+    def check_n(self, privacy: Privacy, n: float) -> None:
+        """Refuse useless settings."""
+
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
+        """Share out the budget."""
+
+    def rows(self, design: PrivateDesign, y_bounds: Range) -> Rows:
+        """Row functions, before anything was released."""
+
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[F_co, NoisyMoments | None]:
+        """Spend it as planned."""
+
+
+@dataclass(frozen=True)
+class Spent(Generic[F]):
     """A budget that was spent, and what came of it.
 
     Attributes
     ----------
-    fit : PrivateFit
+    fit : PrivateFit, or another mechanism's
     statistic : NoisyMoments or None
         The released moments, where the mechanism has them.
     design : PrivateDesign
@@ -49,7 +76,7 @@ class Spent(NamedTuple):
         Whose ledger says what was released.
     """
 
-    fit: PrivateFit
+    fit: F
     statistic: NoisyMoments | None
     design: PrivateDesign
     plan: Plan
@@ -87,12 +114,12 @@ def spend(
     design: Callable[[], PrivateDesign],
     y_bounds: Range,
     privacy: Privacy,
-    mechanism: EndToEnd,
+    mechanism: Spending[F],
     public: Mapping[str, Any],
     *,
     noise: Noise | None = None,
     prepare: RowFunction | None = None,
-) -> Spent:
+) -> Spent[F]:
     """Spend the budget of a fit. The first read of the data comes after all validation.
 
     Parameters
@@ -108,7 +135,7 @@ def spend(
     y_bounds : (float, float)
         Public range of the response.
     privacy : Privacy
-    mechanism : EndToEnd
+    mechanism : Spending
     public : mapping of str
         Public inputs, for the ledger.
     noise : Noise, optional
@@ -119,7 +146,7 @@ def spend(
     cohort = privacy.cohort(data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public)
     with one_blas_thread():
         coordinates = design()
-    rows = Rows(coordinates, y_bounds)
+    rows = mechanism.rows(coordinates, y_bounds)
     n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
     with cohort.refusing():
         check_delta(privacy.delta, n)

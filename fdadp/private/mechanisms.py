@@ -20,6 +20,7 @@ from fdadp.private.moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output import fit_output, plan_output
 from fdadp.private.plan import Plan
 from fdadp.private.prior import PublicPrior
+from fdadp.private.ranges import Range
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.private.tuning import Tuning
@@ -132,6 +133,10 @@ class EndToEnd(Mechanism, ABC):
     @abstractmethod
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget, from public values alone; see :func:`fdadp.private.sharing.make_plan`."""
+
+    def rows(self, design: PrivateDesign, y_bounds: Range) -> Rows:
+        """What is computed from a person's rows, before anything was released."""
+        return Rows(design, y_bounds)
 
     @abstractmethod
     def spend(

@@ -25,6 +25,7 @@ PLANNED = {
     "y mean": "mean of Y",
     "y spread": "spread of Y",
     "outside": "shares outside the bounds",
+    "base rate": "base rate",
     "gradient scale": "scale of gradient",
     "gradient": "gradient",
     "moments": "second moment",
@@ -33,6 +34,7 @@ PLANNED = {
     "residual": "covariance of residuals",
     "residual profile": "residuals in blocks of time",
     "calibration": "calibration of intervals",
+    "balance": "sum of residuals",
 }
 """Keys of :attr:`Plan.budget_shares`, in the order of the releases, and what people read."""
 NAMES = PLANNED | {"moments scale": "scale of moments", "residual energy": "energy outside the response functions"}
@@ -158,6 +160,8 @@ def plan_rows(plan: Plan) -> list[Row]:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
         rows.append(Row("number of persons", 1 if left > COUNTED_TWICE else 2, 1 - left, count))
     for key in PLANNED:
+        if key not in plan.budget_shares:  # of another kind of fit
+            continue
         if (key == "scalars" and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):
             continue
         name = plan.name(key)

@@ -6,7 +6,7 @@ the kernel computes them first (:mod:`fdadp.regression.private_rows`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves
+from fdadp.privacy.boundary import labels
 from fdadp.private.columns import Column, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.prior import PublicPrior
@@ -113,9 +114,11 @@ class Reading:
         self.made[own] = made
         return own
 
-    def response(self, name: str, y: Any, *, curves: bool) -> Curves | None:
-        """The response: what is public of it where it is a curve."""
-        if y is None and not self.table.has(name) and row_function(name) is not None:
+    def response(
+        self, name: str, y: Any, *, curves: bool, classes: tuple[Hashable, ...] | None = None
+    ) -> Curves | None:
+        """The response: what is public of it where it is a curve; of one of two classes 0 or 1 is read."""
+        if classes is None and y is None and not self.table.has(name) and row_function(name) is not None:
             made = self._made(name, fill=False)
             self.wanted.append(made)
             source = next((s for s in made.sources if s.grid is not None), None)
@@ -125,6 +128,8 @@ class Reading:
         response = self.table.curves(name, y) if curves else None
         own = f"{name}, the response"  # which may be a covariate as well, given otherwise
         self.given[own] = self.table.numbers(name, y) if response is None else response.values
+        if classes is not None:
+            self.given[own] = labels(self.table.raw(name) if y is None else y, classes, name)
         self.wanted.append(own)
         return response
 

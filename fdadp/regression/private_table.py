@@ -19,7 +19,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Records
+from fdadp.functional.records import Records, in_order
 from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
@@ -164,6 +164,20 @@ class PrivateTable:
             return LabelColumn(name, at, levels), labels(self.raw(name), levels, name), None
         bounds = self.range(name)
         return NumberColumn(name, at, bounds), self.numbers(name), None
+
+    def classes(self, name: str) -> tuple[Hashable, ...]:
+        """The two public classes of a response, in the order of fits without privacy."""
+        if self._bounds.get(name) is None:
+            raise PrivacyError(
+                f'bounds must give the two public classes of {name}, as in bounds={{"{name}": [0, 1]}}, got None; '
+                "classes taken from the data would not be private"
+            )
+        levels = levels_of(self._bounds[name], name)
+        if len(levels) != 2 or len(set(levels)) != 2:
+            raise PrivacyError(
+                f"bounds of {name} must be two distinct classes for family='binomial', got {list(levels)!r}"
+            )
+        return tuple(in_order(levels))
 
     def numbers(self, name: str, raw: Any = None) -> Any:
         """A column of one number a row."""

@@ -22,6 +22,7 @@ from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
 from fdadp.regression.private_read import Reading, about, persistence
+from fdadp.regression.private_response import PublicResponse, check_family, public_response
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
 from fdadp.regression.training import along
 from fdadp.solve.fitted import FARTHEST
@@ -82,7 +83,7 @@ class PrivateTerms:
             raise InputError(f"mechanism must be 'dp-aff' or a DPAFF, got {self.mechanism!r}")
         return mechanism
 
-    def _check_private(self: Any, groups: Any, **not_yet: Any) -> EndToEnd:
+    def _check_private(self: Any, groups: Any, *, curves: bool, **not_yet: Any) -> EndToEnd:
         """Public validation of settings, before any column is looked at."""
         if not isinstance(self.privacy, Privacy):
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
@@ -96,8 +97,7 @@ class PrivateTerms:
         given = [name for name, value in not_yet.items() if value is not None]
         if given:
             raise InputError(f"{given[0]} must be None in a private fit, got {type(not_yet[given[0]]).__name__}")
-        if self._family.name != "gaussian":
-            raise InputError(f"family must be 'gaussian' in a private fit, got {self._family.name!r}")
+        check_family(self._family, curves=curves)
         return mechanism
 
     def _gaps_of(self, name: str) -> str:
@@ -132,14 +132,13 @@ class PrivateTerms:
         noise : Noise, optional
             For audits.
         """
-        from fdadp.private.advice import advise
-        from fdadp.private.as_terms import as_terms, importances, released_variance, unexplained_variance
+        from fdadp.private.as_terms import as_terms, importances
         from fdadp.private.design import PrivateDesign
         from fdadp.private.fit import spend
         from fdadp.private.white.made import white_term
 
         self._check_settings()
-        mechanism = self._check_private(groups, **not_yet)
+        mechanism = self._check_private(groups, curves=curves, **not_yet)
         prior = mechanism.public_prior
         table = PrivateTable(data, grids, self.bounds or {})
         self._parsed = self._read_terms(table)
@@ -150,9 +149,11 @@ class PrivateTerms:
             raise InputError("model must have at least one term in a private fit, got none")
         reading = self._read_columns(table, prior)
         columns = reading.columns
-        response = reading.response(self.response_name_, y, curves=curves)
+        asked = public_response(table, self.response_name_, self._family, curves=curves)
+        response = reading.response(self.response_name_, y, curves=curves, classes=asked.classes)
         t = None if response is None else response.grid
-        y_bounds = table.range(self.response_name_)
+        y_bounds = asked.bounds
+        asked.check_offset(mechanism.anchor if offset is None else offset)
         if mechanism.anchor is not None:
             offset = self._anchor(reading, offset, y_bounds)
         less = None
@@ -174,7 +175,7 @@ class PrivateTerms:
         by_name = {column.name: column for column in columns}
         names = [spec.name for spec in self._parsed.terms]
         made = [white_term(spec, by_name, prior, curves=curves, beside=names) for spec in self._parsed.terms]
-        public = self._public(reading, table.range(self.response_name_), t, prior.describe())
+        public = self._public(reading, asked, t, prior.describe())
         if less is not None:
             public |= {"offset": f"{offset}, bounds {of_offset}", "bounds of the response less it": y_bounds}
         spent = spend(
@@ -184,7 +185,7 @@ class PrivateTerms:
             lambda: PrivateDesign.of(prior, columns, made, t),
             y_bounds,
             self.privacy,
-            mechanism,
+            asked.spending(mechanism),
             public,
             noise=noise,
             prepare=reading.prepared(less),
@@ -193,15 +194,10 @@ class PrivateTerms:
             fit = as_terms(spent.fit, spent.design, spent.plan)
         self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made))
         self._offset = offset
-        spread = released_variance(spent.fit, spent.design)
-        explained = 1 - unexplained_variance(spent.fit) / max(spread.total, 1e-300)
-        vars(self)["_shares"] = (explained, explained)
-        rest = () if offset is None else (f"{self.response_name_} - offset", "its offset and a mean curve")
-        warned, notes = advise(spent.fit, spent.plan, spent.rows, explained, *(rest or (self.response_name_,)))
+        warned, notes = self._say_of(spent, asked)
         self.importances_ = importances(spent.fit, spent.design)
         left_out = [name for name in self.importances_ if name not in self.term_names_]
         self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
-        self._spread = {"released": spread}
         self._curve_prior, self._drawn = prior.x, spent.fit.columns
         self.ledger_, self.plan_ = spent.cohort.ledger, spent.plan
         self.privacy_ = replace(self.privacy) if self.ledger_.private else None
@@ -248,7 +244,25 @@ class PrivateTerms:
             )
         return persistence(curves[0].name)
 
-    def _public(self: Any, reading: Reading, y_bounds: Any, t: FloatArray | None, prior: str) -> dict[str, Any]:
+    def _say_of(self: Any, spent: Any, asked: PublicResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What releases say of the response and of the public inputs: warnings, and notes."""
+        from fdadp.private.advice import advise, describe_ranges
+        from fdadp.private.as_terms import released_variance, unexplained_variance
+
+        vars(self)["_classes"] = None if asked.classes is None else list(asked.classes)
+        if asked.bounded is not None:  # what such responses vary about their means follows from the means
+            vars(self)["_shares"] = (np.nan, np.nan)
+            return (), describe_ranges(spent.fit.columns)
+        spread = released_variance(spent.fit, spent.design)
+        explained = 1 - unexplained_variance(spent.fit) / max(spread.total, 1e-300)
+        vars(self)["_shares"] = (explained, explained)
+        self._spread = {"released": spread}
+        name = self.response_name_
+        rest = (name,) if self._offset is None else (f"{name} - offset", "its offset and a mean curve")
+        said: tuple[tuple[str, ...], tuple[str, ...]] = advise(spent.fit, spent.plan, spent.rows, explained, *rest)
+        return said
+
+    def _public(self: Any, reading: Reading, asked: PublicResponse, t: FloatArray | None, prior: str) -> dict[str, Any]:
         """Public inputs, for the ledger."""
         from fdadp.private.fit import describe_grid
 
@@ -265,7 +279,7 @@ class PrivateTerms:
                 public[f"gaps of {column.name}"] = GAPS[column.missing] + ", within each row"
             if isinstance(column, NumberColumn):
                 public[f"missing {column.name}"] = "taken to be its released mean"
-        public[f"bounds of {self.response_name_}"] = y_bounds
+        public |= asked.public
         if t is not None:
             public[f"grid of {self.response_name_}"] = describe_grid(t)
             public[f"gaps of {self.response_name_}"] = "a row counts where it was observed"
@@ -340,6 +354,7 @@ class PrivateTerms:
         check_is_fitted(self, "_fit")
         if self.ledger_ is None:
             raise InputError("privacy must have been given to draw a cohort: a fit without it is not safe to sample")
+        self._refuse_other_families("sample")
         rng = np.random.default_rng(random_state)
         count = whole(n, "n")
         made = self._covariates.made

@@ -149,7 +149,6 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         if self.privacy is not None:
             with afresh(self):
                 self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
-                self._classes = None
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset)

@@ -58,7 +58,7 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     facts = [
         ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
         ("Records", f"{fit.n}", "Observations", f"{fit.n_rows}"),
-        ("R-squared (adj.)", f"{model.r2_:.4f}", "Deviance explained", f"{100 * model.explained_deviance_:.1f} %"),
+        ("R-squared (adj.)", _known(model.r2_, ".4f"), "Deviance explained", _known(model.explained_deviance_, ".1%")),
         ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
         if private
         else (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
@@ -67,6 +67,10 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     if hasattr(model, "t_"):
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
     return facts
+
+
+def _known(value: float, how: str) -> str:
+    return "not known" if np.isnan(value) else format(value, how).replace("%", " %")
 
 
 def is_parametric(design: TermDesign) -> bool:
