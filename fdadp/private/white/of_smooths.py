@@ -80,8 +80,11 @@ class WhiteSmooth(WhiteTerm):
         covariance: FloatArray = np.ones((1, 1))
         for basis in bases:  # numbers are independent, as far as is known
             design = basis.design(law_of_numbers(N_LAW))
-            mean, square = np.kron(mean, design.mean(axis=0)), np.kron(square, design.T @ design / N_LAW)
-            covariance = np.kron(covariance, own.covariance(basis.n_basis))
+            mean, square = (
+                np.asarray(np.kron(mean, design.mean(axis=0))),
+                np.asarray(np.kron(square, design.T @ design / N_LAW)),
+            )
+            covariance = np.asarray(np.kron(covariance, own.covariance(basis.n_basis)))
         whitening, variances = white_directions(square - np.outer(mean, mean), covariance, MOST)
         return cls(
             name=name,
