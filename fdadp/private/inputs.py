@@ -12,6 +12,7 @@ from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves, Kind, as_curves, as_grid
 from fdadp.privacy.boundary import Table, check_ids, table
+from fdadp.private.irregular import is_irregular, table_of_irregular
 
 __all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 
@@ -55,14 +56,22 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
 
 
 def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+    values: Any
+    if is_irregular(data) and grid is not None:
+        points = as_grid(grid, np.size(grid), f"grid of {name}")
+        if data.dim_domain != 1 or data.dim_codomain != 1:
+            raise InputError(f"{name} must hold real functions of one variable")
+        values = _checked(table_of_irregular(data, points), name)
+        return Curves(values, points, "fdatagrid", gridded=True)
     if type(data).__name__ != "FDataGrid":
         raise InputError(
             f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
-            "put the curves on a common grid first, each by itself and by a public rule"
+            "declare a grid for FDataIrregular, as by grids={...}; put others on a common grid first, each by itself "
+            "and by a public rule"
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:
         raise InputError(f"{name} must hold real functions of one variable")
-    values: Any = _checked(table(data.data_matrix[..., 0], name), name)
+    values = _checked(table(data.data_matrix[..., 0], name), name)
     zeros = np.zeros((1, values.shape[1], 1))
     public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
     return replace(public, values=values, index=None)

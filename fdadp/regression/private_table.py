@@ -24,6 +24,7 @@ from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.inputs import private_curves
+from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
 from fdadp.regression.private_rows import Made
@@ -49,12 +50,23 @@ class PrivateColumns:
     made: Mapping[str, Made] = field(default_factory=dict)
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
-        """Columns of new rows, which may lack entries."""
+        """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""
         made = [self.made[name] for name in columns if name in self.made]
         sources = [source.name for one in made for source in one.sources]
         given = list(dict.fromkeys([*(name for name in columns if name not in self.made), *sources]))
-        records = read_records(data, given, grids, defaults=self.grids, missing=given)[0]
+        records = read_records(self._on_grids(data, given, grids), given, grids, defaults=self.grids, missing=given)[0]
         return records.with_columns(**{name: self._computed(name, records) for name in columns if name in self.made})
+
+    def _on_grids(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Any:
+        """The table with irregular curves on the grids of the fit."""
+        table = Table(data, grids)
+        held = {name: _held(table.raw(name)) for name in columns if table.has(name)}
+        irregular = [name for name, raw in held.items() if is_irregular(raw) and name not in (grids or {})]
+        if not irregular:
+            return data
+        binned = {name: table_of_irregular(held[name], self.grids[name]).read() for name in irregular}
+        rest = {name: table.raw(name) for name in held if name not in binned}
+        return rest | {name: Curves(values, self.grids[name]) for name, values in binned.items()}
 
     def completed(self, records: Records, offset: str | None) -> Records:
         """Rows with all columns that are computed.
@@ -124,9 +136,7 @@ class PrivateTable:
 
     def raw(self, name: str) -> Any:
         """A column as the user gave it; an FDataGrid in a data frame as itself."""
-        raw = self._table.raw(name)
-        held = raw.array if isinstance(raw, pd.Series) else raw
-        return held if type(held).__module__.split(".")[0] == "skfda" else raw
+        return _held(self._table.raw(name))
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
@@ -209,6 +219,12 @@ class _Kinds(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._own.names)
+
+
+def _held(raw: Any) -> Any:
+    """What a column of a data frame holds, where these are curves of scikit-fda."""
+    held = raw.array if isinstance(raw, pd.Series) else raw
+    return held if type(held).__module__.split(".")[0] == "skfda" else raw
 
 
 def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:

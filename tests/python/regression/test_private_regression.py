@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from skfda import FDataGrid
+from skfda import FDataGrid, FDataIrregular
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import InputError, PrivacyError
@@ -225,3 +225,33 @@ def test_predictions_far_from_anything_stay_near_the_mean():
     y = data["Y"] - data["Y"].mean(axis=0)
     far = np.sqrt(((model.predict(wild) - data["Y"].mean(axis=0)) ** 2).mean(axis=1))
     assert far.max() < 6 * np.sqrt((y**2).mean())
+
+
+def irregular(values, keep):
+    """The same curves at points of their own, those kept."""
+    rows, at = np.nonzero(keep)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    jitter = np.random.default_rng(2).uniform(-0.02, 0.02, rows.size) * (at > 0) * (at < S.size - 1)
+    return FDataIrregular(starts, (S[at] + jitter)[:, None], values[rows, at][:, None])
+
+
+def test_curves_at_points_of_their_own_are_curves_with_gaps():
+    data, _, _ = people(2500)
+    rng = np.random.default_rng(1)
+    keep = {name: rng.random(data[name].shape) < 0.4 for name in "XY"}
+    for one in keep.values():
+        one[:, 10] = True  # no curve without a point
+    sparse = data | {name: irregular(data[name], keep[name]) for name in "XY"}
+    gaps = data | {name: np.where(keep[name], data[name], np.nan) for name in "XY"}
+    settings = {"privacy": private(2500), "bounds": {k: BOUNDS[k] for k in "XzY"}}
+    fits = [FunctionalRegression("Y ~ ff(X) + z", **settings).fit(d, grids={"X": S, "Y": S}) for d in (sparse, gaps)]
+    new, f, _ = people(300, seed=5)
+    predicted = [np.asarray(getattr(m.predict(new), "data_matrix", m.predict(new))).reshape(f.shape) for m in fits]
+    np.testing.assert_array_equal(*predicted)
+    assert share(predicted[0], f) > 0.9
+    held = rng.random(new["X"].shape) < 0.5
+    held[:, 10] = True
+    one = fits[0].predict({"X": irregular(new["X"], held), "z": new["z"]}).data_matrix[..., 0]
+    np.testing.assert_array_equal(one, fits[1].predict({"X": np.where(held, new["X"], np.nan), "z": new["z"]}))
+    with pytest.raises(InputError, match="declare a grid"):
+        FunctionalRegression("Y ~ ff(X) + z", **settings).fit(sparse)
