@@ -145,9 +145,10 @@ def test_bad_shapes_spend_nothing(case):
 
 
 def test_without_delta_the_plan_is_a_pure_one():
-    """No δ is no mistake: Laplace noise and ε that adds up, as `Privacy` documents."""
+    """No δ is no mistake: Laplace noise, of numbers and of matrices, and ε that adds up, as `Privacy` documents."""
     model = fit(setting(delta=None))
-    assert {release.noise.split(",")[0] for release in model.ledger_.releases} == {"Laplace"}
+    laws = {"Laplace", "matrix Laplace (product of Gaussians)", "matrix Laplace (difference of Wisharts)"}
+    assert {release.noise.split(",")[0] for release in model.ledger_.releases} == laws
     assert model.ledger_.details["accounting"] == "epsilon"
     assert sum(release.epsilon for release in model.ledger_.releases) <= 4.0
 
