@@ -70,7 +70,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     best: tuple[float, int] | None = None
     for t in range(plan.rounds):
         rows.coefficients = theta
-        clip, number = tuning.first_clip * guess, f" {t + 1}"
+        clip, number = tuning.first_clip * guess / rows.geometric, f" {t + 1}"  # products of numbers have long tails
         if releases.affords("gradient scale"):
             between = tuning.gradient_scale.range(guess)
             clip = plan.clip_factor * releases.size("gradient scale", rows.gradient_norm, between, number=number)[0]
