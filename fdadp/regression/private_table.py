@@ -254,7 +254,9 @@ def is_pair(given: Any) -> bool:
         pair = tuple(given)
     except TypeError:
         return True  # refused as a range, with a text that says so
-    return len(pair) == 2 and all(isinstance(v, Real) and not isinstance(v, bool) for v in pair)
+    numbers = [isinstance(v, Real) and not isinstance(v, bool) for v in pair]
+    # With one end open it is refused as a range, too.
+    return len(pair) == 2 and any(numbers) and all(is_one or v is None for is_one, v in zip(numbers, pair, strict=True))
 
 
 def _is_curves(raw: Any, name: str) -> bool:
