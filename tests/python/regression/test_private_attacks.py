@@ -183,7 +183,7 @@ def test_bounds_of_columns_that_the_model_has_not_change_nothing(plain):
     wrong = ScalarRegression(
         "y ~ lf(X) + z", privacy=Privacy(4.0, 1e-6, n=N), bounds={"X": (-4, 4), "Z": (0, 1), "y": (-6, 6)}
     )
-    with pytest.raises(InputError, match="range for z"):
+    with pytest.raises(PrivacyError, match="range for z"):
         fitted(people(), wrong)
 
 
