@@ -157,9 +157,9 @@ def _size(
         "residual scale", residuals.rms, tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
     )
     residuals.clip = (tuning.residual_clip + tuning.residual_clip_more * plan.signal_to_noise) * norm
-    bound = residuals.clip**2
-    clip = bound * (k + 1) / 2 if plan.pure else bound  # in L1 the triangle of r r' is at most that long
-    noisy, sd = releases.second_moment("residual", residuals.clipped, clip=clip, share=tuning.residual_split * share)
+    noisy, sd = releases.second_moment(
+        "residual", residuals.clipped, clip=residuals.clip**2, share=tuning.residual_split * share
+    )
     outside, outside_sd = releases.mean(
         "residual energy", residuals.outside_variance, clip=norm**2, share=(1 - tuning.residual_split) * share
     )
