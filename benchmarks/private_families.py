@@ -31,9 +31,9 @@ TEST_ROWS, FIRST_SEED = 2000, 500
 BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0)}
 LARGEST_COUNT = 20
 TRAINED, ENOUGH_HOURS = 5500, 18
-OF_STAYS = {"HR": (30.0, 180.0), "age": (16.0, 90.0), "died": [0, 1]}
+OF_STAYS = {"HR": (30.0, 180.0), "MAP": (30.0, 150.0), "age": (16.0, 90.0), "died": [0, 1]}
 TYPES = ["cardiac surgery", "coronary", "medical", "surgical"]
-FORMULA = "died ~ lf(HR) + age + C(type)"
+FORMULA = "died ~ lf(HR) + lf(MAP) + age + C(type)"
 
 
 def smooth_curves(n: int, rng: np.random.Generator) -> np.ndarray:
@@ -116,12 +116,13 @@ def rare(asked: argparse.Namespace) -> pd.DataFrame:
 
 
 def stays() -> dict[str, np.ndarray]:
-    """Stays of which most hours of both days were observed."""
-    icu = load_icu(as_frame=True)
-    enough = (icu.X.notna().sum(axis=1) >= ENOUGH_HOURS) & (icu.Y.notna().sum(axis=1) >= ENOUGH_HOURS)
+    """Stays of which most hours of the first day were observed."""
+    icu, pressure = load_icu(as_frame=True), load_icu("pressure", as_frame=True).X
+    enough = (icu.X.notna().sum(axis=1) >= ENOUGH_HOURS) & (pressure.notna().sum(axis=1) >= ENOUGH_HOURS)
     who = icu.covariates[enough]
     return {
         "HR": icu.X[enough].to_numpy(),
+        "MAP": pressure[enough].to_numpy(),
         "age": who["age"].to_numpy(),
         "type": who["icu_type"].to_numpy(),
         "died": who["died_in_hospital"].to_numpy(),
@@ -130,7 +131,7 @@ def stays() -> dict[str, np.ndarray]:
 
 def icu(asked: argparse.Namespace) -> pd.DataFrame:
     columns, hours = stays(), np.arange(24) + 0.5
-    grids, rows = {"HR": hours}, []
+    grids, rows = {"HR": hours, "MAP": hours}, []
     for split in range(asked.splits):
         order = np.random.default_rng(split).permutation(len(columns["age"]))
         train, test = ({name: v[part] for name, v in columns.items()} for part in np.split(order, [TRAINED]))
