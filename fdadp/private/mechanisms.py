@@ -178,7 +178,7 @@ class DPAFF(EndToEnd):
     name: ClassVar[str] = "dp-aff"
 
     def __post_init__(self) -> None:
-        if self.prior != "persistence":
+        if not (isinstance(self.prior, str) and self.prior == "persistence"):
             check_prior(self.prior, ", 'persistence'")
         check_allow_useless(self.allow_useless)
         if self.tuning is not None and not isinstance(self.tuning, Tuning):

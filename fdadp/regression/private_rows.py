@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,9 @@ class Made:
     def of(self, columns: Mapping[str, FloatArray], grids: Mapping[str, FloatArray] | None = None) -> FloatArray:
         """Entries of rows, shape (m,) or (m, S); NaN where there is no value."""
         grids = grids or {}
-        read = {source.name: source.read(columns[source.name], grids.get(source.name)) for source in self.sources}
+        read: dict[str, Any] = {
+            source.name: source.read(columns[source.name], grids.get(source.name)) for source in self.sources
+        }
         made = expression(self.text).by_rows(read)
         values = made.values if isinstance(made, Curves) else made
         finite = np.isfinite(values)
