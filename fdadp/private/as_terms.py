@@ -14,8 +14,9 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.private.columns import Column
+from fdadp.private.columns import Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
+from fdadp.private.forecasts import Look, factors, looks_of
 from fdadp.private.intervals import PrivateFit, Regression
 from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
@@ -79,14 +80,29 @@ class ReleasedVariance(ResidualLaw):
     grid : ndarray of shape (T,)
     total : float
         Mean square of responses about their mean curve, explained and not.
+    looks : tuple of Look
+        Of forecasts: how errors hang on what records look like.
+    columns : tuple of CurvesColumn
+        Whose looks they are.
     """
 
     grid: FloatArray
     total: float
+    looks: tuple[Look, ...] = ()
+    columns: tuple[CurvesColumn, ...] = ()
 
     def variance(self, t: FloatArray) -> FloatArray:
         """At points (T',)."""
         return np.interp(t, self.grid, self.values)
+
+    def of_records(self, records: Records, t: FloatArray) -> FloatArray:
+        """Of records at points, shape (1, T') or (n, T')."""
+        along = self.variance(t)[None]
+        if not self.looks:
+            return along
+        curves = [records.curves(column.name) for column in self.columns]
+        seen = np.hstack([looks_of(c, x.values, x.grid) for c, x in zip(self.columns, curves, strict=True)])
+        return np.asarray(factors(self.looks, seen)[:, None] * along)
 
     def quantile(self, level: float) -> float:
         """Of the absolute value of a standardised residual."""
@@ -105,6 +121,8 @@ def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVarianc
         inverse_dof=fit.calibration[1],
         grid=design.t,
         total=explained_variance(fit) + unexplained_variance(fit),
+        looks=fit.looks,
+        columns=tuple(column for column in fit.columns if isinstance(column, CurvesColumn)) if fit.looks else (),
     )
 
 

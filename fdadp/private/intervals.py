@@ -16,6 +16,7 @@ from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
 from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
+from fdadp.private.forecasts import Look, growth, guarded, learn_looks
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
@@ -92,6 +93,10 @@ class PrivateFit:
     counted : (float, float)
         Persons with usable rows that the releases show, relative to n, and the sd of the noise in that; NaN where
         nothing shows it.
+    looks : tuple of Look
+        Of forecasts: how errors hang on what records look like.
+    dropped : bool
+        Whether the fit was no better than its anchor, which alone is left of it.
     """
 
     columns: tuple[Column, ...]
@@ -103,6 +108,8 @@ class PrivateFit:
     residual_variance: FloatArray
     calibration: tuple[float, float]
     counted: tuple[float, float]
+    looks: tuple[Look, ...] = ()
+    dropped: bool = False
 
 
 def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
@@ -119,7 +126,11 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     covariance, outside_variance = _size(releases, residuals, design, regression.energy)
     functions = design.response[:, : plan.n_outputs]
     variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
+    forecasts = "anchor" in plan.budget_shares
+    if forecasts:
+        variance = growth(variance, design.unit_t)
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
+    looks = learn_looks(releases, residuals, rows.columns, design.prior) if forecasts else ()
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
         residuals.set_spread(variance, regression.mean_variance, regression.covariance)
@@ -130,7 +141,7 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
         scale, inverse_dof = calibrate(masses / plan.n, sd / plan.n)
         optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
         calibration = (scale * optimism, inverse_dof)
-    return PrivateFit(
+    found = PrivateFit(
         tuple(rows.columns.values()),
         rows.y_location,
         rows.mean,
@@ -140,7 +151,9 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
         variance,
         calibration,
         counted,
+        looks,
     )
+    return guarded(releases, residuals, found) if forecasts else found
 
 
 def _size(

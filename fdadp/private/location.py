@@ -13,6 +13,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.private.columns import REACH, CurvesColumn
+from fdadp.private.forecasts import near_anchor
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
@@ -109,6 +110,8 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     m = design.response_shares.size
     noisy, sd = releases.mean("y mean", rows.response, clip=clip * tuning.mean_clip, size=m)
     rows.mean, variance = shrunk_coefficients(noisy, sd, design.response_shares)
+    if "anchor" in releases.plan.budget_shares:
+        rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
     if releases.affords("y spread"):
         spread, _ = releases.size("y spread", rows.response_norm, tuning.y_spread.range(spread))
     return variance, spread**2

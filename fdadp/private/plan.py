@@ -32,8 +32,11 @@ PLANNED = {
     "output": "coefficients",
     "residual scale": "scale of residuals",
     "residual": "covariance of residuals",
+    "looks": "roughness of {x}",
+    "errors by looks": "residuals by level and roughness",
     "residual profile": "residuals in blocks of time",
     "calibration": "calibration of intervals",
+    "anchor": "residuals against the anchor's",
     "balance": "sum of residuals",
 }
 """Keys of :attr:`Plan.budget_shares`, in the order of the releases, and what people read."""

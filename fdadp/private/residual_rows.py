@@ -13,6 +13,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rowwise import log_positions
 from fdadp.private.bayes import CALIBRATION_EDGES
+from fdadp.private.forecasts import Look, error_logs, factors
 from fdadp.private.projection import observed_mean
 from fdadp.private.rows import Block, Derived, Rows, row_sums
 from fdadp.private.sharing import SPREADS, time_blocks
@@ -36,7 +37,9 @@ class ResidualRows:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.clip = math.inf
+        self.looks: tuple[Look, ...] = ()
         self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        self._residual: FloatArray = np.zeros(0)
 
     def rms(self, block: Block) -> FloatArray:
         """Root mean square of the residual where Y was observed, of numbers as large as curves'; shape (m,)."""
@@ -69,22 +72,48 @@ class ResidualRows:
         values, vectors = np.linalg.eigh(covariance)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
         squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
+        self._residual = residual
         self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
 
-    def _spread_of(self, features: FloatArray) -> FloatArray:
+    def _spread_of(self, row: Derived, looks: tuple[Look, ...] = ()) -> FloatArray:
         """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
         assert self._spread is not None
+        features = row.features
         base, squares, roots = self._spread
         white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
         quadratic = row_sums(white * white).reshape(len(features), -1)
-        return np.asarray(np.sqrt(np.maximum(base + rowwise_matmul(quadratic, squares), LEAST_VARIANCE * base.max())))
+        variance = base + rowwise_matmul(quadratic, squares)
+        if looks:
+            variance = variance + (factors(looks, row.looks)[:, None] - 1) * self._residual
+        return np.asarray(np.sqrt(np.maximum(variance, LEAST_VARIANCE * base.max())))
+
+    # --- forecasts ---
+
+    def places(self, block: Block) -> FloatArray:
+        """Places of the roughness of curves, and their squares; shape (m, 2 q)."""
+        places = np.asarray(Derived(*block).looks)[:, 1::2]
+        return np.hstack((places, places * places))
+
+    def errors_by_looks(self, block: Block) -> FloatArray:
+        """Standardised looks times the logarithm of the error over its spread without them, shape (m, 2 q)."""
+        row = Derived(*block)
+        errors = error_logs(self.rows.away(block) / self._spread_of(row), self.rows.t_weights)
+        seen = np.asarray(row.looks)
+        u = [look.standard(seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(self.looks)]
+        return np.hstack(u) * errors[:, None]
+
+    def against_anchor(self, block: Block) -> FloatArray:
+        """Mean square error of the fit less that of the anchor alone, over the expected one; shape (m, 1)."""
+        weights = self.rows.t_weights
+        anchor, fit = Derived(*block).y + self.rows.y_location, self.rows.away(block)
+        return (observed_mean(fit * fit - anchor * anchor, weights) / (weights @ self._residual))[:, None]
 
     def by_block(self, block: Block) -> FloatArray:
         """Place of the residual over its spread in each block of time, on a log scale from -1 to 1; shape (m, B).
 
         A block in which a curve was not observed gets the mean of those in which it was.
         """
-        ratio = self.rows.away(block) / self._spread_of(Derived(*block).features)
+        ratio = self.rows.away(block) / self._spread_of(Derived(*block), self.looks)
         weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
         low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
@@ -99,7 +128,7 @@ class ResidualRows:
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self.rows.away(block)) / self._spread_of(Derived(*block).features)
+        ratio = np.abs(self.rows.away(block)) / self._spread_of(Derived(*block), self.looks)
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights, gaps = self.rows.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]

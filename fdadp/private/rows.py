@@ -15,8 +15,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.columns import REACH, Column
+from fdadp.private.columns import REACH, Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
+from fdadp.private.forecasts import looks_of
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
 
@@ -40,12 +41,15 @@ class Derived(NamedTuple):
         Of y on the response functions.
     weight : ndarray of shape (m, 1)
         At most 1.
+    looks : ndarray of shape (m, 2 q)
+        Of forecasts: level and roughness of each column of curves.
     """
 
     features: FloatArray
     y: FloatArray
     coefficients: FloatArray
     weight: FloatArray
+    looks: FloatArray | None = None
 
 
 class Rows:
@@ -110,7 +114,11 @@ class Rows:
         y = self.centred_y(block[-1])
         limit = np.sqrt(1 + self.plan.feature_clip**2)
         weight = np.minimum(1.0, limit / np.sqrt(row_sums(f * f)))
-        return f, y, self.projection(y), weight[:, None]
+        made = (f, y, self.projection(y), weight[:, None])
+        if "looks" not in self.plan.budget_shares:
+            return made
+        curves = [self.columns[column.name] for column in self.design.curves]
+        return *made, np.hstack([looks_of(c, block[c.at]) for c in curves if isinstance(c, CurvesColumn)])
 
     # --- Y ---
 

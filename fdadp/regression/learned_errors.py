@@ -173,7 +173,7 @@ class LearnedErrors:
         """Of pointwise prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
         released: Any = self._spread.get("released")
         if released is not None:  # of a private fit
-            return np.asarray(released.quantile(level) * np.sqrt(released.variance(points) + se**2))
+            return np.asarray(released.quantile(level) * np.sqrt(released.of_records(records, points) + se**2))
         if not self._has_rows and not self._spread:
             if kind in ("t", "model"):
                 raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")

@@ -25,7 +25,7 @@ from fdadp.regression.private_table import PrivateTable
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import expression, row_function
 
-__all__ = ["Reading", "about", "indicator_of", "persistence"]
+__all__ = ["OF_ANCHOR", "Reading", "about", "indicator_of", "persistence"]
 
 
 def indicator_of(name: str) -> str:
@@ -39,10 +39,14 @@ def persistence(name: str) -> str:
     return f"0.5 * last({quoted}) + 0.5 * mean({quoted})"
 
 
-def about(y: Range, offset: Range) -> Range:
+OF_ANCHOR = 0.4
+"""Width of the public range of a response less its anchor, over the wider one of both."""
+
+
+def about(y: Range, offset: Range, width: float = 1.0) -> Range:
     """Public range of a response less an offset: about the difference of the middles, as wide as the wider of both."""
     middle = sum(y) / 2 - sum(offset) / 2
-    half = max(y[1] - y[0], offset[1] - offset[0]) / 2
+    half = width * max(y[1] - y[0], offset[1] - offset[0]) / 2
     return middle - half, middle + half
 
 

@@ -21,7 +21,7 @@ from fdadp.privacy import Privacy
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
-from fdadp.regression.private_read import Reading, about, persistence
+from fdadp.regression.private_read import OF_ANCHOR, Reading, about, persistence
 from fdadp.regression.private_response import PublicResponse, check_family, public_response
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
 from fdadp.regression.training import along
@@ -159,7 +159,7 @@ class PrivateTerms:
         less = None
         if offset is not None:
             less, of_offset = reading.offset(offset, self.response_name_, t)
-            y_bounds = about(y_bounds, of_offset)
+            y_bounds = about(y_bounds, of_offset, 1.0 if mechanism.anchor is None else OF_ANCHOR)
         values = tuple(reading.given.values())
         n_rows = len(values[-1])
         if any(len(part) != n_rows for part in values):
@@ -198,6 +198,8 @@ class PrivateTerms:
         self.importances_ = importances(spent.fit, spent.design)
         left_out = [name for name in self.importances_ if name not in self.term_names_]
         self.notes_ = warned + notes + tuple(f"{name} was not afforded by the plan and left out" for name in left_out)
+        if getattr(spent.fit, "dropped", False):
+            self.notes_ += ("the releases let expect no gain of the fit over its anchor, which alone is left of it",)
         self._curve_prior, self._drawn = prior.x, spent.fit.columns
         self.ledger_, self.plan_ = spent.cohort.ledger, spent.plan
         self.privacy_ = replace(self.privacy) if self.ledger_.private else None
