@@ -56,7 +56,7 @@ ONE_ERROR = 0.5
 EXPECTED, EXPECTED_SD = -0.05, 0.05
 """Prior mean and sd of what the fit adds to the mean square of the anchor's errors, over that of its own."""
 LOOKS = Aux(target=0.02, cap=0.03, max_error=0.25)
-PLACES = Aux(target=0.05, cap=0.01, max_error=0.2)
+PLACES = Aux(target=0.01, cap=0.01, max_error=0.2)
 ANCHOR = Aux(target=0.01, cap=0.015)
 
 

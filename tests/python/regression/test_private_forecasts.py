@@ -11,6 +11,8 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.replay import losses
+from fdadp.private import dp_aff
+from fdadp.private.forecasts import exponentials
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import OF_CURVES, expression
 
@@ -165,7 +167,7 @@ def test_an_offset_whose_rows_know_of_each_other_is_refused(monkeypatch):
 NASTY = {0: np.nan, 1: np.inf, 2: 1e30, 3: -1e30}
 
 
-def forecasts(seed, epsilon, delta=1e-3):
+def forecasts(seed, epsilon, delta=1e-3, anchored=False):
     """Forty rows of which some are nasty, and a fit of any of them with an offset on a tape."""
     n = 40
     data = {name: values.copy() for name, values in days(n, seed).items()}
@@ -179,26 +181,30 @@ def forecasts(seed, epsilon, delta=1e-3):
     def run(keep, noise):
         part = {name: values[keep] for name, values in data.items()}
         model = FunctionalRegression(
-            "Y ~ mean(X) + z",
+            "Y ~ ff(X) + z" if anchored else "Y ~ mean(X) + z",
             privacy=Privacy(epsilon, delta, n=n),
             bounds=BOUNDS | {"z": (0.0, 100.0), "mean(X)": (-4.0, 4.0)},
             missing={"z": "indicator"},
-            mechanism=DPAFF(allow_useless=True),
+            mechanism=DPAFF(allow_useless=True, prior="persistence" if anchored else None),
         )
         grids = {"X": S, "Y": S, "o": S}
-        model._fit_private(part, None, grids, None, curves=True, noise=noise, offset=f"o + {ANCHOR}")
+        model._fit_private(
+            part, None, grids, None, curves=True, noise=noise, offset=None if anchored else f"o + {ANCHOR}"
+        )
         return model
 
     return n, run
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(400.0, 1e-3), (4.0, None)])
-def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta):
-    n, run = forecasts(0, epsilon, delta)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "anchored"), [(400.0, 1e-3, False), (4.0, None, False), (400.0, 1e-3, True)]
+)
+def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta, anchored):
+    n, run = forecasts(0, epsilon, delta, anchored)
     first = TapeNoise()
     seen = fingerprint(vars(run(np.arange(n), first)))
     changes = []
-    for person in (0, 1, 2, 3, 6, 10, 12, 13):
+    for person in (4, 6, 10) if anchored else (0, 1, 2, 3, 6, 10, 12, 13):
         again = TapeNoise(tape=first.entries)
         found = fingerprint(vars(run(np.delete(np.arange(n), person), again)))
         assert difference(found, seen) == ""
@@ -206,11 +212,11 @@ def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta):
     assert 0.9 < max(changes) <= 1
 
 
-@pytest.mark.parametrize("delta", [1e-6, None])
-def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta):
+@pytest.mark.parametrize(("delta", "anchored"), [(1e-6, False), (None, False), (1e-6, True)])
+def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta, anchored):
     pairs = []
-    for row in (2, 10):
-        n, run = forecasts(row, 8.0, delta)
+    for row in (6,) if anchored else (2, 10):
+        n, run = forecasts(row, 60.0 if anchored else 8.0, delta, anchored)
         keep = np.delete(np.arange(n), row)
         new = days(5, 9)
         pairs.append(
@@ -222,12 +228,12 @@ def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta):
                 },
                 np.arange(n),
                 keep,
-                Budget(8.0, delta).total,
+                Budget(60.0 if anchored else 8.0, delta).total,
             )
         )
     result = replay_audit(pairs)
     assert result.passed, str(result)
-    assert result.finished == 2 and 0 < result.changes.max() <= 1
+    assert result.finished == len(pairs) and 0 < result.changes.max() <= 1
 
 
 # --- functions of rows ---
@@ -334,3 +340,67 @@ def test_cohorts_drawn_from_a_fit_have_its_offset():
     assert np.corrcoef(anchor(x), y.mean(axis=1))[0, 1] > 0.7
     with pytest.raises(InputError, match="o must be a column of a term"):
         fitted(data, offset="o").sample(10)
+
+
+def test_a_fit_that_is_worse_than_its_anchor_is_dropped(monkeypatch):
+    data, new = days(2000), days(20, 1)
+    kept = fitted(data, n=2000, mechanism=DPAFF(prior="persistence"))
+    assert not any("over its anchor" in note for note in kept.notes_)
+    own = dp_aff._regress
+
+    def worse(*given):
+        coefficients, *rest = own(*given)
+        return (coefficients + 1.0, *rest)
+
+    monkeypatch.setattr(dp_aff, "_regress", worse)
+    model = fitted(data, n=2000, mechanism=DPAFF(prior="persistence"))
+    assert any("expect no gain of the fit over its anchor" in note for note in model.notes_)
+    np.testing.assert_allclose(model.predict(new), np.tile(anchor(new["X"])[:, None], S.size), atol=1e-9)
+    low, high = model.predict_interval(new)
+    assert (low < model.predict(new)).all() and np.isfinite(high).all()
+
+
+def uneven_days(n, seed):
+    """As days, but some people's curves, and what comes after them, are rougher than others'."""
+    data, rng = days(n, seed), np.random.default_rng(seed + 100)
+    wild = np.exp(0.5 * rng.normal(size=(n, 1)))
+    level = data["X"].mean(axis=1, keepdims=True)
+    return {"X": level + wild * (data["X"] - level), "Y": level + wild * (data["Y"] - level)}
+
+
+def quarters(model, new):
+    low, high = model.predict_interval(new)
+    inside = ((low <= new["Y"]) & (new["Y"] <= high)).mean(axis=1)
+    rough = np.abs(np.diff(new["X"], axis=1)).mean(axis=1)
+    at = np.searchsorted(np.quantile(rough, [0.25, 0.5, 0.75]), rough)
+    return np.array([inside[at == q].mean() for q in range(4)])
+
+
+def test_intervals_of_forecasts_cover_calm_people_and_wild_ones():
+    data, new = uneven_days(4000, 0), uneven_days(1500, 1)
+    wide = BOUNDS | {"X": (-8.0, 8.0), "Y": (-8.0, 8.0)}
+    anchored = fitted(data, n=4000, epsilon=2.0, bounds=wide, mechanism=DPAFF(prior="persistence"))
+    plain = fitted(data, n=4000, epsilon=2.0, bounds=wide, offset=ANCHOR)
+    of_anchored, of_plain = quarters(anchored, new), quarters(plain, new)
+    assert np.ptp(of_plain) > 0.08  # one variance for all: too wide for half of them, too narrow for the others
+    assert np.ptp(of_anchored) < 0.75 * np.ptp(of_plain) and of_anchored.min() > 0.88
+    names = [release.name for release in anchored.ledger_.releases]
+    for wanted in ("roughness of X", "residuals by level and roughness", "residuals against the anchor's"):
+        assert wanted in names and wanted not in [release.name for release in plain.ledger_.releases]
+
+
+def test_looks_that_know_of_other_rows_are_refused(monkeypatch):
+    monkeypatch.setattr("fdadp.private.forecasts.roughness_of", lambda c: c.values[:, 0] - c.values.mean())
+    monkeypatch.setattr("fdadp.privacy._local._checked", {})
+    with pytest.raises(PrivacyError, match="row-local, bit for bit"):
+        fitted(days(300), n=300, mechanism=DPAFF(prior="persistence"))
+
+
+def test_exponentials_are_the_same_wherever_they_stand():
+    x = np.linspace(-6, 6, 37)
+    out, one = np.empty(37), np.empty(1)
+    exponentials(x, out)
+    np.testing.assert_allclose(out, np.exp(x), rtol=1e-12)
+    for i in (0, 5, 36):
+        exponentials(x[i : i + 1].copy(), one)
+        assert one[0] == out[i]
