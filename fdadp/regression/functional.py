@@ -20,6 +20,7 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
+from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.term_residuals import shares_explained
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
@@ -183,9 +184,10 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             raise InputError("se='cluster' needs groups: fit(data, groups=...)")
         if self.privacy is not None:
             with afresh(self):
-                self._fit_private(
+                warned = self._fit_private(
                     data, y, grids, groups, curves=True, weights=weights, offset=offset, response=response
                 )
+            say_of_public_inputs(warned)
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)

@@ -8,24 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import one_of, whole
+from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.curves import Curves
 from fdadp.functional.gaps import GAPS
-from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
+from fdadp.regression.from_releases import FromReleases
 from fdadp.regression.private_read import OF_ANCHOR, Reading, about, persistence
 from fdadp.regression.private_response import PublicResponse, check_family, public_response
 from fdadp.regression.private_table import PrivateColumns, PrivateTable
-from fdadp.regression.training import along
-from fdadp.solve.fitted import FARTHEST
 from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
@@ -33,17 +29,14 @@ from fdadp.terms.times_column import By
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
-    from fdadp.privacy.ledger import Ledger
     from fdadp.privacy.noise import Noise
-    from fdadp.private.columns import Column
     from fdadp.private.plan import Plan
-    from fdadp.private.prior import CurvePrior
     from fdadp.regression.table import Grids
 
-__all__ = ["PrivateTerms", "factor_columns"]
+__all__ = ["PrivateTerms", "factor_columns", "say_of_public_inputs"]
 
 
-class PrivateTerms:
+class PrivateTerms(FromReleases):
     """Part of every model of many terms: fits with a privacy guarantee.
 
     Attributes
@@ -65,15 +58,10 @@ class PrivateTerms:
     mechanism: str | Mechanism
     missing: str | Mapping[str, str]
 
-    ledger_: Ledger | None = None
     plan_: Plan | None = None
     privacy_: Privacy | None = None
     notes_: tuple[str, ...] = ()
     importances_: Mapping[str, float] | None = None
-    _curve_prior: CurvePrior | None = None
-    """Law of the shapes of curves, for :meth:`sample`."""
-    _drawn: tuple[Column, ...] = ()
-    """Columns with released locations and scales."""
 
     # --- settings ---
 
@@ -120,7 +108,7 @@ class PrivateTerms:
         offset: Any = None,
         noise: Noise | None = None,
         **not_yet: Any,
-    ) -> None:
+    ) -> tuple[str, ...]:
         """Fit from noisy releases; only names, shapes and grids of the columns are looked at here.
 
         Parameters
@@ -131,6 +119,11 @@ class PrivateTerms:
             A column, or an expression of columns, that the response is less of.
         noise : Noise, optional
             For audits.
+
+        Returns
+        -------
+        tuple of str
+            What users must be warned of, once the fit is kept.
         """
         from fdadp.private.as_terms import as_terms, importances
         from fdadp.private.design import PrivateDesign
@@ -203,8 +196,7 @@ class PrivateTerms:
         self._curve_prior, self._drawn = prior.x, spent.fit.columns
         self.ledger_, self.plan_ = spent.cohort.ledger, spent.plan
         self.privacy_ = replace(self.privacy) if self.ledger_.private else None
-        for text in warned:  # at the end: where warnings are errors the ledger is there
-            warnings.warn(text, PublicInputWarning, stacklevel=4)
+        return tuple(warned)
 
     def _read_terms(self: Any, table: PrivateTable) -> Any:
         """Terms of the model, by what is public of the columns."""
@@ -302,89 +294,16 @@ class PrivateTerms:
             y = replace(response, values=np.zeros((0, response.grid.size)), index=None)
             vars(self).update(_y=y, t_=response.grid, observed_at_=None)
 
-    def _limited(self: Any, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
-        """Predictions of a private fit that are far from the mean curve, where noise is largest, kept near it.
 
-        As :meth:`fdadp.solve.fitted.Fitted.scores`: beyond `FARTHEST` standard deviations of the response, of which an
-        excess e keeps ``e³ / (e² + v)``, v the variance of the prediction. L2 norms, means over the points.
-        """
-        law = self._spread.get("released") if self.ledger_ is not None else None
-        if law is None:
-            return eta
-        nobody = Records(1, {c.name: _central(c) for c in self._drawn})
-        centre = self._fit.form.predictor(nobody, self._fit.coefficients, t)
-        away = eta - centre
-        norms, limit = np.sqrt((away**2).mean(axis=1)), FARTHEST * np.sqrt(law.total)
-        far = norms > limit
-        if far.any():
-            se = self._fit.form.standard_errors(records[far], self._covariance_of(None), t)
-            excess = norms[far] - limit
-            away[far] *= ((limit + excess**3 / (excess**2 + (se**2).mean(axis=1))) / norms[far])[:, None]
-        return np.asarray(centre + away)
+def say_of_public_inputs(warned: tuple[str, ...]) -> None:
+    """Warn of what releases say of bounds and n, at the end of ``fit``: where warnings are errors the ledger is there.
 
-    def sample(self: Any, n: int, random_state: int | None = None) -> pd.DataFrame:
-        """Draw a synthetic cohort from a private fit, at no further cost of privacy.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        random_state : int, optional
-            Seed; the noise of the fit was drawn before, so this is no privacy noise.
-
-        Returns
-        -------
-        DataFrame of n rows
-            Columns of the model and the response; curves as FDataGrid. ``attrs["synthetic"]`` says where it is from.
-
-        Raises
-        ------
-        InputError
-            A fit without privacy, whose rows might be told from what is drawn; a column that an offset or expression is
-            of, and no term, so that nothing of it was released.
-
-        Notes
-        -----
-        Columns are drawn independently of each other, curves with the shapes of the public prior: of shapes and of
-        how covariates hang together a private fit releases nothing (:mod:`fdadp.private.synthetic`). The same model
-        fitted to a large cohort gives this fit back.
-        """
-        from skfda import FDataGrid
-
-        from fdadp.private.synthetic import draw_column
-
-        check_is_fitted(self, "_fit")
-        if self.ledger_ is None:
-            raise InputError("privacy must have been given to draw a cohort: a fit without it is not safe to sample")
-        self._refuse_other_families("sample")
-        rng = np.random.default_rng(random_state)
-        count = whole(n, "n")
-        made = self._covariates.made
-        columns = {c.name: draw_column(c, self._curve_prior, count, rng) for c in self._drawn if c.name not in made}
-        law = self._spread["released"]
-        records = self._covariates.completed(Records(count, columns), self._offset)
-        y = self._fit.form.predictor(records, self._fit.coefficients) + law.draw(count, rng)
-        y = y if self._offset is None else y + along(records.columns[self._offset], law.grid)
-        out = pd.DataFrame(index=range(count))
-        for name, values in columns.items():
-            out[name] = FDataGrid(values.values, values.grid) if isinstance(values, Curves) else values
-        out[self.response_name_] = FDataGrid(y, law.grid) if law.grid.size > 1 else y[:, 0]
-        epsilon = f"epsilon = {self.ledger_.epsilon:g}"
-        delta = "" if self.ledger_.delta is None else f", delta = {self.ledger_.delta:g}"
-        out.attrs["synthetic"] = f"drawn from a private fit ({epsilon}{delta}); no row is a person's"
-        return out
-
-    def _refuse_private(self, what: str) -> None:
-        """Refuse what needs the training rows."""
-        if self.ledger_ is not None:
-            raise InputError(f"{what} needs the training rows, of which a private fit keeps none")
-
-
-def _central(column: Any) -> Any:
-    """The entry of a column at which white features are nearly zero: its location, or no level."""
-    if isinstance(column, CurvesColumn):
-        return Curves(np.full((1, column.grid.size), column.location), column.grid)
-    return np.array([np.nan]) if isinstance(column, NumberColumn) else np.array([None], dtype=object)
+    Warns
+    -----
+    PublicInputWarning
+    """
+    for text in warned:
+        warnings.warn(text, PublicInputWarning, stacklevel=3)
 
 
 def factor_columns(spec: TermSpec) -> tuple[str, ...]:

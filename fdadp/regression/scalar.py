@@ -22,6 +22,7 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
+from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.tables import read_response
 from fdadp.regression.term_residuals import shares_explained
 from fdadp.regression.training import numbers_of_classes
@@ -148,7 +149,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         if self.privacy is not None:
             with afresh(self):
-                self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
+                warned = self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
+            say_of_public_inputs(warned)
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from skfda import FDataGrid, FDataIrregular
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, terms
-from fdadp.errors import InputError, PrivacyError
+from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget
 
 S = np.linspace(0, 1, 21)
@@ -255,3 +257,16 @@ def test_curves_at_points_of_their_own_are_curves_with_gaps():
     np.testing.assert_array_equal(one, fits[1].predict({"X": np.where(held, new["X"], np.nan), "z": new["z"]}))
     with pytest.raises(InputError, match="declare a grid"):
         FunctionalRegression("Y ~ ff(X) + z", **settings).fit(sparse)
+
+
+def test_where_warnings_are_errors_the_ledger_of_what_was_spent_is_there():
+    data, _, _ = people(2000)
+    budget = Budget(2.0, 1e-6)
+    narrow = {"X": (-0.2, 0.2), "z": (0, 100), "Y": (-6, 6)}
+    model = FunctionalRegression("Y ~ ff(X) + z", privacy=private(2000, budget=budget), bounds=narrow)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(PublicInputWarning, match="of the values of X lie outside"):
+            model.fit(data, grids={"X": S, "Y": S})
+    assert budget.spent == pytest.approx(budget.total) and model.ledger_.private
+    assert any("outside" in note for note in model.notes_)
