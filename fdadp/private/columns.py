@@ -22,10 +22,22 @@ from fdadp.privacy import rowwise_matmul
 from fdadp.private.ranges import Range
 from fdadp.terms.base import HALF_WIDTH
 
-__all__ = ["FILLERS", "REACH", "Column", "CurvesColumn", "LabelColumn", "NumberColumn", "Scalars", "unit_grid"]
+__all__ = [
+    "FILLERS",
+    "REACH",
+    "UNIFORM_VARIANCE",
+    "Column",
+    "CurvesColumn",
+    "LabelColumn",
+    "NumberColumn",
+    "Scalars",
+    "unit_grid",
+]
 
 REACH = 3.0
 """Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
+UNIFORM_VARIANCE = 1 / 3
+"""Of a uniform law on [-1, 1]."""
 FILLERS = {"linear": fill_linear, "smooth": fill_smooth}
 """How gaps of curves are filled, each within its row."""
 

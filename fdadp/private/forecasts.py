@@ -134,16 +134,22 @@ def factors(looks: Sequence[Look], seen: FloatArray | None) -> FloatArray:
     return out
 
 
+FARTHEST_LOG, DOUBLINGS, ORDER = 20.0, 6, 12
+"""Of exponentials: largest arguments, how often the argument is halved first, and terms of the series then."""
+LEAST_SPREAD = 0.25
+"""Spread of a look over what is believed of it in public, at least."""
+
+
 @njit(cache=True, nogil=True)
 def exponentials(x, out):  # type: ignore[no-untyped-def]
     """exp(x) within 1e-12 by a power series of x / 64, the same bits at all places: within ±20."""
     for i in range(x.size):
-        y = min(max(x[i], -20.0), 20.0) / 64.0
+        y = min(max(x[i], -FARTHEST_LOG), FARTHEST_LOG) / 2.0**DOUBLINGS
         total, part = 1.0, 1.0
-        for k in range(1, 12):
+        for k in range(1, ORDER):
             part = part * y / k
             total += part
-        for _ in range(6):
+        for _ in range(DOUBLINGS):
             total = total * total
         out[i] = total
 
@@ -187,7 +193,7 @@ def learn_looks(
             centre = look.centre + (float(found[i]) - look.centre) / (1 + (sd / PLACE_SD) ** 2)
             variance = float(found[m + i]) - centre**2
             spread = look.spread**2 + (variance - look.spread**2) / (1 + (sd / look.spread**2) ** 2)
-            least = look.spread / 4
+            least = look.spread * LEAST_SPREAD
             looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)), spread=math.sqrt(max(spread, least**2)))
     residuals.looks = tuple(looks)
     if plan.budget_shares["errors by looks"]:

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.columns import REACH, CurvesColumn
+from fdadp.private.columns import REACH, UNIFORM_VARIANCE, CurvesColumn
 from fdadp.private.forecasts import near_anchor
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
@@ -84,8 +84,8 @@ def _locate_numbers(releases: Releases, rows: Rows) -> None:
     found, sd = releases.mean("scalars", rows.units, clip=clip, size=2 * q)
     for i, column in enumerate(rows.design.numbers):
         location = float(np.clip(found[i], -1.0, 1.0))
-        variance = float(np.clip(found[q + i] + 1 / 3 - location**2, LEAST_VARIANCE, 1.0))
-        scale = math.sqrt((variance * NUMBERS_PRIOR + sd**2 / 3) / (NUMBERS_PRIOR + sd**2))
+        variance = float(np.clip(found[q + i] + UNIFORM_VARIANCE - location**2, LEAST_VARIANCE, 1.0))
+        scale = math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
         rows.columns[column.name] = column.placed(location, scale)
 
 

@@ -180,7 +180,7 @@ class DPAFF(EndToEnd):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.prior, str) and self.prior == "persistence"):
-            check_prior(self.prior, ", 'persistence'")
+            check_prior(self.prior, " or 'persistence'")
         check_allow_useless(self.allow_useless)
         if self.tuning is not None and not isinstance(self.tuning, Tuning):
             raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")

@@ -20,6 +20,8 @@ BISECTIONS = 50
 PRECISIONS = np.concatenate(([0.0], np.geomspace(1e-3, 1e9, 481)))
 """Precisions of a feature, over those of its prior, at which the worth of more precision is tabulated."""
 
+REMEMBERED = 64
+"""Plans kept in memory."""
 LEAST_SHARE = 1e-12
 """Outputs of no larger prior share are not measured."""
 
@@ -52,7 +54,7 @@ def rank_one_weights(noise: float, feature_scale: FloatArray, output_shares: Flo
     return _cached(float(noise), tuple(map(float, feature_scale)), tuple(map(float, output_shares))).copy()
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=REMEMBERED)
 def _cached(noise: float, feature_scale: tuple[float, ...], output_shares: tuple[float, ...]) -> FloatArray:
     tau2, best, weights = np.array(feature_scale), -math.inf, np.ones((1, 1))
     for k in range(1, sum(share > LEAST_SHARE for share in output_shares) + 1):

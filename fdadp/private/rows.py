@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.columns import REACH, Column, CurvesColumn
+from fdadp.private.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.forecasts import looks_of
 from fdadp.private.plan import Plan
@@ -91,7 +91,7 @@ class Rows:
     def units(self, block: Block) -> FloatArray:
         """Numbers on [-1, 1], and their squares less those of a uniform law; shape (m, 2q)."""
         unit = np.stack([column.seen(block[column.at])[0].unit for column in self.design.numbers], axis=1)
-        return np.hstack((unit, unit * unit - 1 / 3))
+        return np.hstack((unit, unit * unit - UNIFORM_VARIANCE))
 
     def features_of(self, block: Block, n_features: int) -> FloatArray:
         """White features of rows, the constant first, shape (m, n_features); NaN of curves never observed."""

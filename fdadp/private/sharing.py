@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.private.columns import UNIFORM_VARIANCE
 from fdadp.private.plan import ONE_CURVE, Located, Plan
 from fdadp.private.rank_one import rank_one_weights
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
@@ -171,7 +172,8 @@ def _auxiliary(
 
 def norm_of_numbers(q: int, *, pure: bool) -> float:
     """Largest norm of q numbers on [-1, 1] and their squares less 1/3: L1 where pure, else L2."""
-    return q * (1 + 2 / 3) if pure else math.sqrt(q * (1 + 4 / 9))
+    square = 1 - UNIFORM_VARIANCE
+    return q * (1 + square) if pure else math.sqrt(q * (1 + square**2))
 
 
 def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pure: bool) -> FloatArray:

@@ -21,6 +21,8 @@ from fdadp.private.prior import CurvePrior
 
 __all__ = ["ResidualLaw", "draw_column"]
 
+TINY, SEEDS = 1e-300, 2**31
+"""Keeps 0/0 from arising; number of seeds."""
 PER_LENGTH = 10
 """Curves of each correlation length."""
 
@@ -53,7 +55,7 @@ class ResidualLaw:
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         smooth = self.functions @ root
         within = np.einsum("tk,tk->t", smooth, smooth)
-        share = np.minimum(1.0, self.values / np.maximum(within, 1e-300))
+        share = np.minimum(1.0, self.values / np.maximum(within, TINY))
         errors = rng.normal(size=(n, root.shape[1])) @ smooth.T * np.sqrt(share)
         white = np.sqrt(np.maximum(self.values - within * share, 0.0))
         errors = errors + rng.normal(size=errors.shape) * white
@@ -67,7 +69,7 @@ def draw_column(column: Column, prior: CurvePrior, n: int, rng: np.random.Genera
     """Entries of one column: Curves, numbers (n,), or labels (n,)."""
     if isinstance(column, CurvesColumn):
         # Lengths are drawn anew for each batch of curves: as many laws as in the prior.
-        own = replace(prior, seed=int(rng.integers(2**31)))
+        own = replace(prior, seed=int(rng.integers(SEEDS)))
         lengths = max(math.ceil(n / PER_LENGTH), 1)
         drawn = own.curves(unit_grid(column.grid), PER_LENGTH, lengths)
         chosen = rng.permutation(len(drawn))[:n] if len(drawn) >= n else rng.integers(len(drawn), size=n)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["WhiteIntegral"]
 
-FUNCTIONS, MOST = 10, 20
-"""B-splines over s, and features kept at most."""
+FUNCTIONS, MOST, POINTS = 10, 20, 40
+"""B-splines over s, features kept at most, and points of s that effects are shown at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class WhiteIntegral(WhiteTerm):
         """Points of s."""
         column = columns[self.columns[0]]
         assert isinstance(column, CurvesColumn)
-        return {"s": np.linspace(column.grid[0], column.grid[-1], 40)}
+        return {"s": np.linspace(column.grid[0], column.grid[-1], POINTS)}
 
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
         """What stands for β at points of s."""

@@ -29,6 +29,8 @@ FUNCTIONS = {1: 14, 2: 8, 3: 6}
 """B-splines over each number, by how many there are."""
 REACH = 3.0
 """Standard deviations within which they have knots."""
+FINE, UNIFORM_WIDTH = 4001, math.sqrt(12)
+"""Points of a grid; width of a uniform law of variance one."""
 RARE = 0.05
 """Share of numbers that may be anywhere."""
 MOST = 20
@@ -124,8 +126,8 @@ def law_of_numbers(count: int) -> FloatArray:
     from scipy.special import ndtr
 
     at = (np.arange(count) + 0.5) / count
-    grid = np.linspace(-HALF_WIDTH, HALF_WIDTH, 4001)
-    inside = np.clip(grid / math.sqrt(12) + 0.5, 0, 1)
+    grid = np.linspace(-HALF_WIDTH, HALF_WIDTH, FINE)
+    inside = np.clip(grid / UNIFORM_WIDTH + 0.5, 0, 1)
     gaussian = ndtr(grid)
     anywhere = grid / (2 * HALF_WIDTH) + 0.5
     law = np.interp(at, (1 - RARE) * (inside + gaussian) / 2 + RARE * anywhere, grid)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.private.columns import Column, LabelColumn, NumberColumn
+from fdadp.private.columns import UNIFORM_VARIANCE, Column, LabelColumn, NumberColumn
 from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of
 from fdadp.private.white.of_labels import contrasts, levels_of_codes, places_of_levels
 
@@ -39,7 +39,7 @@ class ByNumber:
     def as_it_is(cls, column: NumberColumn) -> ByNumber:
         """A number that is not centred."""
         middle, half = sum(column.bounds) / 2, (column.bounds[1] - column.bounds[0]) / 2
-        size = math.sqrt(middle**2 + half**2 / 3)
+        size = math.sqrt(middle**2 + half**2 * UNIFORM_VARIANCE)
         return cls(column.name, middle / size, half / size)
 
     @property

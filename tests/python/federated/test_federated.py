@@ -10,7 +10,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.learners import DPPCA, DPLinearRegression
-from fdadp.privacy import epsilon_from_mu
+from fdadp.privacy import Budget, epsilon_from_mu
 from fdadp.privacy.distributed import DistributedNoise, NextRound
 
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
@@ -99,10 +99,10 @@ def test_the_split_of_the_rows_does_not_matter(key: SecretKey) -> None:
 
 def test_noise_counts_the_owners_that_may_fail(key: SecretKey) -> None:
     model = fit_together(contract(5, lost=1, corrupt=2), parts(rows(), 5), key=key)
-    central = DPPCA(**{k: v for k, v in PCA.items() if k != "n_features"}).fit(rows())
-    ratio = model.ledger_.releases[0].sd / central.ledger_.releases[0].sd
-    assert ratio == pytest.approx(math.sqrt(5 / 2), rel=1e-6)
-    assert model.ledger_.releases[0].rho == pytest.approx(central.ledger_.releases[0].rho, rel=1e-6)
+    release = model.ledger_.releases[0]
+    mu = math.sqrt(2 * Budget(PCA["epsilon"], PCA["delta"]).total * release.share)
+    assert release.sd / (release.sensitivity / mu) == pytest.approx(math.sqrt(5 / 2), rel=1e-6)  # over one place's
+    assert release.rho == pytest.approx(mu**2 / 2, rel=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")

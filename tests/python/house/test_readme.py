@@ -13,6 +13,7 @@ from fdadp.errors import FdadpWarning
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
 PAGES = {
     "README.md": 2,
+    "docs/forecasts.md": 1,
     "docs/private.md": 4,
     "docs/learners.md": 1,
     "docs/owners.md": 2,

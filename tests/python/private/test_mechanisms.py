@@ -64,7 +64,7 @@ def test_they_are_frozen_parameters(kind):
 
 @pytest.mark.parametrize("kind", PRIVATE)
 def test_settings_are_checked_when_they_are_made(kind):
-    with pytest.raises(InputError, match="prior must be a PublicPrior, got int"):
+    with pytest.raises(InputError, match=r"prior must be a PublicPrior( or 'persistence')?, got int"):
         kind(prior=3)
     with pytest.raises(PrivacyError, match="allow_useless must be True or False, got 1"):
         kind(allow_useless=1)
