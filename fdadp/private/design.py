@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,8 +150,3 @@ def of_one_term(
     fixed = term.standard(Covariate(unit, (-HALF_WIDTH, HALF_WIDTH)), prior)
     white = WhitenedTerm.of(fixed, prior.x.standard(unit), unit, prior, prior.max_features)
     return PrivateDesign.of(prior, [curves_column(prior, fixed.column, 0, s, bounds, missing)], [white], t)
-
-
-def by_name(columns: Sequence[Column]) -> Mapping[str, Column]:
-    """Columns by their names."""
-    return {column.name: column for column in columns}

@@ -14,12 +14,13 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.private.bayes import MOMENT_VARIANCE, Measurement, combine, posteriors, secant_update
+from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
 from fdadp.private.releases import Releases
+from fdadp.private.rounds import Rounds
 from fdadp.private.rows import Rows
 
 __all__ = ["fit_dp_aff"]
@@ -49,9 +50,6 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) ->
     return finish(releases, design, rows, Regression(*solution, mean_variance, energy, outside))
 
 
-GUARD_SDS = 3
-"""Energies of gradients count as grown from so many sds of noise on."""
-
 Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Coefficients, covariance, second moment and edf of a :class:`Regression`."""
 
@@ -60,14 +58,10 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
     plan, tuning = releases.plan, releases.plan.tuning
     d, k, w = plan.n_features, plan.n_outputs, plan.weights
-    active = w > 0
     weighted = w * np.sqrt(prior_energy)
     guess = math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
-    a = start = np.eye(d)  # white features have about this second moment
-    measurements: list[Measurement] = []
-    damping = 1.0
-    best: tuple[float, int] | None = None
+    rounds = Rounds(w, MOMENT_VARIANCE)
     for t in range(plan.rounds):
         rows.coefficients = theta
         clip, number = tuning.first_clip * guess / rows.geometric, f" {t + 1}"  # products of numbers have long tails
@@ -78,21 +72,15 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
             total, sd = releases.sum_outer("gradient", rows.factors, clip=clip, number=number)
         else:
             total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
-        safe = np.where(active, w, 1.0)
-        gradient = np.where(active, total / safe, 0.0) / plan.n
-        measurements.append((gradient, theta, np.where(active, (sd / plan.n / safe) ** 2, np.inf)))
-        # Guard: the measured energy must not grow; else start again from the best point, with shorter steps.
-        energy = float((total**2).sum())
-        base = t
-        if best is not None and energy > 2 * best[0] + GUARD_SDS * sd**2 * math.sqrt(2 * plan.n_pairs):
-            damping *= 2
-            base = best[1]
-        if best is None or energy < best[0]:
-            best = (energy, t)
-        a = secant_update(start, MOMENT_VARIANCE, measurements, active) if t else start
-        a = a + (damping - 1) * np.eye(d)
-        target, noise = combine(measurements, measurements[base][1], a, MOMENT_VARIANCE)
+        target, noise = rounds.add(total, sd, theta, plan.n)
         theta, covariance, edf = posteriors(
-            target, noise, a, active, design.feature_shares[: d - 1], prior_energy, plan.n, design.groups.owner[: d - 1]
+            target,
+            noise,
+            rounds.moment,
+            rounds.active,
+            design.feature_shares[: d - 1],
+            prior_energy,
+            plan.n,
+            design.groups.owner[: d - 1],
         )
-    return theta, covariance, a, edf
+    return theta, covariance, rounds.moment, edf

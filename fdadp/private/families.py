@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Privacy
-from fdadp.private.bayes import SAMPLING, Measurement, combine, posteriors, secant_update
+from fdadp.private.bayes import SAMPLING, posteriors
 from fdadp.private.bounded_rows import BoundedResponse, BoundedRows
 from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
@@ -25,6 +25,7 @@ from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.ranges import Range
 from fdadp.private.releases import Releases
+from fdadp.private.rounds import Rounds
 from fdadp.private.sharing import make_plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Tuning
 
@@ -49,8 +50,6 @@ LEVEL_VARIANCE = 0.25
 """Of the error of the constant before the last release."""
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard Gaussian."""
-GUARD_SDS = 3
-"""Energies of gradients count as grown from so many sds of noise on."""
 
 
 @dataclass(frozen=True)
@@ -203,34 +202,26 @@ def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, infor
     """Rounds of gradients. All in units of a person's information: the matrix A that they measure is then about I."""
     plan = releases.plan
     d, n, w = plan.n_features, plan.n, plan.weights
-    active = w > 0
-    safe = np.where(active, w, 1.0)
     energy = np.array([ENERGY[rows.bounded.family.name]])
     # A gradient's sampling variance is A / (n information width): as of so many persons with residuals as expected.
     persons = n * information * rows.bounded.width * SAMPLING * float(energy[0])
     theta, covariance, edf = np.zeros((d, 1)), np.zeros((1, d, d)), np.zeros(1)
-    a = start = np.eye(d)
-    measurements: list[Measurement] = []
-    damping, base = 1.0, 0
-    best: tuple[float, int] | None = None
+    rounds = Rounds(w, INFORMATION_VARIANCE)
     for t in range(plan.rounds):
         rows.coefficients = theta
         total, sd = _gradient(releases, rows, f" {t + 1}")
-        unit = n * information * safe
-        measurements.append((np.where(active, total / unit, 0.0), theta, np.where(active, (sd / unit) ** 2, np.inf)))
-        energy_seen, base = float((total**2).sum()), t
-        if best is not None and energy_seen > 2 * best[0] + GUARD_SDS * sd**2 * math.sqrt(2 * plan.n_pairs):
-            damping *= 2
-            base = best[1]
-        if best is None or energy_seen < best[0]:
-            best = (energy_seen, t)
-        a = secant_update(start, INFORMATION_VARIANCE, measurements, active) if t else start
-        a = a + (damping - 1) * np.eye(d)
-        target, noise = combine(measurements, measurements[base][1], a, INFORMATION_VARIANCE)
+        target, noise = rounds.add(total, sd, theta, n * information)
         theta, covariance, edf = posteriors(
-            target, noise, a, active, design.feature_shares[: d - 1], energy, persons, design.groups.owner[: d - 1]
+            target,
+            noise,
+            rounds.moment,
+            rounds.active,
+            design.feature_shares[: d - 1],
+            energy,
+            persons,
+            design.groups.owner[: d - 1],
         )
-    return Regression(theta, covariance, a, edf, np.zeros(1), float(energy[0]), None)
+    return Regression(theta, covariance, rounds.moment, edf, np.zeros(1), float(energy[0]), None)
 
 
 def _level(

@@ -73,7 +73,6 @@ class Rows:
         self.y_location = self.y_mid
         self.mean = np.zeros(design.response_shares.size)
         self.coefficients: FloatArray = np.zeros((1, 1))
-        self.residual_clip = np.inf
         self._plan: Plan | None = None
 
     def begin_regression(self, plan: Plan) -> None:

@@ -1,0 +1,73 @@
+"""Rounds of noisy gradients: what all of them together measure of ``A Θ*``, and a guard against too long steps.
+
+The measured energy of a gradient must not grow from round to round; where it does, steps are shortened and start again
+from the best point.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.private.bayes import Measurement, combine, secant_update
+
+__all__ = ["Rounds"]
+
+GUARD_SDS = 3
+"""Energies of gradients count as grown from so many sds of noise on."""
+
+
+class Rounds:
+    """Gradients that were released, and the second moment A of the features that they show.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (D, K)
+        Of the pairs (feature, output); 0: not measured.
+    variance : float
+        Prior variance of an entry of A about the identity.
+    """
+
+    def __init__(self, weights: FloatArray, variance: float) -> None:
+        self.active: BoolArray = np.asarray(weights > 0)
+        self.weights = np.where(self.active, weights, 1.0)
+        self.variance = variance
+        self.moment = self._start = np.eye(len(weights))  # white features have about this second moment
+        self._measurements: list[Measurement] = []
+        self._damping = 1.0
+        self._best: tuple[float, int] | None = None
+
+    def add(self, total: FloatArray, sd: float, theta: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
+        """Take one gradient in.
+
+        Parameters
+        ----------
+        total : ndarray of shape (D, K)
+            Released sum, in weighted coordinates.
+        sd : float
+            Of the noise in its entries.
+        theta : ndarray of shape (D, K)
+            Coefficients that it was measured at.
+        unit : float
+            What one unit of A is in the sum.
+
+        Returns
+        -------
+        target, noise : ndarray of shape (D, K)
+            ``A Θ*`` as measured, and the variances of its noise; A is :attr:`moment`.
+        """
+        t, scale = len(self._measurements), self.weights * unit
+        gradient = np.where(self.active, total / scale, 0.0)
+        self._measurements.append((gradient, theta, np.where(self.active, (sd / scale) ** 2, np.inf)))
+        energy, base = float((total**2).sum()), t
+        noisy = GUARD_SDS * sd**2 * math.sqrt(2 * int(self.active.sum()))
+        if self._best is not None and energy > 2 * self._best[0] + noisy:
+            self._damping *= 2
+            base = self._best[1]
+        if self._best is None or energy < self._best[0]:
+            self._best = (energy, t)
+        moment = secant_update(self._start, self.variance, self._measurements, self.active) if t else self._start
+        self.moment = moment + (self._damping - 1) * np.eye(len(moment))
+        return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
