@@ -21,7 +21,7 @@ from fdadp.functional.curves import Kind
 from fdadp.privacy.boundary import Table, table
 from fdadp.private.inputs import check_groups
 
-__all__ = ["PrivateChunks"]
+__all__ = ["PrivateChunks", "is_one_way", "values_of"]
 
 KINDS = get_args(Kind)
 
@@ -79,7 +79,7 @@ class PrivateChunks:
         if len(self._grids) == 1 and (hasattr(source, "shape") or hasattr(source, "data_matrix")):
             raise InputError(f"chunks must be several sets of curves, got one {type(source).__name__}: fit takes that")
         if callable(source):
-            one_way = _is_one_way(source)
+            one_way = is_one_way(source)
         else:
             one_way = isinstance(source, Iterator) or not isinstance(source, Iterable)
         if one_way:
@@ -104,7 +104,7 @@ class PrivateChunks:
             parts = tuple(self._parts(chunk))
             if len(parts) != len(self._names):
                 raise InputError("another number of parts in a chunk")
-            curves = tuple(_values(part, grid) for part, grid in zip(parts, self._grids.values(), strict=False))
+            curves = tuple(values_of(part, grid) for part, grid in zip(parts, self._grids.values(), strict=False))
             if self._ids is not None:
                 parts = (*parts, self._ids[at : at + len(curves[0])])
                 at += len(curves[0])
@@ -125,7 +125,7 @@ class PrivateChunks:
                 number = f" of {len(chunk)} parts" if hasattr(chunk, "__len__") else ""
                 raise InputError(f"each chunk must be {wanted}, got {type(chunk).__name__}{number}")
             for (name, grid), part in zip(self._grids.items(), parts, strict=False):
-                shape = _values(part, grid, name).shape
+                shape = values_of(part, grid, name).shape
                 if len(shape) != 2 or shape[1] != grid.size:
                     raise InputError(f"{name} of each chunk must have {grid.size} points a curve, as its grid has")
             if len({len(part) for part in parts}) > 1:
@@ -139,7 +139,7 @@ def _tuple(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
-def _is_one_way(source: Callable[[], Any]) -> bool:
+def is_one_way(source: Callable[[], Any]) -> bool:
     """Whether a function gives the same iterator again; what goes wrong in it may tell of the data, and is not told."""
     with contextlib.suppress(Exception):
         first = source()
@@ -147,7 +147,7 @@ def _is_one_way(source: Callable[[], Any]) -> bool:
     raise InputError("chunks must be a function that returns a fresh iterator, but it failed: call it to see why")
 
 
-def _values(curves: Any, grid: FloatArray, name: str = "curves") -> Table:
+def values_of(curves: Any, grid: FloatArray, name: str = "curves") -> Table:
     """Values as they are; the kernel makes numbers of them, entry by entry."""
     if hasattr(curves, "data_matrix"):
         points = np.asarray(curves.grid_points[0], dtype=np.float64)

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves
-from fdadp.privacy.boundary import labels
 from fdadp.private.columns import Column, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
 from fdadp.regression.private_rows import Made, PreparedRows, Source
-from fdadp.regression.private_table import PrivateTable
+from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import expression, row_function
 
@@ -63,8 +62,8 @@ class Reading:
 
     Attributes
     ----------
-    given : dict of str
-        Private entries of the columns that the kernel reads.
+    given : dict of str to Entries
+        Columns that the kernel reads.
     columns : list of Column
         Of the design.
     wanted : list of (str or Made)
@@ -78,7 +77,7 @@ class Reading:
     table: PrivateTable
     prior: PublicPrior
     gaps_of: Callable[[str], str]
-    given: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, Entries] = field(default_factory=dict)
     columns: list[Column] = field(default_factory=list)
     wanted: list[str | Made] = field(default_factory=list)
     axes: dict[str, FloatArray] = field(default_factory=dict)
@@ -88,8 +87,7 @@ class Reading:
         """A column of a term."""
         at = len(self.columns)
         if self.table.has(name) or row_function(name) is None:
-            column, held, grid = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
-            self.given[name] = held
+            column, self.given[name], grid = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
             if grid is not None:
                 self.axes[name] = grid
             self.columns.append(column)
@@ -131,9 +129,8 @@ class Reading:
             return self.table.curves(source.name) if curves and source is not None else None
         response = self.table.curves(name, y) if curves else None
         own = f"{name}, the response"  # which may be a covariate as well, given otherwise
-        self.given[own] = self.table.numbers(name, y) if response is None else response.values
-        if classes is not None:
-            self.given[own] = labels(self.table.raw(name) if y is None else y, classes, name)
+        kind: Literal["curves", "numbers", "labels"] = "numbers" if response is None else "curves"
+        self.given[own] = Entries(name, "labels" if classes else kind, classes or (), beside=y is not None)
         self.wanted.append(own)
         return response
 
@@ -170,9 +167,9 @@ class Reading:
             curves = self.table.curves(name)
             self._check_grid(name, curves.grid, t)
             self.axes[name] = curves.grid
-            self.given.setdefault(name, curves.values)
+            self.given.setdefault(name, Entries(name, "curves"))
         else:
-            self.given.setdefault(name, self.table.numbers(name))
+            self.given.setdefault(name, Entries(name, "numbers"))
         return name
 
     @staticmethod
@@ -200,10 +197,10 @@ class Reading:
             raise InputError(f"{name} must hold numbers or curves to be computed with, got labels")
         bounds = self.table.range(name) if self.table.bounded(name) else None
         if kind == "numbers":
-            self.given.setdefault(name, self.table.numbers(name))
+            self.given.setdefault(name, Entries(name, "numbers"))
             return Source(name, bounds=bounds)
         curves = self.table.curves(name)
-        self.given.setdefault(name, curves.values)
+        self.given.setdefault(name, Entries(name, "curves"))
         self.axes[name] = curves.grid
         return Source(name, curves.grid, self.gaps_of(name) if fill else None, bounds)
 

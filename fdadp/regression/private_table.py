@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from fdadp.functional.records import Records, in_order
 from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
-from fdadp.private.inputs import private_curves
+from fdadp.private.inputs import check_groups, private_curves
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
@@ -31,7 +31,27 @@ from fdadp.regression.private_rows import Made
 from fdadp.regression.table import Grids, Table
 from fdadp.regression.tables import read_records
 
-__all__ = ["PrivateColumns", "PrivateTable", "is_pair", "levels_of"]
+__all__ = ["Entries", "PrivateColumns", "PrivateTable", "is_pair", "levels_of"]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What the kernel reads of one column.
+
+    Attributes
+    ----------
+    column : str
+    kind : {"curves", "numbers", "labels"}
+    levels : tuple
+        Public, of labels.
+    beside : bool
+        Whether it is the response that was given beside the table.
+    """
+
+    column: str
+    kind: Literal["curves", "numbers", "labels"]
+    levels: tuple[Hashable, ...] = ()
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,11 +125,13 @@ class PrivateTable:
         Points of curves that are plain arrays.
     bounds : mapping of str
         Of each column ``(low, high)``, or a list of levels.
+    y : curves, or column, optional
+        The response, where it is no column of `data`.
     """
 
-    def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any]) -> None:
+    def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any], y: Any = None) -> None:
         self._table, self._grids, self._bounds = Table(data, grids), dict(grids or {}), bounds
-        self._data = data
+        self._data, self._y = data, y
 
     @property
     def kinds(self) -> Mapping[str, str]:
@@ -157,8 +179,8 @@ class PrivateTable:
 
     def column(
         self, name: str, at: int, prior: PublicPrior, gaps_of: Callable[[str], str], *, factor: bool
-    ) -> tuple[Column, Any, FloatArray | None]:
-        """A covariate: what is public of it, its private entries, and its grid where it holds curves.
+    ) -> tuple[Column, Entries, FloatArray | None]:
+        """A covariate: what is public of it, what is read of it, and its grid where it holds curves.
 
         Raises
         ------
@@ -168,12 +190,15 @@ class PrivateTable:
         kind = "labels" if factor else self.kind(name)
         if kind == "curves":
             x = self.curves(name)
-            return curves_column(prior, name, at, x.grid, self.range(name), gaps_of(name)), x.values, x.grid
+            return (
+                curves_column(prior, name, at, x.grid, self.range(name), gaps_of(name)),
+                Entries(name, "curves"),
+                x.grid,
+            )
         if kind == "labels":
             levels = levels_of(self._bounds.get(name), name)
-            return LabelColumn(name, at, levels), labels(self.raw(name), levels, name), None
-        bounds = self.range(name)
-        return NumberColumn(name, at, bounds), self.numbers(name), None
+            return LabelColumn(name, at, levels), Entries(name, "labels", levels), None
+        return NumberColumn(name, at, self.range(name)), Entries(name, "numbers"), None
 
     def classes(self, name: str) -> tuple[Hashable, ...]:
         """The two public classes of a response, in the order of fits without privacy."""
@@ -195,6 +220,43 @@ class PrivateTable:
         if found.shape[1:] not in ((), (1,)):
             raise InputError(f"{name} must have one number a row, got rows of shape {found.shape[1:]}")
         return found
+
+    def entries(self, asked: Entries) -> Any:
+        """A table of one column for the kernel, by its shape alone."""
+        raw = self._y if asked.beside else self.raw(asked.column)
+        if asked.kind == "curves":
+            return self.curves(asked.column, raw).values
+        if asked.kind == "labels":
+            return labels(raw, asked.levels, asked.column)
+        return self.numbers(asked.column, raw)
+
+    def handed(self, asked: Sequence[Entries], groups: Any, response: str, *, labelled: bool) -> tuple[Any, Any]:
+        """What a fit hands to the kernel: columns as `asked`, the `response` the last of them, and whose rows they are.
+
+        Parameters
+        ----------
+        asked : sequence of Entries
+        groups : sequence of ids, name of a column, or None
+        response : str
+        labelled : bool
+            Whether labels of rows are public, and compared.
+
+        Raises
+        ------
+        InputError
+            Columns of different lengths; the text tells none.
+        """
+        values = tuple(map(self.entries, asked))
+        n_rows = len(values[-1])
+        if any(len(part) != n_rows for part in values):
+            raise InputError(f"columns and {response} must have the same number of rows")
+        if isinstance(groups, str):
+            groups = self.raw(groups)
+        if groups is not None:
+            check_groups(groups, n_rows)
+        if labelled:
+            self.same_rows(**({} if self._y is None else {response: self._y}), groups=groups)
+        return values, groups
 
     def same_rows(self, **others: Any) -> None:
         """Refuse other labels of rows; only where labels were declared public."""

@@ -133,7 +133,7 @@ class PrivateTerms(FromReleases):
         self._check_settings()
         mechanism = self._check_private(groups, curves=curves, **not_yet)
         prior = mechanism.public_prior
-        table = PrivateTable(data, grids, self.bounds or {})
+        table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, self.bounds or {}, y)
         self._parsed = self._read_terms(table)
         if not self._parsed.intercept or (curves and not self._parsed.mean_curve):
             raise InputError("model must have an intercept (and a mean curve) in a private fit: the mean is released")
@@ -153,18 +153,9 @@ class PrivateTerms(FromReleases):
         if offset is not None:
             less, of_offset = reading.offset(offset, self.response_name_, t)
             y_bounds = about(y_bounds, of_offset, 1.0 if mechanism.anchor is None else OF_ANCHOR)
-        values = tuple(reading.given.values())
-        n_rows = len(values[-1])
-        if any(len(part) != n_rows for part in values):
-            raise InputError(f"columns and {self.response_name_} must have the same number of rows")
-        if isinstance(groups, str):
-            groups = table.raw(groups)
-        if groups is not None:
-            from fdadp.private.inputs import check_groups
-
-            check_groups(groups, n_rows)
-        if self.privacy.labels == "public":
-            table.same_rows(**({} if y is None else {self.response_name_: y}), groups=groups)
+        values, groups = table.handed(
+            tuple(reading.given.values()), groups, self.response_name_, labelled=self.privacy.labels == "public"
+        )
         by_name = {column.name: column for column in columns}
         names = [spec.name for spec in self._parsed.terms]
         made = [white_term(spec, by_name, prior, curves=curves, beside=names) for spec in self._parsed.terms]

@@ -19,6 +19,7 @@ from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.formula import ParsedFormula
 from fdadp.regression.learned_errors import LearnedErrors
+from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records
 from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
@@ -70,6 +71,8 @@ class TermsFromChunks(LearnedErrors):
 
         def _learned_variance(self, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance: ...
 
+        def _fit_private(self, data: Any, y: Any, grids: Any, groups: Any, **settings: Any) -> tuple[str, ...]: ...
+
     def _adopt_response(self, response: Curves | None) -> None:
         """Keep what predictions come as."""
         raise NotImplementedError
@@ -92,10 +95,14 @@ class TermsFromChunks(LearnedErrors):
             taken at the first: for ranges and levels, for sums, for residuals; responses with gaps once more, families
             other than the Gaussian once for each step. Columns of numbers are kept, and of each row as many numbers as
             the model has coefficients.
+            A private fit does not look at them (:class:`fdadp.regression.private_chunks.DeclaredTable`): the kernel
+            reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
+            bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.
         grids : mapping of str to array_like, optional
-            Grids of plain arrays, by column.
+            Grids of plain arrays, by column; of a private fit those of all columns of curves.
         weights, offset, groups : str, optional
-            Columns that :meth:`fit` has as well: numbers, or curves on the grid of the response; whose each row is.
+            Columns that :meth:`fit` has as well: numbers, or curves on the grid of the response; whose each row is. The
+            rows of a person may be spread over chunks.
 
         Returns
         -------
@@ -108,9 +115,14 @@ class TermsFromChunks(LearnedErrors):
             As :meth:`fit`; chunks that differ in the kinds or grids of their columns, or from one pass to the next;
             `missing` other than ``"raise"``, ``"linear"`` and ``"smooth"``, which need a row alone; `errors` other than
             ``"iid"``; responses at points of each row's own.
+        PrivacyError
+            Of a private fit: as :meth:`fit`; also a source that fails while it is read: the budget is then spent.
         """
         if self.privacy is not None:
-            raise InputError("privacy must be None when fitting from chunks: a private fit takes a table, by fit()")
+            with afresh(self):
+                warned = self._fit_private_chunks(chunks, grids, groups, weights=weights, offset=offset)
+            say_of_public_inputs(warned)
+            return self
         if getattr(self, "errors", "iid") != "iid":
             raise InputError("errors must be 'iid' when fitting from chunks, got 'curve'")
         with afresh(self):
@@ -140,6 +152,21 @@ class TermsFromChunks(LearnedErrors):
                 replace(response, values=response.values[:0], index=None) if isinstance(response, Curves) else None
             )
         return self
+
+    def _fit_private_chunks(
+        self, chunks: Any, grids: Grids | None, groups: Any, *, weights: Any, offset: Any
+    ) -> tuple[str, ...]:
+        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.regression.private_chunks import DeclaredTable
+
+        for argument, name in {"groups": groups, "offset": offset}.items():
+            if name is not None and not isinstance(name, str):
+                raise InputError(
+                    f"{argument} must be the name of a column when fitting from chunks, got {type(name).__name__}"
+                )
+        bounds = getattr(self, "bounds", None)
+        table = DeclaredTable(chunks, grids, bounds if isinstance(bounds, Mapping) else {})
+        return self._fit_private(table, None, None, groups, curves=self._of_curves, weights=weights, offset=offset)
 
     def _responses_of(
         self, source: ChunkedRecords, name: str, weights: str | None, offset: str | None

@@ -156,7 +156,7 @@ def row_values(model, data, pure, norm):
     prior = DPAFF().public_prior
     model._parsed = model._read_terms(own)
     reading = model._read_columns(own, prior)
-    columns, values = reading.columns, reading.given.values()
+    columns, values = reading.columns, map(own.entries, reading.given.values())
     made = [white_term(spec, {c.name: c for c in columns}, prior, curves=False) for spec in model._parsed.terms]
     design = PrivateDesign.of(prior, columns, made, None)
     binomial = model.family == "binomial"

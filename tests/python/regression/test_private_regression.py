@@ -186,7 +186,9 @@ def test_columns_of_other_lengths_are_refused_before_the_first_read():
 def test_chunks_are_never_fitted_without_the_guarantee_that_was_asked_for():
     data, _, _ = people(300)
     model = FunctionalRegression("Y ~ ff(X)", privacy=private(300), bounds={k: BOUNDS[k] for k in "XY"})
-    with pytest.raises(InputError, match="privacy must be None when fitting from chunks"):
+    assert model.fit_chunks([data], grids={"X": S, "Y": S}).ledger_.private
+    model.set_params(mechanism="moments")
+    with pytest.raises(InputError, match="mechanism must be 'dp-aff'"):
         model.fit_chunks([data], grids={"X": S, "Y": S})
 
 

@@ -1,0 +1,159 @@
+"""Private tables in chunks: columns by what is declared of them, rows read by the kernel alone.
+
+What a column holds is said by its entry in ``grids`` or ``bounds``, never found by a look at a chunk. What is wrong
+with a chunk shows only while it is read, and then the kernel says no more than that the source failed; of a list of
+chunks names and shapes are looked at before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_grid
+from fdadp.privacy.boundary import Table
+from fdadp.private.chunks import is_one_way, values_of
+from fdadp.private.irregular import is_irregular, table_of_irregular
+from fdadp.regression.chunked_records import blocks_of_dask
+from fdadp.regression.private_table import Entries, PrivateTable
+from fdadp.regression.row_functions import row_function
+from fdadp.regression.table import Grids
+from fdadp.solve.chunks import is_dask
+
+__all__ = ["DeclaredTable", "TableChunks"]
+
+READ = "chunks must be a sequence of tables or a function that returns a fresh iterator (they are read many times)"
+
+
+class DeclaredTable(PrivateTable):
+    """A table that comes in chunks, of which one row of zeros stands for all.
+
+    Parameters
+    ----------
+    source : sequence of tables, function that returns a fresh iterator over tables, or one table of dask's
+        A table is a data frame or a mapping of columns.
+    grids : mapping of array_like, optional
+        Points of all columns of curves.
+    bounds : mapping of str
+        Of each column ``(low, high)``, or a list of levels.
+
+    Raises
+    ------
+    InputError
+        What cannot be read many times. Nothing was read.
+    """
+
+    def __init__(self, source: Any, grids: Grids | None, bounds: Mapping[str, Any]) -> None:
+        if grids is not None and not isinstance(grids, Mapping):
+            raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
+        points = {name: as_grid(grid, np.size(grid), f"grid of {name}") for name, grid in (grids or {}).items()}
+        public: dict[str, Any] = {name: np.zeros(1) for name in bounds if row_function(str(name)) is None}
+        super().__init__(public | {name: np.zeros((1, grid.size)) for name, grid in points.items()}, points, bounds)
+        self._source, self._points = _readable(source), points
+
+    def has(self, name: str) -> bool:
+        """Whether chunks may have such a column: one that was declared, or whose name is no expression."""
+        return super().has(name) or (name.isidentifier() and row_function(name) is None)
+
+    def raw(self, name: str) -> Any:
+        """Zeros in place of a column."""
+        return super().raw(name) if super().has(name) else np.zeros(1)
+
+    def curves(self, name: str, raw: Any = None) -> Curves:
+        """A column of curves on its declared grid."""
+        if name not in self._points:
+            raise InputError(
+                f"grids must have the points of {name}, as in grids={{'{name}': t}}, when fitting privately from "
+                "chunks: they are not looked at to find them"
+            )
+        return super().curves(name, raw)
+
+    def handed(self, asked: Sequence[Entries], groups: Any, response: str, *, labelled: bool) -> tuple[Any, Any]:
+        """Chunks of the columns as `asked`, and of the persons of their rows."""
+        chunks = TableChunks(self._source, asked, self._points, self._bounds, groups)
+        if isinstance(self._source, list | tuple):
+            chunks.check(labelled=labelled)
+        return chunks, None if groups is None else True
+
+
+class TableChunks:
+    """Re-iterable tuples of columns, of which the first is empty and says what a row is.
+
+    Parameters
+    ----------
+    source : sequence of tables, or function that returns an iterator over tables
+    asked : sequence of Entries
+    points : mapping of str to ndarray
+        Declared grids of curves.
+    bounds : mapping of str
+    groups : str or None
+        Column that says whose each row is.
+    """
+
+    def __init__(
+        self, source: Any, asked: Sequence[Entries], points: Mapping[str, FloatArray], bounds: Any, groups: str | None
+    ) -> None:
+        self._source, self._asked, self._points = source, tuple(asked), points
+        self._bounds, self._groups = bounds, groups
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        first = [np.empty((0, self._points[a.column].size) if a.kind == "curves" else 0) for a in self._asked]
+        yield (*first, *([] if self._groups is None else [[]]))
+        for chunk in self._source() if callable(self._source) else self._source:
+            yield self._parts(PrivateTable(chunk, None, self._bounds))
+
+    def _parts(self, chunk: PrivateTable) -> tuple[Any, ...]:
+        columns = [self._column(chunk, asked) for asked in self._asked]
+        return tuple(columns) if self._groups is None else (*columns, chunk.raw(self._groups))
+
+    def _column(self, chunk: PrivateTable, asked: Entries) -> Table:
+        if asked.kind != "curves":
+            found: Table = chunk.entries(asked)
+            return replace(found, shape=found.shape[:1], convert=lambda rows: found.convert(rows).reshape(len(rows)))
+        raw, grid = chunk.raw(asked.column), self._points[asked.column]
+        return table_of_irregular(raw, grid) if is_irregular(raw) else values_of(raw, grid, asked.column)
+
+    def check(self, *, labelled: bool) -> None:
+        """Refuse a list of chunks by names and shapes, and by labels of rows where these are public.
+
+        Raises
+        ------
+        InputError
+            The text tells no number of rows.
+        """
+        if not self._source:
+            raise InputError("chunks must hold at least one table, got none")
+        for chunk in self._source:
+            table = PrivateTable(chunk, None, self._bounds)
+            parts = self._parts(table)
+            for asked, part in zip(self._asked, parts, strict=False):
+                if asked.kind == "curves" and part.shape[1:] != self._points[asked.column].shape:
+                    size = self._points[asked.column].size
+                    raise InputError(f"{asked.column} of each chunk must have {size} points a curve, as its grid has")
+            if len({len(part) for part in parts}) > 1:
+                raise InputError("columns of each chunk must have the same number of rows")
+            if labelled:
+                table.same_rows()
+
+
+def _readable(source: Any) -> Any:
+    if is_dask(source):
+        return blocks_of_dask(source)
+    if isinstance(source, Mapping) and any(map(is_dask, source.values())):
+        if len({len(column) for column in source.values()}) > 1:
+            raise InputError("columns must have the same number of rows")
+        return blocks_of_dask(source)
+    if callable(source):
+        if is_one_way(source):
+            raise InputError(f"{READ}, got one that returns the same iterator again")
+        return source
+    if isinstance(source, Iterator):
+        raise InputError(f"{READ}, got a one-way {type(source).__name__}")
+    if isinstance(source, str | Mapping) or not isinstance(source, Sequence):
+        raise InputError(f"{READ}, got {type(source).__name__}")
+    return source
