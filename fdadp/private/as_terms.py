@@ -16,8 +16,8 @@ from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.private.columns import Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
-from fdadp.private.forecasts import Look, factors, looks_of
 from fdadp.private.intervals import PrivateFit, Regression
+from fdadp.private.looks import Look, factors, looks_of
 from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
 from fdadp.private.white.published import WhiteDesign

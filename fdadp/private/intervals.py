@@ -16,7 +16,8 @@ from fdadp.privacy.clipped import ReleasedShares
 from fdadp.private.bayes import calibrate, profile
 from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
-from fdadp.private.forecasts import Look, growth, guarded, learn_looks
+from fdadp.private.forecasts import growth, guarded
+from fdadp.private.looks import Look, learn_looks
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows

@@ -34,6 +34,7 @@ PLANNED = {
     "residual": "covariance of residuals",
     "looks": "roughness of {x}",
     "errors by looks": "residuals by level and roughness",
+    "errors again": "residuals by level and roughness, again",
     "residual profile": "residuals in blocks of time",
     "calibration": "calibration of intervals",
     "anchor": "residuals against the anchor's",

@@ -13,7 +13,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rowwise import log_positions
 from fdadp.private.bayes import CALIBRATION_EDGES
-from fdadp.private.forecasts import Look, error_logs, factors
+from fdadp.private.looks import Look, error_logs, factors
 from fdadp.private.projection import observed_mean
 from fdadp.private.rows import Block, Derived, Rows, row_sums
 from fdadp.private.sharing import SPREADS, time_blocks
@@ -38,6 +38,7 @@ class ResidualRows:
         self.rows = rows
         self.clip = math.inf
         self.looks: tuple[Look, ...] = ()
+        self.size = 1.0  # of an error over its spread, as a geometric mean
         self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._residual: FloatArray = np.zeros(0)
 
@@ -95,12 +96,13 @@ class ResidualRows:
         return np.hstack((places, places * places))
 
     def errors_by_looks(self, block: Block) -> FloatArray:
-        """Standardised looks times the logarithm of the error over its spread without them, shape (m, 2 q)."""
+        """Constant and standardised looks times the logarithm of the error over what is expected; (m, 1 + 2 q)."""
         row = Derived(*block)
-        errors = error_logs(self.rows.away(block) / self._spread_of(row), self.rows.t_weights)
+        expected = self.size * self._spread_of(row, self.looks)
+        errors = error_logs(self.rows.away(block) / expected, self.rows.t_weights)
         seen = np.asarray(row.looks)
         u = [look.standard(seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(self.looks)]
-        return np.hstack(u) * errors[:, None]
+        return np.hstack((np.ones((len(seen), 1)), *u)) * errors[:, None]
 
     def against_anchor(self, block: Block) -> FloatArray:
         """Mean square error of the fit less that of the anchor alone, over the expected one; shape (m, 1)."""

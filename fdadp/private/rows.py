@@ -17,7 +17,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
-from fdadp.private.forecasts import looks_of
+from fdadp.private.looks import looks_of
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
 

@@ -1,0 +1,213 @@
+"""How errors of a fit hang on what records look like: the level and the roughness of their curves.
+
+A few means of clipped products are released of it (docs/theory/dp-aff.md#forecasts); prediction intervals then vary by
+record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+from fdadp._common.typing import FloatArray
+from fdadp.functional.curves import Curves
+from fdadp.privacy import rowwise_matmul
+from fdadp.privacy._rowwise import log_positions
+from fdadp.private.bayes import Measurement, combine
+from fdadp.private.columns import CurvesColumn, unit_grid
+from fdadp.private.projection import observed_mean
+from fdadp.private.shrinkage import shrunk
+from fdadp.private.tuning import Aux
+
+if TYPE_CHECKING:
+    from fdadp.private.prior import PublicPrior
+    from fdadp.private.releases import Releases
+    from fdadp.private.residual_rows import ResidualRows
+
+__all__ = ["Look", "error_logs", "exponentials", "factors", "learn_looks", "looks_of", "shares_of_looks"]
+
+ROUGH, ROUGH_SD = 0.15, 0.2
+"""Prior mean and sd of what a standard deviation of log roughness adds to the logarithm of the sd of errors; the mean
+is that of heart rates in intensive care."""
+LEVEL_SD = 0.1
+"""The same of the level, of mean 0."""
+SIZE, SIZE_SD = -0.2, 0.3
+"""Prior mean and sd of the logarithm of a record's error over its spread: a geometric mean is below a mean square."""
+SLOPES_CLIP = 1.5
+"""Norm at which a record's logarithm of its error, times its looks, is clipped."""
+MOMENT_OF_LOOKS = 0.1
+"""Variance of an entry of the second moment of looks, clipped with the errors, about the identity."""
+ROUGHNESSES = (0.01, 3.0)
+"""Range of the roughness of a standardised curve, the mean absolute difference of neighbouring values."""
+PLACE_SD = 0.3
+"""Prior sd of the mean of its place between them, on a log scale from -1 to 1, about that of the prior's curves."""
+REACH = 2.5
+"""Standard deviations of a look beyond which it says no more."""
+ERRORS = 4.0
+"""Factor within which errors over their spread are looked for."""
+ONE_ERROR = 0.5
+"""Sd of the logarithm of one record's error over its spread."""
+LOOKS = Aux(target=0.02, cap=0.015, max_error=0.25)
+PLACES = Aux(target=0.01, cap=0.01, max_error=0.2)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the errors of a record hang on the level and the roughness of one of its curves.
+
+    Attributes
+    ----------
+    name : str
+        Of the column.
+    centre, spread : float
+        Of the place of the roughness, as released.
+    of_level, of_roughness : float
+        What a standard deviation of each adds to the logarithm of the sd of errors.
+    """
+
+    name: str
+    centre: float
+    spread: float
+    of_level: float = 0.0
+    of_roughness: float = ROUGH
+
+    def standard(self, looks: FloatArray) -> FloatArray:
+        """Levels and places of roughness (m, 2) in standard deviations, within reach."""
+        return np.clip((looks - [0.0, self.centre]) / [1.0, self.spread], -REACH, REACH)
+
+    def log_factor(self, looks: FloatArray) -> FloatArray:
+        """What is added to the logarithm of the sd, shape (m,)."""
+        u = self.standard(looks)
+        return np.asarray(u[:, 0] * self.of_level + u[:, 1] * self.of_roughness)
+
+
+def levels_of(curves: Curves) -> FloatArray:
+    """Means of standardised curves, shape (m,)."""
+    size = curves.values.shape[1]
+    return rowwise_matmul(curves.values, np.full((size, 1), 1 / size))[:, 0]
+
+
+def roughness_of(curves: Curves) -> FloatArray:
+    """Places of the roughness of standardised curves on a log scale from -1 to 1, shape (m,)."""
+    steps = np.ascontiguousarray(np.abs(np.diff(curves.values, axis=1)))
+    size = rowwise_matmul(steps, np.full((steps.shape[1], 1), 1 / steps.shape[1]))[:, 0]
+    return _places(size, *ROUGHNESSES)
+
+
+def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None = None) -> FloatArray:
+    """Level and place of the roughness of rows of curves, shape (m, 2); 0 of what was never observed."""
+    curves, never = column.seen(values, grid)
+    if grid is not None and not np.array_equal(grid, column.grid):
+        unit = unit_grid(column.grid)
+        curves = Curves(np.stack([np.interp(unit, curves.grid, row) for row in curves.values]), unit)
+    looks = np.stack((levels_of(curves), roughness_of(curves)), axis=1)
+    looks[never] = 0.0
+    return looks
+
+
+def factors(looks: Sequence[Look], seen: FloatArray | None) -> FloatArray:
+    """What the residual variance of rows is multiplied by, (m,), by their looks (m, 2 q)."""
+    seen = np.asarray(seen)
+    logs = sum(look.log_factor(seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(looks))
+    out = np.empty(len(seen))
+    exponentials(np.ascontiguousarray(2 * logs), out)
+    return out
+
+
+FARTHEST_LOG, DOUBLINGS, ORDER = 20.0, 6, 12
+"""Of exponentials: largest arguments, how often the argument is halved first, and terms of the series then."""
+LEAST_SPREAD = 0.25
+"""Spread of a look over what is believed of it in public, at least."""
+
+
+@njit(cache=True, nogil=True)
+def exponentials(x, out):  # type: ignore[no-untyped-def]
+    """exp(x) within 1e-12 by a power series of x / 64, the same bits at all places: within ±20."""
+    for i in range(x.size):
+        y = min(max(x[i], -FARTHEST_LOG), FARTHEST_LOG) / 2.0**DOUBLINGS
+        total, part = 1.0, 1.0
+        for k in range(1, ORDER):
+            part = part * y / k
+            total += part
+        for _ in range(DOUBLINGS):
+            total = total * total
+        out[i] = total
+
+
+def shares_of_looks(eta: float, *, pure: bool) -> dict[str, float]:
+    """Shares of the budget of what is released of the looks."""
+    return {
+        "looks": PLACES.share(2 * eta, pure=pure),
+        "errors by looks": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
+        "errors again": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
+    }
+
+
+def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
+    """What is believed in public, by the prior's curves."""
+    unit = unit_grid(column.grid)
+    places = roughness_of(Curves(prior.x.standard(unit), unit))
+    return Look(column.name, float(places.mean()), float(places.std()))
+
+
+def learn_looks(
+    releases: Releases, residuals: ResidualRows, columns: Mapping[str, Any], prior: PublicPrior
+) -> tuple[Look, ...]:
+    """Release how the errors hang on the looks of rows, each a mean of clipped products.
+
+    Two means for each column of curves, of the place of the roughness and of its square; then twice ``E[(1, u) e]``, u
+    the standardised looks and e the logarithm of a record's error over its spread by what is known so far: first by the
+    public prior, then by the first release, so that what clipping and an odd law of u take from the first step the
+    second one finds (docs/theory/dp-aff.md#forecasts).
+    """
+    plan = releases.plan
+    looks = [_usual(c, prior) for c in columns.values() if isinstance(c, CurvesColumn)]
+    m = len(looks)
+    clip = 2.0 * m if plan.pure else math.sqrt(2.0 * m)
+    if plan.budget_shares["looks"]:
+        found, sd = releases.mean("looks", residuals.places, clip=clip, size=2 * m)
+        for i, look in enumerate(looks):
+            centre = look.centre + (float(found[i]) - look.centre) / (1 + (sd / PLACE_SD) ** 2)
+            variance = float(found[m + i]) - centre**2
+            spread = look.spread**2 + (variance - look.spread**2) / (1 + (sd / look.spread**2) ** 2)
+            least = look.spread * LEAST_SPREAD
+            looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)), spread=math.sqrt(max(spread, least**2)))
+    residuals.looks = tuple(looks)
+    if plan.budget_shares["errors by looks"]:
+        believed = np.array([SIZE, *[0.0, ROUGH] * m])
+        uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD] * m])
+        slopes, steps = believed, list[Measurement]()
+        for key in ("errors by looks", "errors again"):
+            residuals.size, residuals.looks = math.exp(slopes[0]), _sloped(looks, slopes)
+            seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=1 + 2 * m)
+            steps.append((seen[:, None], slopes[:, None], np.array([sd**2 + ONE_ERROR**2 / plan.n])))
+            target, noise = combine(steps, slopes[:, None], np.eye(slopes.size), MOMENT_OF_LOOKS)
+            slopes = shrunk(target[:, 0], np.sqrt(noise[0]), believed, uncertain)
+        residuals.looks = _sloped(looks, slopes)
+    return residuals.looks
+
+
+def _sloped(looks: Sequence[Look], slopes: FloatArray) -> tuple[Look, ...]:
+    """Looks with slopes (1 + 2 q), of which the first is of no look."""
+    pairs = slopes[1:].reshape(-1, 2)
+    return tuple(
+        replace(look, of_level=float(level), of_roughness=float(rough))
+        for look, (level, rough) in zip(looks, pairs, strict=True)
+    )
+
+
+def error_logs(ratio: FloatArray, weights: FloatArray) -> FloatArray:
+    """Logarithms of the errors of rows over their spread (m, T), within their range; shape (m,)."""
+    sizes = np.sqrt(observed_mean(ratio * ratio, weights))
+    return math.log(ERRORS) * _places(sizes, 1 / ERRORS, ERRORS)
+
+
+def _places(sizes: FloatArray, low: float, high: float) -> FloatArray:
+    out = np.empty(len(sizes))
+    log_positions(np.ascontiguousarray(sizes), low, high, math.sqrt(low * high), math.log(high / low) / 2, out)
+    return out
