@@ -32,8 +32,8 @@ from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
 from fdadp.private.white.made import white_term
 from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.private_prepared import factor_columns
 from fdadp.regression.private_table import is_pair, levels_of
-from fdadp.regression.private_terms import factor_columns
 from fdadp.terms.additive_functional import AdditiveFunctional
 from fdadp.terms.functional_additive import FunctionalAdditive
 from fdadp.terms.functional_linear import FunctionalLinear

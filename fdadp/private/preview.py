@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +20,11 @@ from fdadp.private.inputs import LEAST_POINTS
 from fdadp.private.plan import Plan
 
 if TYPE_CHECKING:
+    from fdadp.private.design import PrivateDesign
+    from fdadp.private.fit import Spending
     from fdadp.private.mechanisms import EndToEnd
 
-__all__ = ["preview"]
+__all__ = ["planned", "preview"]
 
 MOST_POINTS, GRID = 100_000, 51
 """Of a grid that is only planned for: at most, and by default."""
@@ -51,6 +54,14 @@ def preview(
     PrivacyError, InputError
         As the fit would, before it reads, but for bounds: hopeless n ε; or no n to plan for.
     """
+    grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
+    return planned(privacy, mechanism, lambda: mechanism.public_prior.design(grids[0], grids[1]), n)
+
+
+def planned(
+    privacy: Privacy, mechanism: Spending[Any], design: Callable[[], PrivateDesign], n: float | None
+) -> tuple[Plan, float]:
+    """Plan a fit in public coordinates, as :func:`preview` does."""
     privacy.check()
     people = privacy.n if n is None else n
     if not isinstance(people, (int, float, np.number)) or isinstance(people, bool) or not 1 <= people < math.inf:
@@ -59,14 +70,12 @@ def preview(
         raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
     check_delta(privacy.delta, float(people))
     mechanism.check_n(privacy, float(people))
-    grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
     pure = privacy.delta is None
     budget, share = privacy.budget_share()
     noise = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=pure)
     left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
     multiplier = noise / left if pure else noise / math.sqrt(left)
-    design = mechanism.public_prior.design(grids[0], grids[1])
-    return mechanism.plan(float(people), multiplier, design, pure=pure).scaled(left), left
+    return mechanism.plan(float(people), multiplier, design(), pure=pure).scaled(left), left
 
 
 def _grid(name: str, grid: ArrayLike | int) -> FloatArray:

@@ -272,3 +272,27 @@ def test_where_warnings_are_errors_the_ledger_of_what_was_spent_is_there():
             model.fit(data, grids={"X": S, "Y": S})
     assert budget.spent == pytest.approx(budget.total) and model.ledger_.private
     assert any("outside" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("kind", [FunctionalRegression, ScalarRegression])
+def test_a_plan_before_there_are_data_is_that_of_the_fit(kind):
+    data, _, _ = people(600)
+    formula, grids = (
+        ("Y ~ ff(X) + z", {"X": S, "Y": S}) if kind is FunctionalRegression else ("y ~ lf(X) + z", {"X": S})
+    )
+    model = kind(formula, privacy=private(600), bounds=BOUNDS)
+    plan, before = model.plan(grids), dict(vars(model))
+    assert model.plan({name: S.size for name in grids}).budget_shares == plan.budget_shares
+    assert dict(vars(model)) == before  # nothing of it is kept
+    model.fit(data, grids=grids)
+    assert model.plan_.budget_shares == plan.budget_shares
+    np.testing.assert_array_equal(model.plan_.weights, plan.weights)
+    assert "gradient" in str(plan)
+    unknown = kind(formula, privacy=private(None), bounds=BOUNDS)
+    assert unknown.plan(grids, n=600).n == 600
+    with pytest.raises(InputError, match="n must be a number of persons to plan for"):
+        unknown.plan(grids)
+    with pytest.raises(PrivacyError, match="bounds must give a public range for z"):
+        kind(formula, privacy=private(600), bounds={k: BOUNDS[k] for k in "XYy"}).plan(grids)
+    with pytest.raises(InputError, match="privacy must be a Privacy or None, got NoneType"):
+        kind(formula).plan(grids)
