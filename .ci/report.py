@@ -1,7 +1,8 @@
 """Small reports for .ci/run.
 
 report.py versions            what is installed where this runs
-report.py kernel NAME         fails unless NumPy's and SciPy's OpenBLAS use the kernels of processor NAME
+report.py kernels             the kernels that NumPy's and SciPy's OpenBLAS use where they agree
+report.py kernel NAME         fails unless both use those of processor NAME ("own": any); a crash if these do not work
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
 """
 
@@ -12,6 +13,7 @@ import sys
 import xml.etree.ElementTree as ET
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 SHOWN = (
     "numpy",
@@ -40,17 +42,42 @@ def versions() -> int:
     return 0
 
 
-def kernel(name: str) -> int:
-    """Compare the kernels in use with those asked for by OPENBLAS_CORETYPE."""
+def _openblas() -> list[dict[str, Any]]:
     import scipy.linalg  # noqa: F401  (loads SciPy's own OpenBLAS beside NumPy's)
     from threadpoolctl import threadpool_info
 
-    used = [library for library in threadpool_info() if library["internal_api"] == "openblas"]
+    return [library for library in threadpool_info() if library["internal_api"] == "openblas"]
+
+
+def kernels() -> int:
+    """Print the kernels in use, if they are the same everywhere."""
+    names = {library["architecture"] for library in _openblas()}
+    print(*names if len(names) == 1 else ())
+    return 0
+
+
+def kernel(name: str) -> int:
+    """Compare the kernels in use with those asked for by OPENBLAS_CORETYPE, and compute with them.
+
+    OpenBLAS 0.3.34's products for Haswell and Zen crash on processors of AMD with AVX-512 (OpenBLAS issue 6013): a
+    process that ends by a signal says so.
+    """
+    import numpy as np
+    import scipy.linalg
+
+    used = _openblas()
     for library in used:
-        print(f"{Path(library['filepath']).name}: {library['architecture']}, {library['num_threads']} threads")
-    if not used or any(library["architecture"] != name for library in used):
+        library_name = Path(library["filepath"]).name
+        print(f"{library_name}: {library['architecture']}, {library['num_threads']} threads", flush=True)
+    if name != "own" and (not used or any(library["architecture"] != name for library in used)):
         print(f"FAILED: the kernels of {name} are not in use")
         return 1
+    for k in (2, 16, 49, 81):
+        a = np.ones((k, 365))
+        for product in (np.ones((35, 365)) @ a.T, scipy.linalg.blas.dgemm(1.0, np.ones((35, 365)), a, trans_b=True)):
+            if not np.array_equal(product, np.full((35, k), 365.0)):
+                print(f"FAILED: the kernels of {name} compute wrong products")
+                return 1
     return 0
 
 
@@ -76,6 +103,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["versions"]:
             sys.exit(versions())
+        case ["kernels"]:
+            sys.exit(kernels())
         case ["kernel", name]:
             sys.exit(kernel(name))
         case ["tests", path]:

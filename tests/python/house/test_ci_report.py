@@ -53,5 +53,8 @@ def test_the_kernels_asked_for_must_be_in_use(report):
     if "Nehalem" in architectures or not {"Haswell", "SkylakeX", "Zen"} & architectures:
         return
     environment = os.environ | {"OPENBLAS_CORETYPE": "Nehalem"}
-    run = subprocess.run([sys.executable, REPORT, "kernel", "Nehalem"], env=environment, check=False)
-    assert run.returncode == 0
+    for name, status in (("Nehalem", 0), ("own", 0), ("Haswell", 1)):
+        run = subprocess.run([sys.executable, REPORT, "kernel", name], env=environment, check=False)
+        assert run.returncode == status
+    shown = subprocess.check_output([sys.executable, REPORT, "kernels"], env=environment, text=True)
+    assert shown.split() == ["Nehalem"]
