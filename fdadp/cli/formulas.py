@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from fdadp._common.terminal import plain_messages
+from fdadp.cli.private_formulas import BOUNDS, PrivateFiles, bounds_of, fit_privately
 from fdadp.errors import FileFormatError, InputError
 
 __all__ = ["regress", "regress_predict"]
@@ -26,35 +28,67 @@ def regress(
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
     family: Annotated[str, typer.Option(help="gaussian, binomial, poisson or gamma.")] = "gaussian",
     smoothing: Annotated[str, typer.Option(help="reml or gcv.")] = "reml",
-    missing: Annotated[str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator.")] = "raise",
+    missing: Annotated[
+        str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator; auto: raise, in a private fit linear.")
+    ] = "auto",
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Budget of a private fit. [default: no privacy]")] = None,
+    delta: Annotated[float, typer.Option(help="Private: of (ε, δ); 0 for pure ε.")] = 1e-6,
+    n: Annotated[int | None, typer.Option(help="Private: how many persons; left out, that is private, too.")] = None,
+    adjacency: Annotated[str | None, typer.Option(help="Private: zero-out, replace or add-remove.")] = None,
+    bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=BOUNDS)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Private: show the plan, read no row.")] = False,
 ) -> None:
-    """Fit a regression of curves or of numbers by a formula (without privacy).
+    """Fit a regression of curves or of numbers by a formula; with --epsilon privately, from end to end.
 
     The response is what stands left of ~: curves, or a column of the table. Rows are those of the same number in all
-    files; where files label their rows, labels must agree.
+    files; where files label their rows, labels must agree. A private fit shows its plan before it reads a row, reads
+    CSV files line by line, does not compare labels of rows (they are private), and writes its ledger beside the model.
+    Each run has a budget of its own: what several runs on the same people spend adds up.
     """
     with plain_messages():
-        from fdadp.regression.functional import FunctionalRegression
-        from fdadp.regression.row_functions import row_function
-        from fdadp.regression.scalar import ScalarRegression
-
         if out.suffix not in ("", ".npz"):
             raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
-        data = _read(curves, table)
-        response = formula.partition("~")[0].strip().strip("`")
-        function = row_function(response) if response not in data else None
-        names = (response,) if function is None else function.sources
         settings: dict[str, Any] = {"family": family, "smoothing": smoothing, "missing": missing}
-        if any(getattr(data.get(name), "ndim", 1) == 2 for name in names):
-            model: Any = FunctionalRegression(formula, **settings).fit(data, groups=groups)
-        elif groups is not None:
-            raise InputError("--groups is there for responses that are curves")
+        beside = {"groups": groups, "offset": offset}
+        if epsilon is None:
+            only = {"--n": n, "--adjacency": adjacency, "--bounds": bounds, "--dry-run": dry_run or None}
+            odd = next((name for name, value in only.items() if value is not None), None)
+            if odd is not None:
+                raise InputError(f"{odd} is there for private fits: give --epsilon as well")
+            data = _read(curves, table)
+            model = _model(formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)(
+                formula, **settings
+            )
+            if groups is not None and not hasattr(model, "se"):
+                raise InputError("--groups is there for responses that are curves")
+            model.fit(data, **{name: value for name, value in beside.items() if value is not None})
         else:
-            model = ScalarRegression(formula, **settings).fit(data)
+            from fdadp.privacy import Privacy
+
+            files = PrivateFiles.of(curves, table)
+            privacy = Privacy(epsilon, delta or None, n=n, adjacency=adjacency)
+            model = _model(formula, files.curves, files.names)(
+                formula, privacy=privacy, bounds=bounds_of(bounds), **settings
+            )
+            if not fit_privately(model, files, out, dry_run=dry_run, **beside):
+                return
         path = model.save(out)
         typer.echo(model.summary().as_text())
         typer.echo(f"\nModel written to {path}. In Python: {type(model).__name__}.load({str(path)!r})")
+
+
+def _model(formula: str, curves: Collection[str], names: Collection[str]) -> Any:
+    """The kind of model by what the response is."""
+    from fdadp.regression.functional import FunctionalRegression
+    from fdadp.regression.row_functions import row_function
+    from fdadp.regression.scalar import ScalarRegression
+
+    response = formula.partition("~")[0].strip().strip("`")
+    function = row_function(response) if response not in names else None
+    sources = (response,) if function is None else function.sources
+    return FunctionalRegression if any(name in curves for name in sources) else ScalarRegression
 
 
 def regress_predict(
