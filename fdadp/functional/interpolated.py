@@ -1,4 +1,4 @@
-"""Functions that are known on a grid, between its points by straight lines."""
+"""Functions that are known on a grid, between its points by straight lines or by cubic splines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["Interpolated", "margin_of"]
+__all__ = ["CubicInterpolated", "Interpolated", "margin_of"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,32 @@ class Interpolated:
         return np.stack([np.interp(points, self.grid, f) for f in self.functions.T], axis=1)
 
 
-def margin_of(grid: FloatArray, functions: FloatArray) -> SmoothMargin:
-    """Functions (T, K) on a grid as a margin without a penalty, on their own coordinates."""
+@dataclass(frozen=True)
+class CubicInterpolated:
+    """A basis of K smooth functions, between the points of the grid by cubic splines.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (T,)
+        Increasing.
+    functions : ndarray of shape (T, K)
+    """
+
+    grid: FloatArray
+    functions: FloatArray
+
+    def design(self, x: ArrayLike) -> FloatArray:
+        """All functions at points (n,), shape (n, K)."""
+        points = np.asarray(x, dtype=np.float64)
+        if np.array_equal(points, self.grid):
+            return self.functions
+        from scipy.interpolate import CubicSpline
+
+        return np.asarray(CubicSpline(self.grid, self.functions)(points), dtype=np.float64)
+
+
+def margin_of(grid: FloatArray, functions: FloatArray, *, smooth: bool = False) -> SmoothMargin:
+    """Functions (T, K) on a grid, which may be smooth between its points, as a margin without a penalty."""
     k = functions.shape[1]
-    return SmoothMargin(Interpolated(grid, functions), np.eye(k), np.zeros((k, k)), np.eye(k), np.zeros(k))
+    basis = (CubicInterpolated if smooth else Interpolated)(grid, functions)
+    return SmoothMargin(basis, np.eye(k), np.zeros((k, k)), np.eye(k), np.zeros(k))

@@ -26,6 +26,7 @@ from fdadp.regression.terms_from_chunks import TermsFromChunks
 from fdadp.regression.training import Asked, Covariates, Training, along, beside, is_expression, read_training
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.along_curves import fit_along_curves
+from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations, fit_terms
@@ -34,7 +35,7 @@ from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
 
-__all__ = ["AdditiveModel"]
+__all__ = ["AdditiveModel", "refuse_same_names"]
 
 
 class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
@@ -155,10 +156,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         designs = tuple(spec.fixed(seen, t) for spec in [*mean, *specs])
         if not designs:
             raise InputError("model must have at least one term, or an intercept, got none")
-        names = [design.name for design in designs]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"terms must be different, got {twice} twice")
+        refuse_same_names(designs)
         return LongForm(designs, np.zeros(1) if t is None else t)
 
     def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
@@ -167,10 +165,14 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         if self._along_curves:
             fit, working = fit_along_curves(form, observed, self.smoothing, self._n_unpenalized)
         else:
-            fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+            fit = self._estimated(form, observed)
         self._adopt(fit, observed.null_deviance(self._family))
         self._prior_weights = observed.weights
-        self._learn_errors(form, observed, groups, working)
+        self._learn_errors(fit.form, observed, groups, working)
+
+    def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
+        """The fit of the terms to observations, all at hand or in chunks."""
+        return fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
@@ -228,6 +230,14 @@ def _check_axes(form: LongForm, records: Records, unit: str | None, response: st
                     f"{name} must be on the axis of {response} in {design.name}, got {column.unit} and {unit}; label "
                     "their points with numbers on one axis"
                 )
+
+
+def refuse_same_names(designs: Sequence[TermDesign]) -> None:
+    """Refuse two terms of one name."""
+    names = [design.name for design in designs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"terms must be different, got {twice} twice")
 
 
 def columns_of(terms: Sequence[TermSpec] | Sequence[TermDesign]) -> tuple[str, ...]:

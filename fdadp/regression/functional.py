@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,20 +17,23 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import Mechanism
-from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
+from fdadp.regression.on_eigenfunctions import OnEigenfunctions
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.term_residuals import shares_explained
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
 
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import Eigenbasis
+
 __all__ = ["FunctionalRegression"]
 
 
 @dataclass(kw_only=False, eq=False, repr=False)
-class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
+class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[misc]
     """Regression of a curve on curves, numbers and labels, by terms.
 
     Parameters
@@ -42,7 +45,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Column of the response where `model` is not a formula; default ``"Y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
-        term in order, as in refund.
+        term in order, as in refund. On eigenfunctions those of the terms, (M,) for all or (K, M) for each.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
         Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
         REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
@@ -69,9 +72,20 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Of new responses about their means, in prediction intervals: it varies over t; over t and by the level and
         roughness of a record's curves, the default from 300 records; or it is the same everywhere, with Gaussian
         errors. All but the last take the law of residuals as it is, of each curve without itself in the fit.
+    response_basis : {"splines", "eigen"}
+        What effects are of t: penalised splines, each term its own, as in refund; or combinations of the leading
+        eigenfunctions φ_k of the responses, ``β(s, t) = Σ_k b_k(s) φ_k(t)``. Then the scores of the responses on each
+        are a regression of numbers on the same terms, with smoothing parameters and a residual variance of their own,
+        and there is no basis along t to choose. Terms are as for numbers: k and penalties over t are not used, and
+        ``re(g)`` is a curve for each level. Concurrent and historical terms, ``fosr`` and ``c()`` are refused, and so
+        are gaps of the response, weights, other families and ``errors="curve"``.
+    n_components : int, float or Eigenbasis
+        With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
+        in (0, 1]; or orthonormal functions given on the grid of the response.
     privacy : Privacy, optional
         The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, smoothing follows from the public
-        prior and what was released, and `smoothing`, `errors`, `se` and `variance` are not used.
+        prior and what was released, effects are combinations of public functions of t, and `smoothing`, `errors`, `se`,
+        `variance`, `response_basis` and `n_components` are not used.
     bounds : mapping of str, optional
         What is public of each column of a private fit, and of the response, chosen without looking at the data:
         ``(low, high)`` of curves and numbers, a list of levels of labels. Ranges of curves are hints of location and
@@ -86,12 +100,14 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         ndarray of shape (N,), in the order of `observed_at_`.
     observed_at_ : PointwiseResponse or None
         Records, points and values of such responses.
-    smoothing_parameters_ : ndarray of shape (M,)
+    smoothing_parameters_ : ndarray of shape (M,), or (K, M) on eigenfunctions
     smoothing_names_ : tuple of str
     edf_ : float
         Effective degrees of freedom of the whole model; :attr:`term_edf_` has those of each term.
     criterion_ : float
-        REML (the negative restricted log-likelihood) or GCV.
+        REML (the negative restricted log-likelihood) or GCV; on eigenfunctions the sum of those of all scores.
+    eigenbasis_ : Eigenbasis or None
+        Mean and eigenfunctions of the responses, of ``response_basis="eigen"``.
     sigma2_ : float
         Residual variance; of other families the scale, 1 where it is known.
     deviance_ : float
@@ -119,13 +135,15 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     errors: str = "iid"
     se: str = "curve"
     variance: str = "auto"
+    response_basis: str = "splines"
+    n_components: float | Eigenbasis = 0.99
     privacy: Privacy | None = None
     bounds: Mapping[str, Any] | None = None
     mechanism: str | Mechanism = "dp-aff"
 
     _default_response = "Y"
     _of_curves = True
-    _stored = (*AdditiveModel._stored, "t_", "_y")
+    _stored = (*OnEigenfunctions._stored, "t_", "_y", "eigenbasis_", "_beyond")
 
     def fit(
         self,
@@ -194,6 +212,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             training, form = self._trained_on(asked, curves=True)
             self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
             assert training.curves is not None and training.grid is not None
+            form = self._fit.form
             eta = training.observed.predictor(form, self._fit.coefficients)
             self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
             curves = training.curves
@@ -298,7 +317,7 @@ class FunctionalRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         one_of(type, "type", ("response", "link"))
         records, points = self._new(data, grids), self._at(t)
-        se = self._fit.form.standard_errors(records, self._covariance_of(kind), points)
+        se = self._standard_errors(records, kind, points)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, points))
         return self._wrapped(se, points)

@@ -21,6 +21,7 @@ from fdadp.solve.along_curves import Working
 from fdadp.solve.curve_errors import ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
+from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.unconditional import unconditional_covariance_of_fit
@@ -46,15 +47,21 @@ class LearnedErrors:
     _found: Mapping[str, ClusterErrors] = MappingProxyType({})
     _spread: Mapping[str, ResidualVariance] = MappingProxyType({})
     _changes: FloatArray | None = None
+    _precision: LowRankPrecision | None = None
+    """Along the response, where the fit is to the scores on eigenfunctions."""
 
     def _learn_errors(
-        self, form: LongForm, observed: Observations, groups: IntArray | None, working: Working | None
+        self,
+        form: LongForm,
+        observed: Observations,
+        groups: IntArray | None,
+        working: Working | None,
     ) -> None:
         """Keep what covariances need; they are computed when they are asked for."""
         family = self._family
         eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
         y = np.where(seen, observed.y, family.placeholder)
-        self._residuals = Residuals.of(observed, eta, family, None if working is None else working.precision)
+        self._residuals = Residuals.of(observed, eta, family, self._precision if working is None else working.precision)
         self._groups = groups
         self._found, self._spread, self._changes = {}, {}, None
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
@@ -111,6 +118,8 @@ class LearnedErrors:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
             raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
+        if kind == "unconditional" and self._fit.mean_products is not None:
+            raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
         if kind == "unconditional" and self._family.name != "gaussian":
             raise InputError(f"kind='unconditional' is there for family='gaussian', got {self._family.name!r}")
         return kind
@@ -189,7 +198,7 @@ class LearnedErrors:
         if kind == "model":
             known = looks(records, fit.form.predictor(records, fit.coefficients))
         # Residuals of curves that the fit does not know have the mean's own variance in them already, on average.
-        usual = float((self._covariance_of(None) * fit.gram).sum()) / fit.n_rows
+        usual = fit.mean_variance(self._covariance_of(None))
         variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)
         return np.asarray(model.quantile(level) * np.sqrt(variance))
 

@@ -15,6 +15,7 @@ from fdadp.regression.term_residuals import deviance_residuals
 from fdadp.regression.term_summary import is_parametric
 from fdadp.regression.training import Asked, read_training
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def check_terms(fit: AdditiveFit, records: Records, residuals: FloatArray, n_dra
 def _covariates(design: TermDesign, records: Records) -> FloatArray:
     """Numbers and curves that a term reads, each scaled to variance 1, shape (n, d); labels are left out."""
     parts: list[FloatArray] = []
+    design = design.of if isinstance(design, OnFunctions) else design
     for name in design.columns:
         column = records.columns[name]
         if isinstance(column, Curves):

@@ -27,12 +27,11 @@ def summarise(model: TermViews) -> Summary:
     smooths = _smooths(model)
     if smooths:
         result.tables.append(SimpleTable(smooths, headers=["term", "edf", "at most", "Wald", "df", "p"]))
-    fit = model._fit
-    if fit.smoothing_parameters.size:
-        rows = [
-            (name, f"{value:.4g}") for name, value in zip(fit.form.penalty_names, fit.smoothing_parameters, strict=True)
-        ]
-        result.tables.append(SimpleTable(rows, headers=["smoothing parameter", ""]))
+    chosen = np.atleast_2d(model.smoothing_parameters_)  # on eigenfunctions a row for each
+    if chosen.size:
+        rows = [(name, *(f"{v:.4g}" for v in own)) for name, own in zip(model.smoothing_names_, chosen.T, strict=True)]
+        each = [""] if len(chosen) == 1 else [f"[{k + 1}]" for k in range(len(chosen))]
+        result.tables.append(SimpleTable(rows, headers=["smoothing parameter", *each]))
     result.add_extra_txt([*_notes(model), *_guarantee(model)])
     return result
 
@@ -66,6 +65,9 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     ]
     if hasattr(model, "t_"):
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
+        if model.eigenbasis_ is not None:
+            share = _known(float(model.eigenbasis_.explained_ratio.sum()), ".1%")
+            facts.insert(3, ("Eigenfunctions", f"{model.eigenbasis_.n_components}", "of the variance", share))
     return facts
 
 

@@ -29,6 +29,8 @@ Model = TypeVar("Model", bound="TermViews")
 class TermViews(TermDiagnostics):
     """Part of every model of many terms: what is looked at."""
 
+    smoothing_parameters_: FloatArray
+    smoothing_names_: tuple[str, ...]
     null_deviance_: float
     _shares: tuple[float, float] | None = None
     """Adjusted R² and the explained share of the deviance, where the training rows were at hand."""

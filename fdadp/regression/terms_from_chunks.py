@@ -28,7 +28,7 @@ from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors, left_out
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations, fit_terms
+from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance
 from fdadp.terms.spec import TermSpec
 
@@ -65,6 +65,9 @@ class TermsFromChunks(LearnedErrors):
         raise NotImplementedError
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
+        raise NotImplementedError
+
+    def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         raise NotImplementedError
 
     if TYPE_CHECKING:
@@ -142,7 +145,7 @@ class TermsFromChunks(LearnedErrors):
             with one_blas_thread():
                 observed, seen = ChunkedObservations.seen(read, t)
                 form = self._designs(self._parsed.terms, seen, t)
-                fit = fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+                fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
                 known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
                 self._covariates = Covariates(known, completion)
@@ -186,7 +189,8 @@ class TermsFromChunks(LearnedErrors):
     def _learn_errors_of(self, observed: ChunkedObservations, groups: IntArray | None) -> None:
         """Go through the chunks once more for what the fit leaves of them."""
         fit, family = self._fit, self._family
-        small = observed.n * len(fit.form.t) * fit.form.size <= LEVERAGES
+        along = len(fit.form.t) if self._precision is None else self._precision.rank
+        small = observed.n * along * fit.form.size <= LEVERAGES
         scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
         parts: list[Residuals] = []
         scores: list[FloatArray] = []
@@ -194,7 +198,7 @@ class TermsFromChunks(LearnedErrors):
         for chunk in observed.chunks():
             eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
             self.loglik_ += family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
-            left = Residuals.of(chunk, eta, family)
+            left = Residuals.of(chunk, eta, family, self._precision)
             if small:
                 parts.append(left)
             else:

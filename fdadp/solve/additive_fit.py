@@ -55,6 +55,8 @@ class AdditiveFit:
         Means of the columns of the long form.
     hessian : ndarray of shape (M, M) or None
         Of REML in the logarithms of smoothing parameters that it chose; of families but for how weights depend on them.
+    mean_products : ndarray of shape (p, p) or None
+        Means of products of the columns over all observations, where the information weights eigenfunctions.
     """
 
     form: LongForm
@@ -72,11 +74,17 @@ class AdditiveFit:
     n_rows: int
     column_means: FloatArray
     hessian: FloatArray | None = None
+    mean_products: FloatArray | None = None
 
     @property
     def bayesian_covariance(self) -> FloatArray:
         """mgcv's ``Vp``, with errors taken as independent, shape (p, p)."""
         return self.sigma2 * self.inverse
+
+    def mean_variance(self, covariance: FloatArray) -> float:
+        """Variance of the linear predictor, mean over all observations, where coefficients have this covariance."""
+        products = self.gram / self.n_rows if self.mean_products is None else self.mean_products
+        return float((covariance * products).sum())
 
     @property
     def edf_total(self) -> float:

@@ -19,6 +19,7 @@ from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
+from fdadp.solve.low_rank import ROUNDING, LowRankPrecision, left_out_on_functions
 from fdadp.solve.observations import Observations
 
 __all__ = [
@@ -37,11 +38,11 @@ LEVERAGES = 2**27
 AT_A_TIME = 2**21
 """Numbers of long-form rows, and of products of them, that are held at once."""
 
-ROUNDING = 1e-8
-"""What a cluster alone determines, it determines without residual: 1 less its leverage is not below this."""
-
 PRIOR_PRECISION = 0.1
 """Of the logarithms of smoothing parameters; where the data do not say, they are not chosen anew."""
+
+
+Precision = FloatArray | LowRankPrecision | CurvePrecision
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Residuals:
         Of the fit; 0 where nothing was observed. None: 1.
     points : PointwiseResponse or None
         Records and points of such observations.
-    precision : ndarray of shape (T, T), CurvePrecision or None
+    precision : ndarray of shape (T, T), LowRankPrecision, CurvePrecision or None
         Working precision of the fit along a curve: on the grid, where there are no weights; or for each curve at its
         own points, with the weights.
     """
@@ -67,7 +68,7 @@ class Residuals:
     values: FloatArray
     weights: FloatArray | None = None
     points: PointwiseResponse | None = None
-    precision: FloatArray | CurvePrecision | None = None
+    precision: Precision | None = None
 
     @classmethod
     def of(
@@ -75,7 +76,7 @@ class Residuals:
         observed: Observations,
         eta: FloatArray,
         family: Family,
-        precision: FloatArray | CurvePrecision | None = None,
+        precision: Precision | None = None,
     ) -> Residuals:
         """What linear predictors leave of observations: working residuals, where the family has a link."""
         seen = observed.used > 0
@@ -86,12 +87,12 @@ class Residuals:
 
     @classmethod
     def together(cls, parts: Sequence[Residuals]) -> Residuals:
-        """Residuals on a grid of all records of several parts."""
+        """Residuals on a grid of all records of several parts, of one fit."""
         weights = None
         if any(part.weights is not None for part in parts):
             weights = np.concatenate([np.ones_like(p.values) if p.weights is None else p.weights for p in parts])
         records = Records.together([part.records for part in parts])
-        return cls(records, np.concatenate([part.values for part in parts]), weights)
+        return cls(records, np.concatenate([part.values for part in parts]), weights, None, parts[0].precision)
 
     @property
     def n(self) -> int:
@@ -142,6 +143,8 @@ class Residuals:
         """The values times the weights, or the precision, of the fit."""
         if isinstance(self.precision, CurvePrecision):
             return self.precision.times(self.values.reshape(-1, 1)).reshape(self.values.shape)
+        if isinstance(self.precision, LowRankPrecision):
+            return self.precision.of_values(self.values)
         if self.precision is not None:
             return np.asarray(self.values @ self.precision)
         return self.values if self.weights is None else np.where(self.weights > 0, self.values, 0) * self.weights
@@ -152,13 +155,16 @@ class Residuals:
             size = d.shape[1]
             which = (part[:, None] * size + np.arange(size)).ravel()
             return self.precision.times(d.reshape(-1, d.shape[2]), which).reshape(d.shape)
+        if isinstance(self.precision, LowRankPrecision):
+            return self.precision.of_rows(d)
         if self.precision is not None:
             return np.asarray(np.matmul(self.precision, d))
         return d if self.weights is None else d * self.weights[part][:, :, None]
 
     def size(self, form: LongForm) -> int:
-        """Numbers of the long-form rows of all observations."""
-        return self.values.size * form.size
+        """Numbers of the long-form rows of all observations, or of what a precision of low rank sees of them."""
+        own = self.precision
+        return (self.n * own.rank if isinstance(own, LowRankPrecision) else self.values.size) * form.size
 
     def _parts(self, rows: IntArray, form: LongForm) -> Iterator[IntArray]:
         step = max(AT_A_TIME // (max(self.values.size // self.records.n, form.size, 1) * form.size), 1)
@@ -272,6 +278,9 @@ def left_out(
     With ``s = D_g'W r_g`` and ``H = D_g'W D_g`` of a cluster, ``A⁻¹ (I - H A⁻¹)⁻¹ s``, exactly. Where there are more
     than :data:`LEVERAGES` numbers to go through, ``A⁻¹ s`` times ``sqrt(G / (G - 1))``.
     """
+    own = residuals.precision if isinstance(residuals, Residuals) and residuals.size(form) <= LEVERAGES else None
+    if isinstance(residuals, Residuals) and isinstance(own, LowRankPrecision):
+        return left_out_on_functions(form, inverse, residuals.records, residuals.values, own, clusters)
     numbers = np.arange(residuals.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
     scores = np.zeros((count, form.size))

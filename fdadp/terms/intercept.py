@@ -10,7 +10,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
-__all__ = ["Intercept", "MeanCurve"]
+__all__ = ["Intercept", "MeanCurve", "ones"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,11 @@ class _Ones(TermDesign):
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         return np.ones((records.n, 1))
+
+
+def ones(name: str) -> TermDesign:
+    """The feature 1, the same at all t."""
+    return _Ones(name=name, columns=(), own_penalties=no_penalties(1))
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Intercept(TermSpec):
 
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """The feature 1, the same at all t."""
-        return _Ones(name=self.name, columns=(), own_penalties=no_penalties(1))
+        return ones(self.name)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -60,6 +60,10 @@ class By(TermSpec):
 
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """The features of the term, multiplied."""
+        return self.made(seen, lambda term: term.fixed(seen, t))
+
+    def made(self, seen: Seen, fix: Callable[[TermSpec], TermDesign]) -> TermDesign:
+        """The product, where `fix` says what becomes of the term."""
         coding = self.coding
         if coding is None:
             coding = "numbers" if is_numeric(seen, self.column) else "levels"
@@ -69,8 +73,8 @@ class By(TermSpec):
         if coding == "numbers":
             seen.numbers_of(self.column)
         if coding == "numbers" and getattr(term, "by", self.column) is None:
-            return replace(term, by=self.column).fixed(seen, t)  # type: ignore[type-var]
-        return multiplied(term.fixed(seen, t), seen, self.column, name=self.name, coding=coding)
+            return fix(replace(term, by=self.column))  # type: ignore[type-var]
+        return multiplied(fix(term), seen, self.column, name=self.name, coding=coding)
 
 
 def is_numeric(seen: Seen, column: str) -> bool:

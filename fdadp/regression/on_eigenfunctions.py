@@ -1,0 +1,110 @@
+"""Regressions of curves on their eigenfunctions: each score of the response is a regression of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fdadp._common.checks import one_of
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.records import Records, Seen
+from fdadp.regression.additive_model import AdditiveModel, refuse_same_names
+from fdadp.responses.functional import Functional
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.chunked_observations import ChunkedObservations
+from fdadp.solve.components import fit_components
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import Observations
+from fdadp.terms.on_functions import OnFunctions, by_function, in_scalar_form
+from fdadp.terms.spec import TermSpec
+
+if TYPE_CHECKING:
+    from fdadp.functional.fpca import Eigenbasis
+
+__all__ = ["OnEigenfunctions"]
+
+
+class OnEigenfunctions(AdditiveModel):
+    """Part of :class:`fdadp.FunctionalRegression`: ``response_basis="eigen"``."""
+
+    response_basis: str
+    n_components: float | Eigenbasis
+    errors: str
+
+    eigenbasis_: Eigenbasis | None = None
+    _beyond: Mapping[str, FloatArray] | None = None
+    """Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.components.Components`)."""
+
+    @property
+    def _on_eigenfunctions(self) -> bool:
+        return self.response_basis == "eigen"
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        one_of(self.response_basis, "response_basis", ("splines", "eigen"))
+        if not self._on_eigenfunctions or self.privacy is not None:
+            return
+        if self._family.name != "gaussian":
+            raise InputError(f"response_basis='eigen' is there for family='gaussian', got {self._family.name!r}")
+        if self.errors != "iid":
+            raise InputError(
+                "errors must be 'iid' with response_basis='eigen', whose scores have residual variances of their own, "
+                f"got {self.errors!r}"
+            )
+
+    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
+        """On eigenfunctions, terms as those of a number; functions along the response are found with the fit."""
+        if not self._on_eigenfunctions:
+            return super()._designs(specs, seen, t)
+        assert t is not None
+        if not (self._parsed.intercept and self._parsed.mean_curve):
+            raise InputError("model must have an intercept and a mean curve with response_basis='eigen'")
+        if not specs:
+            raise InputError("model must have at least one term with response_basis='eigen', got none")
+        designs = tuple(in_scalar_form(spec, seen, t) for spec in specs)
+        refuse_same_names(designs)
+        return LongForm(designs, t)
+
+    def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
+        if not self._on_eigenfunctions:
+            return super()._estimated(form, observed)
+        if observed.weighted:
+            raise InputError("weights must be None with response_basis='eigen'")
+        if not observed.whole:
+            raise InputError(
+                f"{self.response_name_} must be observed at all points of a common grid with response_basis='eigen', "
+                "got gaps or points of each row's own"
+            )
+        chunks = observed.chunks() if isinstance(observed, ChunkedObservations) else (observed,)
+        parts = (part for chunk in chunks for part in chunk.without_offset().parts())
+        with one_blas_thread():
+            found = fit_components(
+                form.designs,
+                ((part.records, part.y) for part in parts),
+                form.t,
+                Functional(self.n_components),
+                self.smoothing,
+                self._n_unpenalized,
+            )
+        self._beyond, self.eigenbasis_, self._precision = found.beyond, found.basis, found.precision
+        return found.fit
+
+    def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
+        super()._adopt(fit, null_deviance)
+        terms = [design for design in fit.form.designs if isinstance(design, OnFunctions)]
+        if terms:
+            self.smoothing_parameters_ = by_function(terms, fit.smoothing_parameters)
+            self.smoothing_names_ = tuple(name for design in terms for name in design.of.penalty_names)
+
+    def _standard_errors(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
+        """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
+        se = self._fit.form.standard_errors(records, self._covariance_of(kind), points)
+        if self._beyond is None:
+            return se
+        beyond = self._beyond["iid" if self._kind_of(kind) == "iid" else "curve"]
+        more = np.interp(points, self._fit.form.t, beyond)
+        return np.asarray(np.sqrt(np.maximum(se**2 + more, 0.0)))

@@ -1,0 +1,287 @@
+"""Many terms fitted to the scores of the responses on their eigenfunctions, each score with its own smoothing.
+
+Orthonormal functions take the least squares of curves apart: the scores on each are a regression of numbers, and all of
+them need the same sums over curves. Together they are one fit of the long form again, by generalised least squares with
+a precision that weights each function by its own residual variance, so that all that is known of such fits holds here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.interpolated import margin_of
+from fdadp.functional.records import Records
+from fdadp.responses.functional import Functional
+from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.long_form import LongForm
+from fdadp.solve.low_rank import LowRankPrecision
+from fdadp.solve.moments import Moments
+from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.residuals import Unexplained, unexplained
+from fdadp.solve.solution import Solution
+from fdadp.terms.intercept import ones
+from fdadp.terms.on_functions import OnFunctions
+from fdadp.terms.spec import TermDesign
+
+__all__ = ["Components", "fit_components"]
+
+NEARLY_WITHIN = 1e-10
+"""Share of its norm below which what of a function lies outside others is rounding."""
+
+LEAST_VARIANCE = 1e-12
+"""Of a component that is fitted without residual, as a share of the largest."""
+
+
+@dataclass(frozen=True)
+class Components:
+    """A fit to the scores of responses.
+
+    Attributes
+    ----------
+    fit : AdditiveFit
+        Of the long form of all terms on the eigenfunctions, the mean curve among them.
+    basis : Eigenbasis
+        Mean and K eigenfunctions of the responses.
+    precision : LowRankPrecision
+        Of which the fit is the generalised least squares.
+    beyond : mapping of str to ndarray of shape (T,)
+        Variance of mean curves that no coefficient knows of, by what is believed of errors: what the features explain
+        outside the eigenfunctions, and of the mean curve what lies there.
+    """
+
+    fit: AdditiveFit
+    basis: Eigenbasis
+    precision: LowRankPrecision
+    beyond: Mapping[str, FloatArray]
+
+
+def fit_components(
+    designs: Sequence[TermDesign],
+    blocks: Iterable[tuple[Records, FloatArray]],
+    t: FloatArray,
+    response: Functional,
+    smoothing: str | ArrayLike,
+    n_unpenalized: int | None = None,
+) -> Components:
+    """Fit terms to the scores of curves in one pass.
+
+    Parameters
+    ----------
+    designs : sequence of TermDesign
+        Of a response that is a number; a constant is added.
+    blocks : iterable of (Records, ndarray)
+        Training rows with their responses (n, T).
+    t : ndarray of shape (T,)
+    response : Functional
+        Which eigenfunctions.
+    smoothing : {"reml", "gcv"} or array_like of shape (M,) or (K, M)
+        A criterion, or smoothing parameters of the M penalties of all terms, the same or each score's own, as they are
+        in a regression of the score.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised in each.
+
+    Raises
+    ------
+    InputError
+        Smoothing parameters of another shape, too few curves, or curves that are all the same.
+    """
+    moments, q = _moments(designs, blocks), sum(design.size for design in designs)
+    gram, cross, scatter = moments.scatter[:q, :q], moments.scatter[:q, q:], moments.scatter[q:, q:]
+    basis = response.fixed(moments.n, moments.mean[q:], scatter, t).basis
+    projection = (basis.functions * basis.weights).T
+    problem = PenalizedLeastSquares(
+        gram,
+        cross @ projection,
+        np.einsum("tk,tu,uk->k", projection, scatter, projection),
+        moments.n,
+        [design.penalties for design in designs],
+        n_unpenalized=n_unpenalized,
+    )
+    k = basis.n_components
+    if isinstance(smoothing, str):
+        solutions = problem.optimize(smoothing)
+    else:
+        given = _given(smoothing, k, [name for design in designs for name in design.penalty_names])
+        solutions = [problem.solve(own, i) for i, own in enumerate(given)]
+    left = unexplained(moments.n, gram, cross, scatter, basis, solutions)
+    features, criterion = Moments(moments.n, moments.mean[:q], gram), smoothing if isinstance(smoothing, str) else ""
+    return _together(designs, features, basis, solutions, left, problem.identified, criterion)
+
+
+def _moments(designs: Sequence[TermDesign], blocks: Iterable[tuple[Records, FloatArray]]) -> Moments:
+    """Of the features of all terms with their response, in one row."""
+    total: Moments | None = None
+    for records, y in blocks:
+        features = [design.features(records)[:, design.kept] for design in designs]
+        part = Moments.of(np.hstack((*features, y)))
+        total = part if total is None else total.merge(part)
+    assert total is not None
+    return total
+
+
+def _given(smoothing: ArrayLike, k: int, names: Sequence[str]) -> FloatArray:
+    given, shape = numbers(smoothing, "smoothing"), (k, len(names))
+    if given.shape not in (shape, shape[1:]):
+        raise InputError(
+            f"smoothing must hold {len(names)} smoothing parameters ({', '.join(names)}), or as many for each of {k} "
+            f"eigenfunctions, shape {shape}, got shape {given.shape}"
+        )
+    return np.array(np.broadcast_to(given, shape))
+
+
+@dataclass(frozen=True)
+class _OnFunctions:
+    """The mean curve and its coordinates.
+
+    It stands on the K eigenfunctions and on what it and the constant have outside them: r orthonormal functions in all,
+    whose coordinates are turned into those of a constant and of curves that sum to zero over the grid.
+
+    Attributes
+    ----------
+    values : ndarray of shape (T, r)
+    inner : ndarray of shape (T, r)
+        The same times quadrature weights.
+    curve : ndarray of shape (r, r - 1)
+        Orthonormal coordinates of curves that sum to zero.
+    back : ndarray of shape (r, r)
+        From the constant and these to coordinates on the functions.
+    """
+
+    values: FloatArray
+    inner: FloatArray
+    curve: FloatArray
+    back: FloatArray
+
+    @classmethod
+    def of(cls, basis: Eigenbasis) -> _OnFunctions:
+        """Those of an eigenbasis."""
+        found, weights = basis.functions.T, basis.weights
+        for i, function in enumerate((np.ones(basis.grid.size), basis.mean, basis.grid)):
+            if i == 2 and found.shape[1] > 1:
+                break  # two functions are enough to tell a constant from a curve
+            rest = function
+            for _ in range(2):
+                rest = rest - found @ np.linalg.lstsq(found, rest, rcond=None)[0]
+            size = np.sqrt(weights @ rest**2)
+            if size > NEARLY_WITHIN * np.sqrt(weights @ function**2):
+                rest = rest - found @ ((found * weights[:, None]).T @ rest)
+                found = np.column_stack((found, rest / np.sqrt(weights @ rest**2)))
+        constant = np.linalg.lstsq(found, np.ones(basis.grid.size), rcond=None)[0]
+        curve = np.linalg.qr(found.mean(axis=0)[:, None], mode="complete")[0][:, 1:]
+        return cls(found, found * weights[:, None], curve, np.column_stack((constant, curve)))
+
+    def turn(self, size: int) -> FloatArray:
+        """:attr:`back` for all coefficients, of which those of the mean come first, shape (p, p)."""
+        out = np.eye(size)
+        out[: len(self.back), : len(self.back)] = self.back
+        return out
+
+
+def _together(
+    designs: Sequence[TermDesign],
+    features: Moments,
+    basis: Eigenbasis,
+    solutions: Sequence[Solution],
+    left: Unexplained,
+    identified: BoolArray,
+    criterion: str,
+) -> Components:
+    """One fit of the long form from those of all scores.
+
+    Coefficients of the mean come first, then those of the features, each with its K functions.
+    """
+    n, k, t = features.n, basis.n_components, basis.grid
+    of = _OnFunctions.of(basis)
+    outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
+    variances = np.concatenate(([s.noise_variance for s in solutions], outside))
+    sigma2 = float(left.variance.mean())
+    least = LEAST_VARIANCE * max(float(variances.max()), 1e-300)
+    weights = sigma2 / np.maximum(variances, least) if sigma2 > 0 else np.ones_like(variances)
+    slopes = np.stack([s.coefficients for s in solutions], axis=1)  # (q, K)
+    level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]
+    level[:k] -= features.mean @ slopes
+    inverse, gram = _information(features, [s.inverse for s in solutions], weights)
+    means, products = _products(features, of.values, k)
+    back = of.turn(len(gram))
+    ahead = np.linalg.inv(back)
+    r = len(level)
+    fit = AdditiveFit(
+        form=_form(designs, of, weights, k, t),
+        coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
+        inverse=ahead @ inverse @ ahead.T,
+        gram=back.T @ gram @ back,
+        edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
+        identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(identified, k))),
+        smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
+        sigma2=sigma2,
+        scale=sigma2,
+        criterion=float(sum(s.gcv if criterion == "gcv" else s.reml for s in solutions)),
+        rss=float(np.trace(left.sums)),
+        n=n,
+        n_rows=n * t.size,
+        column_means=means @ back,
+        hessian=_hessian(designs, solutions) if criterion == "reml" else None,
+        mean_products=back.T @ products @ back,
+    )
+    within = of.inner.T @ left.covariance @ of.inner
+    known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
+    beyond = {kind: (left.variance - seen) / n + left.omitted for kind, seen in known.items()}
+    return Components(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond)
+
+
+def _form(designs: Sequence[TermDesign], of: _OnFunctions, weights: FloatArray, k: int, t: FloatArray) -> LongForm:
+    curve = OnFunctions.made(ones("s(t)"), margin_of(t, of.values @ of.curve, smooth=True))
+    along = margin_of(t, np.ascontiguousarray(of.values[:, :k]), smooth=True)
+    return LongForm((ones("(Intercept)"), curve, *(OnFunctions.made(d, along, weights[:k]) for d in designs)), t)
+
+
+def _information(
+    features: Moments, inverses: Sequence[FloatArray], weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Inverse of the penalised information, and the information, where the mean is on the functions; shapes (p, p)."""
+    n, mean, second, k, r = features.n, features.mean, features.outer, len(inverses), len(weights)
+    size = r + mean.size * k
+    inverse, gram = np.zeros((size, size)), np.zeros((size, size))
+    inverse[np.arange(r), np.arange(r)], gram[np.arange(r), np.arange(r)] = 1 / (n * weights), n * weights
+    for i, own in enumerate(inverses):
+        at = r + i + k * np.arange(mean.size)
+        pull = own @ mean / weights[i]
+        inverse[i, i] += mean @ pull
+        inverse[i, at] = inverse[at, i] = -pull
+        inverse[np.ix_(at, at)] = own / weights[i]
+        gram[i, at] = gram[at, i] = weights[i] * n * mean
+        gram[np.ix_(at, at)] = weights[i] * second
+    return inverse, gram
+
+
+def _products(features: Moments, functions: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+    """Means of the columns and of their products over all observations, where the mean is on the functions."""
+    along, mean = functions.T @ functions / len(functions), features.mean
+    cross = np.einsum("ak,q->aqk", along[:, :k], mean).reshape(len(along), -1)
+    slopes = np.kron(features.outer / features.n, along[:k, :k])
+    of_functions = functions.mean(axis=0)
+    return np.concatenate((of_functions, np.kron(mean, of_functions[:k]))), np.block(
+        [[along, cross], [cross.T, slopes]]
+    )
+
+
+def _in_order(designs: Sequence[TermDesign], by_function: FloatArray) -> FloatArray:
+    """Numbers (K, M) of penalties in their order in the long form: by term, then by function."""
+    ends = np.cumsum([len(design.penalties) for design in designs])[:-1]
+    return np.concatenate([part.ravel() for part in np.split(by_function, ends, axis=1)])
+
+
+def _hessian(designs: Sequence[TermDesign], solutions: Sequence[Solution]) -> FloatArray:
+    """Of the sum of all criteria in the logarithms of all smoothing parameters: scores do not know of each other."""
+    k, m = len(solutions), len(solutions[0].smoothing_parameters)
+    which = _in_order(designs, np.arange(k * m, dtype=np.float64).reshape(k, m)).astype(np.int64)
+    every = block_diag(*(s.hessian for s in solutions)) if m else np.zeros((0, 0))
+    return np.asarray(every[np.ix_(which, which)])
