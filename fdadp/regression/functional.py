@@ -76,9 +76,11 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         What effects are of t: penalised splines, each term its own, as in refund; or combinations of the leading
         eigenfunctions φ_k of the responses, ``β(s, t) = Σ_k b_k(s) φ_k(t)``. Then the scores of the responses on each
         are a regression of numbers on the same terms, with smoothing parameters and a residual variance of their own,
-        and there is no basis along t to choose. Terms are as for numbers: k and penalties over t are not used, and
-        ``re(g)`` is a curve for each level. Concurrent and historical terms, ``fosr`` and ``c()`` are refused, and so
-        are gaps of the response, weights, other families and ``errors="curve"``.
+        and there is no basis along t to choose. What of an effect lies outside the φ_k is lost; standard errors of
+        predictions know of that, those of `coef` do not (docs/decisions/0035-responses-on-eigenfunctions.md). Terms
+        are as for numbers: k and penalties over t are not used, and ``re(g)`` is a curve for each level. Concurrent
+        and historical terms, ``fosr`` and ``c()`` are refused, and so are gaps of the response, weights, other
+        families and ``errors="curve"``.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
         in (0, 1]; or orthonormal functions given on the grid of the response.

@@ -17,6 +17,7 @@ from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
 from fdadp.privacy.ledger import Ledger
 from fdadp.private.stored import guarantee_from_json, guarantee_to_json
+from fdadp.private.white.base import WhiteTerm
 from fdadp.regression.afresh import afresh
 from fdadp.terms.spec import TermDesign, TermSpec
 
@@ -83,4 +84,4 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
 
 def _may_be_made(kind: type) -> bool:
     """Whether a file may name a class: a term, or what terms and fits consist of."""
-    return issubclass(kind, TermSpec | TermDesign) or f"{kind.__module__}.".startswith(PARTS)
+    return issubclass(kind, TermSpec | TermDesign | WhiteTerm) or f"{kind.__module__}.".startswith(PARTS)

@@ -1,4 +1,4 @@
-"""Functional regressions on any terms: the additive model is one of them, and several terms are one least squares."""
+"""Estimators: constructors, and several terms of one's own as one penalised least squares."""
 
 from __future__ import annotations
 
@@ -9,34 +9,58 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
-from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, simulate_affr, terms
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.container import Layout
 from fdadp.files.records import pack, unpack
-from fdadp.regression.eigen import EigenRegression
-from fdadp.terms.additive import Additive
-from fdadp.terms.base import Term
+from fdadp.functional.curves import refuse_other_domain
+from fdadp.terms.spec import TermDesign, TermSpec
 
 GRID = np.linspace(0, 1, 31)
-BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
+GRIDS = {"X": GRID, "Y": GRID}
 
 
 @dataclass(frozen=True)
-class AtPoints(Term):
+class AtPoints(TermSpec):
     """The values of a curve at every tenth point."""
 
     column: str = "X"
     penalty: float = 1.0
 
     @property
-    def n_features(self):
-        return 4
+    def name(self):
+        return f"at_points({self.column})"
 
-    def rows(self, x):
+    @property
+    def columns(self):
+        return (self.column,)
+
+    def fixed(self, seen, t):
+        grid = seen.curves_of(self.column).grid
+        return AtPointsDesign(
+            name=self.name, columns=self.columns, grid=grid, own_penalties=np.full((1, 4), self.penalty)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtPointsDesign(TermDesign):
+    grid: np.ndarray
+
+    def features(self, records, t=None):
+        x = records.curves(self.columns[0])
+        refuse_other_domain(x, self.grid, self.columns[0])
         return x.values[:, ::10].copy()
 
     @property
-    def penalties(self):
-        return np.full((1, 4), self.penalty)
+    def axes(self):
+        return {"at": (0, 10, 20, 30)}
+
+    def effect(self, *points):
+        return np.eye(4)[[(0, 10, 20, 30).index(at) for at in points[0]]]
+
+
+def eigen(*model, **settings):
+    return FunctionalRegression(list(model), response_basis="eigen", **settings)
 
 
 @pytest.fixture(scope="module")
@@ -45,83 +69,66 @@ def data():
     return np.array(sim.X.data_matrix[..., 0]), np.array(sim.Y.data_matrix[..., 0])
 
 
-@pytest.mark.parametrize("privacy", [None, Privacy(4.0, 1e-6, n=150, random_state=1)], ids=["plain", "private"])
-def test_the_additive_model_is_that_of_one_additive_term(data, privacy, tmp_path):
-    x, y = data
-    own = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, progress=False).fit(x, y)
-    other = EigenRegression(terms=[Additive()], privacy=privacy, bounds=BOUNDS, progress=False).fit(x, y)
-    loaded = EigenRegression.load(other.save(tmp_path / "model"))
-    for model in (other, loaded):
-        np.testing.assert_array_equal(model.coef_[0], own.coef_)
-        np.testing.assert_array_equal(model.predict({"X": x[:9]}), own.predict(x[:9]))
-        np.testing.assert_array_equal(model.predict_se(x[:9]), own.predict_se(x[:9]))
-        assert model.r2_ == own.r2_ and (model.ledger_ is None) == (privacy is None)
-
-
 def test_several_terms_are_one_penalised_least_squares(data):
     x, y = data
     z = np.random.default_rng(1).normal(size=x.shape)
     y = y + z[:, [10]] * np.cos(GRID)
     sp = (2.0, 0.5)
-    model = EigenRegression(terms=[AtPoints("X"), AtPoints("Z")], smoothing=sp, progress=False)
-    model.fit({"X": x, "Z": z}, y)
+    model = eigen(AtPoints("X"), AtPoints("Z"), smoothing=sp)
+    model.fit({"X": x, "Z": z, "Y": y}, grids=GRIDS | {"Z": GRID})
     features = np.hstack((x[:, ::10], z[:, ::10]))
     features = features - features.mean(axis=0)
-    scores = (y - y.mean(axis=0)) @ model._fitted.response.projection
+    basis = model.eigenbasis_
+    scores = basis.scores(y)
     beta = np.linalg.solve(features.T @ features + np.diag(np.repeat(sp, 4)), features.T @ scores)
-    np.testing.assert_allclose(np.hstack(model.coef_).T, beta, rtol=1e-9, atol=1e-12)
-    wanted = model.mean_ + features @ beta @ model.eigenfunctions_
+    found = [model.coef(f"at_points({name})", t=GRID)["value"].to_numpy().reshape(4, -1) for name in "XZ"]
+    np.testing.assert_allclose(np.vstack(found), beta @ basis.functions, rtol=1e-9, atol=1e-11)
+    wanted = y.mean(axis=0) + features @ beta @ basis.functions
     np.testing.assert_allclose(model.predict({"Z": z, "X": x}), wanted, rtol=1e-9, atol=1e-9)
-    assert model.smoothing_parameters_.tolist() == [list(sp)] * len(model.edf_)
+    assert model.smoothing_parameters_.tolist() == [list(sp)] * basis.n_components
 
 
 def test_terms_of_other_kinds_stand_side_by_side(data):
     x, y = data
     z = np.random.default_rng(1).normal(size=x.shape)
     shift = 3 * z[:, [10]] * np.cos(GRID)
-    terms = [Additive("X", 7, 7), AtPoints("Z")]
-    model = EigenRegression(terms=terms, progress=False).fit({"X": x, "Z": z}, y + shift)
+    model = eigen(terms.sff("X", k=(5, 7, 7)), AtPoints("Z"))
+    model.fit({"X": x, "Z": z, "Y": y + shift}, grids=GRIDS | {"Z": GRID})
     alone = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(x, y)
-    assert model.r2_ > alone.r2_
-    assert model.coef_[0].shape[1:] == (7, 7) and model.coef_[1].shape[1:] == (4,)
+    assert model.score({"X": x, "Z": z, "Y": y + shift}) > alone.r2_
     got = model.predict({"X": x, "Z": z}) - model.predict({"X": x, "Z": 0 * z})
     assert 1 - ((got - shift) ** 2).mean() / shift.var() > 0.98
 
 
 @pytest.mark.parametrize(
-    ("settings", "text"),
+    ("model", "settings", "text"),
     [
-        ({"terms": []}, "terms must be one term or more"),
-        ({"terms": ["X"]}, "terms must be one term or more"),
-        ({"terms": [AtPoints("Z")]}, "X must be a mapping with Z, got X"),
-        ({"smoothing": (1.0, 2.0, 3.0)}, r"numbers of shape \(1,\)"),
-        (
-            {"terms": [AtPoints(), AtPoints()], "privacy": Privacy(1.0, n=150), "bounds": BOUNDS},
-            "one term in a private",
-        ),
+        ([], {}, "model must have at least one term"),
+        (["X"], {}, "model must be a formula, or a sequence of terms"),
+        ([AtPoints("Z")], {}, "data must have the column 'Z', got the columns X, Y"),
+        ([AtPoints()], {"smoothing": (1.0, 2.0, 3.0)}, "smoothing must hold 1 smoothing parameters"),
+        ([AtPoints(), AtPoints()], {}, r"terms must be different, got at_points\(X\) twice"),
     ],
 )
-def test_what_cannot_be_fitted_is_refused(data, settings, text):
+def test_what_cannot_be_fitted_is_refused(data, model, settings, text):
     x, y = data
     with pytest.raises(InputError, match=text):
-        EigenRegression(**{"terms": [AtPoints()], "progress": False, **settings}).fit({"X": x}, y)
+        eigen(*model, **settings).fit({"X": x, "Y": y}, grids=GRIDS)
 
 
 def test_new_covariates_must_be_those_of_the_fit(data):
     x, y = data
-    model = EigenRegression(terms=[AtPoints("X"), AtPoints("Z")], progress=False).fit({"X": x, "Z": x**2}, y)
-    with pytest.raises(InputError, match="X must hold X, Z, got no Z"):
+    model = eigen(AtPoints("X"), AtPoints("Z")).fit({"X": x, "Z": x**2, "Y": y}, grids=GRIDS | {"Z": GRID})
+    with pytest.raises(InputError, match="data must have the column 'Z', got the columns X"):
         model.predict({"X": x})
-    with pytest.raises(InputError, match="X must be a mapping of X, Z, got ndarray"):
+    with pytest.raises(InputError, match="data must be"):
         model.predict(x)
 
 
 def test_parameters_are_those_of_scikit_learn():
-    model = EigenRegression(terms=[AtPoints()], smoothing="gcv")
-    assert clone(model).get_params()["terms"] == [AtPoints()]
+    model = eigen(AtPoints(), smoothing="gcv")
+    assert clone(model).get_params()["model"] == [AtPoints()]
     assert model.set_params(smoothing="reml").smoothing == "reml"
-    with pytest.raises(TypeError):
-        EigenRegression([AtPoints()])
 
 
 CONSTRUCTION = (
@@ -134,21 +141,25 @@ CONSTRUCTION = (
 )
 
 
-@pytest.mark.parametrize("check", CONSTRUCTION, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("kind", [AdditiveFunctionOnFunction, EigenRegression])
-def test_constructors_pass_scikit_learns_checks(kind, check):
-    check(kind.__name__, kind())
+CHECKS = [(AdditiveFunctionOnFunction(), check) for check in CONSTRUCTION] + [
+    (eigen(AtPoints()), check) for check in CONSTRUCTION if check.__name__ != "check_parameters_default_constructible"
+]
+
+
+@pytest.mark.parametrize(("model", "check"), CHECKS, ids=lambda v: getattr(v, "__name__", type(v).__name__))
+def test_constructors_pass_scikit_learns_checks(model, check):
+    check(type(model).__name__, model)
 
 
 def test_groups_are_one_a_curve(data):
     x, y = data
-    with pytest.raises(InputError, match=r"groups must have shape \(150,\)"):
-        EigenRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y, groups=np.arange(9))
+    with pytest.raises(InputError, match=r"groups must have one label a row, shape \(150,\)"):
+        eigen(AtPoints()).fit({"X": x, "Y": y}, grids=GRIDS, groups=np.arange(9))
 
 
 def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
     x, y = data
-    model = EigenRegression(terms=[AtPoints()], progress=False).fit(x, y)
+    model = eigen(AtPoints()).fit({"X": x, "Y": y}, grids=GRIDS)
     tree, numbers = pack(AtPoints(), "term")
     assert unpack(tree, numbers, lambda kind: kind is AtPoints) == AtPoints()
     for path in ("pathlib.Path", "nowhere.AtPoints", "subprocess.Popen"):
@@ -156,17 +167,16 @@ def test_files_make_no_class_that_is_not_a_term(data, tmp_path):
             unpack(tree | {"class": path}, numbers, lambda kind: True)
     with pytest.raises(ValueError, match="must be a class"):
         unpack(tree, numbers, lambda kind: False)
-    from fdadp.regression.eigen import LAYOUT
-
-    content, arrays = LAYOUT.read(model.save(tmp_path / "model"))
+    layout = Layout("FunctionalRegression", {"numbers": "v"})
+    content, arrays = layout.read(model.save(tmp_path / "model"))
     content["tree"] = "nothing"
-    LAYOUT.write(tmp_path / "other", content, arrays)
+    layout.write(tmp_path / "other", content, arrays)
     with pytest.raises(FileFormatError, match="model"):
-        EigenRegression.load(tmp_path / "other")
+        FunctionalRegression.load(tmp_path / "other")
 
 
 def test_new_curves_must_lie_on_the_training_domain(data):
     x, y = data
-    model = EigenRegression(terms=[AtPoints()], progress=False).fit({"X": x}, y)
+    model = eigen(AtPoints()).fit({"X": x, "Y": y}, grids=GRIDS)
     with pytest.raises(InputError, match=r"X must lie on the training domain \[0, 1\], got \[0, 2\]"):
-        model.predict({"X": x}, s=2 * GRID)
+        model.predict({"X": x}, grids={"X": 2 * GRID})
