@@ -103,8 +103,6 @@ def _left_out(case: str, record: dict[str, Any]) -> dict[str, str]:
         left[f"{case}, fpca.face"] = "fdadp's FACE takes complete curves only"
     compared = terms.cases_of(case)
     left |= {f"{one.name}, {what}": why for one in compared for what, why in one.left_out.items()}
-    lower = "refund sits in a local minimum of REML: our score is lower by {:g} and more"
-    left |= {f"{one.name}, fitted at our optimum": lower.format(one.lower) for one in compared if one.lower}
     if compared and any(one.part for one in compared):
         parts = {name for name, part in record["output"].items() if isinstance(part, dict)}
         missing = sorted(parts - {one.part for one in compared})

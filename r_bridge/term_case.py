@@ -44,7 +44,6 @@ TOLERANCES = {
     "its se": 5e-11,
     "its se with mean": 5e-11,
     "our score above R's": 1e-6,
-    "R's local minimum is higher": 0.0,
     "fitted, our optimum": 1e-4,
 }
 """Default tolerances, relative to the largest recorded value (of terms: of the fitted values). The score is compared
@@ -108,9 +107,6 @@ class TermCase:
         Given the recorded fit, its coefficient functions.
     searched : bool
         Whether refund chose the smoothing parameters by REML.
-    lower : float
-        By how much our score is lower at least, where refund sits in a local minimum of REML; fitted values at our own
-        optimum are not compared then.
     only_near : bool
         Compare fitted values at our own optimum only where the smoothing parameters are within a factor of 3: elsewhere
         the score is flat, and where a search stops is chance.
@@ -135,7 +131,6 @@ class TermCase:
     predicts: str = "response"
     functions: Callable[[Recorded], Sequence[CoefficientFunction]] = lambda output: ()
     searched: bool = True
-    lower: float = 0.0
     only_near: bool = False
     tolerances: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -271,11 +266,8 @@ def _functions(case: TermCase, output: Recorded, same: Any) -> Iterator[Found]:
 
 
 def _at_ours(case: TermCase, same: Any, own: Any, output: Recorded) -> Iterator[Found]:
-    lower = same.criterion_ - own.criterion_
-    yield "our score above R's", max(0.0, -lower) / (1 + abs(same.criterion_)), "excess"
-    if case.lower:
-        yield "R's local minimum is higher", max(0.0, case.lower - lower), "absolute"
-        return
+    above = own.criterion_ - same.criterion_
+    yield "our score above R's", max(0.0, above) / (1 + abs(same.criterion_)), "excess"
     apart = np.abs(np.log(own.smoothing_parameters_ / same.smoothing_parameters_)).max(initial=0.0)
     if "fitted" in output and not (case.only_near and apart > np.log(3)):
         yield "fitted, our optimum", of_range(own.fitted_values_, output["fitted"]), "of range"

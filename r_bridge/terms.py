@@ -100,7 +100,6 @@ def _ff(record: str) -> tuple[TermCase, TermCase]:
             call="pffr(Y ~ ff(X, xind = s), yind = t)",
             terms=lambda given: [terms.ff("X", rule=LEGACY)],
             functions=functions,
-            lower=7.8 if record == "pffr_ff_dti2" else 0.0,
         ),
         TermCase(
             record=record,
@@ -249,11 +248,10 @@ CASES: tuple[TermCase, ...] = (
             grids={"Y": "t"},
             new=lambda given: {"region": np.array(given["region_levels"], dtype=str)},
             functions=_levels(levels),
-            lower=lower,
         )
-        for part, coding, lower, levels, call in (
-            ("factor", "levels", 0.4, REGIONS, "pffr(Y ~ region, yind = t)"),
-            ("dummies", "treatment", 0.0, REGIONS[1:], "pffr(Y ~ Atlantic + Continental + Pacific, yind = t)"),
+        for part, coding, levels, call in (
+            ("factor", "levels", REGIONS, "pffr(Y ~ region, yind = t)"),
+            ("dummies", "treatment", REGIONS[1:], "pffr(Y ~ Atlantic + Continental + Pacific, yind = t)"),
         )
     ),
     *(_pfr(kind, rule) for kind in ("lf", "af") for rule in ("simpson", "trapezoidal")),

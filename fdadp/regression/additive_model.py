@@ -25,7 +25,7 @@ from fdadp.regression.term_views import TermViews
 from fdadp.regression.terms_from_chunks import TermsFromChunks
 from fdadp.regression.training import Asked, Covariates, Training, along, beside, is_expression, read_training
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.along_curves import fit_along_curves
+from fdadp.solve.along_curves import fit_along_curves, judging_system
 from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
@@ -172,7 +172,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
 
     def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         """The fit of the terms to observations, all at hand or in chunks."""
-        return fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized)
+        believed = judging_system(form, observed, self._family, self.smoothing)
+        return fit_terms(form, observed, self._family, self.smoothing, self._n_unpenalized, believed)
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""

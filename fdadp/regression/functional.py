@@ -45,7 +45,9 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Column of the response where `model` is not a formula; default ``"Y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
-        term in order, as in refund. On eigenfunctions those of the terms, (M,) for all or (K, M) for each.
+        term in order, as in refund. Of several minima of REML the one is taken that suits errors along the curve
+        (docs/decisions/0036-minima-of-reml-under-dependence.md). On eigenfunctions those of the terms, (M,) for all or
+        (K, M) for each.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
         Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
         REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.

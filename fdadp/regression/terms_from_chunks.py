@@ -94,10 +94,10 @@ class TermsFromChunks(LearnedErrors):
         Parameters
         ----------
         chunks : sequence of tables, function returning an iterator over tables, or one table of dask's
-            Each as :meth:`fit` takes them, the response a column among them. They are read three times, and a look is
-            taken at the first: for ranges and levels, for sums, for residuals; responses with gaps once more, families
-            other than the Gaussian once for each step. Columns of numbers are kept, and of each row as many numbers as
-            the model has coefficients.
+            Each as :meth:`fit` takes them, the response a column among them. They are read four times, and a look is
+            taken at the first: for ranges and levels, for errors along curves, for sums, for residuals; responses with
+            gaps once more, families other than the Gaussian once for each step. Columns of numbers are kept, and of
+            each row as many numbers as the model has coefficients.
             A private fit does not look at them (:class:`fdadp.regression.private_chunks.DeclaredTable`): the kernel
             reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
             bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.

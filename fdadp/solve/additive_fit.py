@@ -116,6 +116,7 @@ def fit_gaussian(
     n: int,
     n_unpenalized: int | None = None,
     triangle: Callable[[], Triangle] | None = None,
+    believed: System | None = None,
 ) -> AdditiveFit:
     """Penalised least squares of the long form.
 
@@ -132,23 +133,18 @@ def fit_gaussian(
     triangle : callable, optional
         The triangle of the rows, from another pass over them: where the system has lost digits, coefficients and
         their covariance come from it.
+    believed : System, optional
+        Normal equations under a working covariance of the errors: its REML decides between several minima of REML.
 
     Raises
     ------
     InputError
         Wrong number of smoothing parameters, or too few observations.
     """
-    problem = PenalizedLeastSquares(
-        system.gram,
-        system.cross,
-        system.total,
-        system.n_rows,
-        form.penalties,
-        intercept=False,
-        n_unpenalized=n_unpenalized,
-    )
+    problem = _problem(form, system, n_unpenalized)
     if isinstance(smoothing, str):
-        (solution,) = problem.optimize(smoothing)
+        judge = None if believed is None else _problem(form, believed, n_unpenalized)
+        (solution,) = problem.optimize(smoothing, judge)
     else:
         given = numbers(smoothing, "smoothing")
         if given.shape != (form.n_penalties,):
@@ -175,4 +171,16 @@ def fit_gaussian(
         system.n_rows,
         system.gram[0] / system.n_rows,
         solution.hessian if isinstance(smoothing, str) and smoothing == "reml" else None,
+    )
+
+
+def _problem(form: LongForm, system: System, n_unpenalized: int | None) -> PenalizedLeastSquares:
+    return PenalizedLeastSquares(
+        system.gram,
+        system.cross,
+        system.total,
+        system.n_rows,
+        form.penalties,
+        intercept=False,
+        n_unpenalized=n_unpenalized,
     )

@@ -8,16 +8,25 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
 from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
+from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.curve_errors import Residuals
 from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.observations import Observations
 from fdadp.solve.smooth_errors import smooth_errors
 from fdadp.solve.working_covariance import precision_system, working_covariance
 
-__all__ = ["Working", "fit_along_curves"]
+__all__ = ["Working", "fit_along_curves", "judging_system"]
+
+JUDGES = 300
+"""Curves, at most, that say what errors along curves let think of minima of REML."""
+
+POINTS = 51
+"""Of the grid of these curves, at most."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +39,13 @@ class Working:
         Inverse of their covariance times their mean variance: of all curves on a grid, or of each at its points.
     log_det : float
         Logarithm of the determinants of the precisions of all curves.
+    n_smooth : int
+        Components of their smooth part; with none, errors are white.
     """
 
     precision: FloatArray | CurvePrecision
     log_det: float
+    n_smooth: int
 
 
 def fit_along_curves(
@@ -52,7 +64,8 @@ def fit_along_curves(
     with one_blas_thread():
         level = observed.level if form.has_intercept else 0.0  # sums of squares about zero lose digits
         below = observed.below(level)
-        fit, working = (_on_grid if observed.whole else _at_points)(form, below, smoothing, n_unpenalized)
+        system, working = _system(form, below)
+        fit = fit_gaussian(form, system, smoothing, observed.n, n_unpenalized)
         weights, ones = observed.used, (observed.used > 0).astype(np.float64)
         left = np.where(ones > 0, below.y - below.predictor(form, fit.coefficients), 0.0)
         means = Residuals(observed.records, ones, None, observed.points).scores(form).sum(axis=0) / fit.n_rows
@@ -60,26 +73,47 @@ def fit_along_curves(
     return replace(fit, rss=float((weights * left**2).sum()), column_means=means), working
 
 
-def _on_grid(
-    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None
-) -> tuple[AdditiveFit, Working]:
+def judging_system(
+    form: LongForm, observed: Observations | ChunkedObservations, family: Family, smoothing: str | ArrayLike
+) -> System | None:
+    """Normal equations by the same covariance, for least squares that chooses between several minima of REML.
+
+    Of :data:`JUDGES` curves at :data:`POINTS` points of a grid, where there are more: a smoothing parameter is a ratio
+    of variances, and means the same in a part of the data. None where nothing is to be chosen, where errors do not
+    depend along curves, and where curves or points are too few to tell.
+    """
+    chosen = isinstance(smoothing, str) and smoothing == "reml" and form.n_penalties
+    if family.name != "gaussian" or not chosen or form.t.size < 2:
+        return None
+    few = observed.some(np.unique(np.linspace(0, observed.n - 1, min(observed.n, JUDGES)).astype(np.int64)))
+    if few.points is None and form.t.size > POINTS:
+        at = np.unique(np.linspace(0, form.t.size - 1, POINTS).astype(np.int64))
+        form, few = LongForm(form.designs, form.t[at]), few.at(at)
+    with one_blas_thread():
+        try:
+            system, working = _system(form, few.below(few.level if form.has_intercept else 0.0))
+        except InputError:
+            return None
+    return system if working.n_smooth else None
+
+
+def _system(form: LongForm, observed: Observations) -> tuple[System, Working]:
+    return (_on_grid if observed.whole else _at_points)(form, observed)
+
+
+def _on_grid(form: LongForm, observed: Observations) -> tuple[System, Working]:
     """Of whole curves: one matrix for all."""
     y, records = observed.y - observed.added(), observed.records
     working = working_covariance(form, records, y)
     parts = ((records[part], y[part]) for part in records.blocks())
     system = precision_system(form, parts, working.precision)
-    fit = fit_gaussian(form, system, smoothing, records.n, n_unpenalized)
-    return fit, Working(working.precision, records.n * working.log_det)
+    return system, Working(working.precision, records.n * working.log_det, working.n_smooth)
 
 
-def _at_points(
-    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None
-) -> tuple[AdditiveFit, Working]:
+def _at_points(form: LongForm, observed: Observations) -> tuple[System, Working]:
     """Of curves with gaps, weights, or points of their own: a covariance function."""
     precision = smooth_errors(form, observed).precision(observed, form.t)
-    system = curves_system(form, observed, precision)
-    fit = fit_gaussian(form, system, smoothing, observed.n, n_unpenalized)
-    return fit, Working(precision, precision.log_det)
+    return curves_system(form, observed, precision), Working(precision, precision.log_det, precision.sizes.size)
 
 
 def curves_system(form: LongForm, observed: Observations, precision: CurvePrecision) -> System:

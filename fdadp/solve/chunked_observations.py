@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.solve.families import Family
@@ -109,6 +109,16 @@ class ChunkedObservations:
             return weighted_system(self.blocks(form, 0.0))
         parts = (part for chunk in self.chunks() for part in chunk.without_offset().parts())
         return LongSums.over(form, ((part.records, part.y) for part in parts)).system(form)
+
+    def some(self, rows: IntArray) -> Observations:
+        """Those of some records, in order."""
+        parts, first = [], 0
+        for chunk in self.chunks():
+            own = rows[(rows >= first) & (rows < first + chunk.n)] - first
+            if own.size:
+                parts.append(chunk.some(own))
+            first += chunk.n
+        return Observations.together(parts)
 
     def null_deviance(self, family: Family) -> float:
         """Deviance of a model that is one mean."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -153,6 +153,32 @@ class Observations:
         weights, offset = (None if v is None else v[own] for v in (self.weights, self.offset))
         return Observations(self.records[rows], self.y[own], weights, offset, at)
 
+    def some(self, rows: IntArray) -> Observations:
+        """Those of some records, in order."""
+        if len(rows) == self.n:
+            return self
+        at, entries = self.points, rows
+        if at is not None:
+            place = np.full(self.n, -1)
+            place[rows] = np.arange(len(rows))
+            entries = np.flatnonzero(place[at.record] >= 0)
+            at = PointwiseResponse(place[at.record[entries]], at.t[entries], at.y[entries], len(rows))
+        weights, offset = (None if v is None else v[entries] for v in (self.weights, self.offset))
+        return Observations(self.records[rows], self.y[entries], weights, offset, at)
+
+    @classmethod
+    def together(cls, parts: Sequence[Observations]) -> Observations:
+        """Those of all records of several blocks, on a grid."""
+        y = np.concatenate([part.y for part in parts])
+        weights = np.concatenate([part.used for part in parts]) if any(part.weighted for part in parts) else None
+        offset = np.concatenate([part.added() for part in parts])
+        return cls(Records.together([part.records for part in parts]), y, weights, offset)
+
+    def at(self, points: IntArray) -> Observations:
+        """Those at some points of the grid."""
+        weights, offset = (None if v is None else v[:, points] for v in (self.weights, self.offset))
+        return replace(self, y=self.y[:, points], weights=weights, offset=offset)
+
     def parts(self) -> Iterator[Observations]:
         """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
         for part in self.records.blocks():
@@ -193,6 +219,7 @@ def fit_terms(
     family: Family,
     smoothing: str | ArrayLike,
     n_unpenalized: int | None = None,
+    believed: System | None = None,
 ) -> AdditiveFit:
     """Fit all terms to the observations.
 
@@ -205,6 +232,8 @@ def fit_terms(
         GCV is there for the Gaussian family only.
     n_unpenalized : int, optional
         Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+    believed : System, optional
+        Normal equations under a working covariance of Gaussian errors, which decides between minima of REML.
 
     Raises
     ------
@@ -221,7 +250,7 @@ def fit_terms(
         triangle = None
         if isinstance(below, Observations) and below.whole and form.separable:
             triangle = functools.partial(below.triangle, form)
-        fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle)
+        fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle, believed)
     fit.coefficients[0] += level
     if not observed.weighted:
         return fit

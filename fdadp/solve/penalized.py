@@ -19,6 +19,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria
+from fdadp.solve.judged import judged
 from fdadp.solve.jumps import with_jumps
 from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
 from fdadp.solve.search import minima
@@ -208,13 +209,21 @@ class PenalizedLeastSquares:
         gradient, hessian = 2 / self.n * gradients[0], hessians[0]
         return value, value * gradient, value * (2 / self.n * hessian + np.outer(gradient, gradient))
 
-    def optimize(self, criterion: str = "reml") -> list[Solution]:
+    def optimize(self, criterion: str = "reml", judge: PenalizedLeastSquares | None = None) -> list[Solution]:
         """Fit every response at the smoothing parameters that minimise ``"reml"`` or ``"gcv"``.
+
+        Parameters
+        ----------
+        criterion : {"reml", "gcv"}
+        judge : PenalizedLeastSquares, optional
+            The same responses and penalties under another law of the errors. Of several minima of REML, that one is
+            taken which its REML likes best; without a judge, the lowest.
 
         Newton's method with exact derivatives, jointly in all log λ. REML starts from several points, the best of grids
         over the penalties of one term at a time among them, and tries from where it ends whether jumps of one log λ
         lead to a lower minimum: a guard against local minima. GCV starts where penalties and data weigh the same, as
-        mgcv does, and takes the minimum it comes to: the global one is often an interpolation.
+        mgcv does, and takes the minimum it comes to: the global one is often an interpolation. A judge adds the minimum
+        of REML below its own.
 
         Raises
         ------
@@ -228,6 +237,8 @@ class PenalizedLeastSquares:
             found = minima(self._criteria.gcv, [[self._centre]] * self.total.size, self._bounds(LOG_RANGE), tolerance)
         else:
             found = self._reml_minima()
+            if judge is not None:
+                found = judged(self._criteria, judge._criteria, found, self._centre, self._bounds(LOG_RANGE))
         return [self.solve(np.exp(lowest), k) for k, (lowest, *_) in enumerate(found)]
 
     def _bounds(self, log_range: float) -> tuple[FloatArray, FloatArray]:
