@@ -153,7 +153,8 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         The coordinates that it was made in.
     plan : Plan
     """
-    regression, (d, k) = fit.regression, plan.weights.shape
+    regression, (measured, k) = fit.regression, plan.weights.shape
+    d = len(regression.coefficients)
     mean = fit.mean.copy()
     mean[:k] += regression.coefficients[0]
     mean_variance = regression.mean_variance.copy()
@@ -170,9 +171,9 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         coefficients.append(mean)
     columns = {column.name: column for column in fit.columns}
     for i, term in enumerate(design.groups.terms):
-        at = design.groups.places(i, d - 1)
-        if not at.size:
+        if not design.groups.places(i, measured - 1).size:
             continue
+        at = design.groups.places(i, d - 1)
         designs.append(
             WhiteDesign(
                 name=term.name,

@@ -66,7 +66,7 @@ Posterior = tuple[FloatArray, FloatArray, float]
 
 
 def posterior(
-    y: FloatArray, v: FloatArray, a: FloatArray, noise: float, shares: FloatArray, energy: float
+    y: FloatArray, v: FloatArray, a: FloatArray, noise: float | FloatArray, shares: FloatArray, energy: float
 ) -> tuple[Posterior, float]:
     """Posterior of θ from ``y = A θ + N(0, diag(v) + noise A)``, ``θ ~ N(0, τ² diag(shares))``.
 
@@ -75,6 +75,8 @@ def posterior(
 
     Parameters
     ----------
+    noise : float or ndarray of shape (d, d)
+        Of the sampling error, or the whole covariance of that.
     energy : float
         Public or released guess of τ².
 
@@ -84,7 +86,7 @@ def posterior(
     evidence : float
         Logarithm of the marginal likelihood, up to a constant that does not depend on shares.
     """
-    error = np.diag(v) + a * noise
+    error = np.diag(v) + (noise if isinstance(noise, np.ndarray) else a * noise)
     prior = a * shares
     signal = prior @ a
     values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
@@ -114,6 +116,8 @@ def posteriors(
     energy: FloatArray,
     n: float,
     owner: IntArray | None = None,
+    *,
+    sampling: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
 
@@ -135,6 +139,8 @@ def posteriors(
         Number of persons, for the sampling error.
     owner : ndarray of shape (D - 1,), optional
         Number of the term that each feature is of; default one term.
+    sampling : ndarray of shape (D, D), optional
+        Covariance of the sampling error; default that of so many persons with residuals as expected.
 
     Returns
     -------
@@ -152,9 +158,8 @@ def posteriors(
         for j in range(k):
             on = active[:, j]
             at = np.ix_(on, on)
-            part, log = posterior(
-                y[on, j], v[on, j], a[at], SAMPLING * energy[j] / n, shares[on] / shares.sum(), energy[j]
-            )
+            error = SAMPLING * energy[j] / n if sampling is None else sampling[at]
+            part, log = posterior(y[on, j], v[on, j], a[at], error, shares[on] / shares.sum(), energy[j])
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     weight = np.exp(evidence - logsumexp(evidence))

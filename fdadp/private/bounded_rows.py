@@ -15,6 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_exp, rowwise_matmul
+from fdadp.private.counts import CountTable, bins_of, count_table, interpolated
 from fdadp.private.design import PrivateDesign
 from fdadp.private.ranges import Range
 from fdadp.private.rows import Block, Rows, row_sums
@@ -42,6 +43,11 @@ class BoundedResponse:
     bounds: Range
 
     @property
+    def counts(self) -> bool:
+        """Whether responses are counts, or else zeros and ones."""
+        return self.family.name == "poisson"
+
+    @property
     def width(self) -> float:
         """Largest distance of a response from a mean."""
         return self.bounds[1] - self.bounds[0]
@@ -57,15 +63,27 @@ class BoundedResponse:
         """Means of linear predictors within the public range, bit for bit by themselves."""
         if self.family.name == "binomial":
             return 1 / (1 + rowwise_exp(-eta, FARTHEST))
-        return np.clip(rowwise_exp(eta, FARTHEST), *self.bounds)
+        return np.clip(interpolated(self._table, self._table.mean, eta), *self.bounds)
 
     def reach(self, mean: FloatArray) -> FloatArray:
         """How far a response can be from a mean, over `width`: at most 1."""
         return np.maximum(self.bounds[1] - mean, mean - self.bounds[0]) / self.width
 
-    def information(self, mean: float) -> float:
-        """Slope of a mean in the linear predictor over `width`; of a mean between the ends it is above 0."""
-        return float(self.family.variance(np.array(mean))) / self.width
+    def slope(self, eta: FloatArray) -> FloatArray:
+        """Derivative of the mean in the linear predictor."""
+        if self.family.name == "binomial":
+            return self.family.variance(self.mean(eta))
+        return interpolated(self._table, np.gradient(self._table.mean, self._table.step), eta)
+
+    def variance(self, eta: FloatArray) -> FloatArray:
+        """Of responses about their means."""
+        if self.family.name == "binomial":
+            return self.family.variance(self.mean(eta))
+        return interpolated(self._table, self._table.variance, eta)
+
+    @property
+    def _table(self) -> CountTable:
+        return count_table(*self.bounds)
 
 
 class BoundedRows(Rows):
@@ -86,6 +104,13 @@ class BoundedRows(Rows):
         self.largest = np.inf
         """Norm (the first or the second) at which the product of weighted features and residual is bounded."""
 
+    def count_bins(self, block: Block) -> FloatArray:
+        """In which public bin a count is: one in one of them, NaN of what is no count; shape (m, bins)."""
+        y = self.bounded.clean(block[-1])[:, None]
+        edges = bins_of(*self.bounded.bounds)
+        inside = (y >= edges) & (y < np.append(edges[1:], np.inf))
+        return np.where(np.isnan(y), np.nan, inside)
+
     def about_the_middle(self, block: Block) -> FloatArray:
         """Response less the middle of its range, over its width: within ±1/2; shape (m, 1)."""
         return ((self.bounded.clean(block[-1]) - self.y_mid) / self.bounded.width)[:, None]
@@ -93,9 +118,14 @@ class BoundedRows(Rows):
     def derived(self, block: Block) -> Block:
         """Features (m, D), their weighted norm (m, 1), and the response (m, 1)."""
         f = self.features_of(block, self.plan.n_features)
+        return f, self.norms(f)[:, None], self.bounded.clean(block[-1])[:, None]
+
+    def norms(self, features: FloatArray) -> FloatArray:
+        """Norms (m,) of weighted features (m, D)."""
         w = self.plan.weights
-        norm = rowwise_matmul(np.abs(f), w)[:, 0] if self.feature_norm == 1 else np.sqrt(row_sums((f * w[:, 0]) ** 2))
-        return f, norm[:, None], self.bounded.clean(block[-1])[:, None]
+        if self.feature_norm == 1:
+            return np.asarray(rowwise_matmul(np.abs(features), w)[:, 0])
+        return np.sqrt(row_sums((features * w[:, 0]) ** 2))
 
     def _mean(self, block: Block) -> FloatArray:
         return self.bounded.mean(self.location + rowwise_matmul(block[0], self.coefficients))

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Privacy
-from fdadp.private.bayes import SAMPLING, posteriors
 from fdadp.private.bounded_rows import BoundedResponse, BoundedRows
 from fdadp.private.columns import Column
+from fdadp.private.counts import Level, bins_of, level_of
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import Regression
 from fdadp.private.location import locate
@@ -25,7 +25,7 @@ from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.ranges import Range
 from fdadp.private.releases import Releases
-from fdadp.private.rounds import Rounds
+from fdadp.private.scores import Found, Scores
 from fdadp.private.sharing import make_plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Tuning
 
@@ -33,21 +33,20 @@ __all__ = ["DPAFFOfFamily", "FamilyFit", "fit_family", "in_entries", "plan_famil
 
 BASE_RATE, BALANCE = 0.02, 0.03
 """Shares of the budget of the first and of the last release; in pure ε, where they count linearly, twice that."""
-ROUNDS, FALL_OFF = 6, 0.6
-"""Of the tuning where none is given: in each round the likelihood is linear about another point, and features that
-tell little cost more than where residuals are scaled."""
-CLIP = 0.8
+ROUNDS, FALL_OFF, WATER_NOISE = 6, 0.6, 6.0
+"""Of the tuning where none is given: features that tell little cost more than where residuals are scaled."""
+CLIP = 0.5
 """Bound on a gradient over the size of weighted white features times the residual's largest."""
-ENERGY = {"binomial": 5.0, "poisson": 0.5}
-"""Variance of linear predictors that the prior expects."""
+ENERGY = 5.0
+"""Variance of linear predictors of probabilities that the prior expects."""
+CUTS, TINY = 40, 1e-12
+"""Cuts of counts that are compared; keeps 0/0 from arising."""
 RARE = 0.005
 """Base rates count as this far from the ends of the range at least, relative to its width."""
-SPREAD = 0.8
-"""Information of a person over that at the base rate: means differ, and those near the ends tell less."""
-INFORMATION_VARIANCE = 0.075
-"""Prior variance of an entry of the information matrix, relative to that of a person, about the identity."""
-LEVEL_VARIANCE = 0.25
-"""Of the error of the constant before the last release."""
+INFORMATION_VARIANCE = 0.005
+"""Prior variance of an entry of the information matrix about that of Gaussian features, relative to a person's."""
+STEPS, LAST_STEPS = 2, 4
+"""Gauss-Newton steps after each release, and after the last one."""
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard Gaussian."""
 
@@ -111,7 +110,9 @@ class DPAFFOfFamily:
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        return plan_family(n, noise_multiplier, design, pure=pure, tuning=self.mechanism.tuning)
+        return plan_family(
+            n, noise_multiplier, design, pure=pure, tuning=self.mechanism.tuning, counts=self.response.counts
+        )
 
     def rows(self, design: PrivateDesign, y_bounds: Range) -> BoundedRows:
         """Row functions; the bounds are those of the response."""
@@ -123,16 +124,22 @@ class DPAFFOfFamily:
 
 
 def plan_family(
-    n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool, tuning: Tuning | None = None
+    n: float,
+    noise_multiplier: float,
+    design: PrivateDesign,
+    *,
+    pure: bool,
+    tuning: Tuning | None = None,
+    counts: bool = False,
 ) -> Plan:
-    """Plan a fit; parameters as of :func:`fdadp.private.sharing.make_plan`."""
+    """Plan a fit, of `counts` or of zeros and ones; the rest as of :func:`fdadp.private.sharing.make_plan`."""
     if tuning is None:
-        tuning = replace(PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS)
+        tuning = replace(PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, water_noise=WATER_NOISE)
     plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
     times = 2 if pure else 1
     shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key == "scalars"}
     used = sum(share * plan.times(key) for key, share in shares.items())
-    shares |= {"base rate": times * BASE_RATE, "balance": times * BALANCE}
+    shares |= {"counts" if counts else "base rate": times * BASE_RATE, "balance": times * BALANCE}
     shares["gradient"] = (1 - used - times * (BASE_RATE + BALANCE)) / plan.rounds
     return replace(plan, budget_shares=shares)
 
@@ -141,16 +148,15 @@ def fit_family(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: BoundedR
     """Spend the budget of a cohort as planned."""
     releases = Releases(cohort, plan)
     locate(releases, rows)
-    information = _base_rate(releases, rows)
+    base = _counts(releases, rows) if "counts" in plan.budget_shares else _base_rate(releases, rows)
     w = plan.weights[:, 0]
     rows.feature_norm = 1 if plan.pure and in_entries(w) else 2
     reach = float(rows.bounded.reach(rows.bounded.family.mean(np.array(rows.location))))
     rows.largest = CLIP * _size(w, rows.feature_norm) * (1 + reach) / 2
     rows.begin_regression(plan)
     releases = Releases(cohort.derive(rows.derived, name="features and responses"), plan)
-    regression = _regress(releases, design, rows, information)
-    location, regression = _level(releases, rows, regression, information)
-    return FamilyFit(tuple(rows.columns.values()), location, regression)
+    regression = _regress(releases, design, rows, base)
+    return FamilyFit(tuple(rows.columns.values()), rows.location, regression)
 
 
 def in_entries(w: FloatArray) -> bool:
@@ -169,18 +175,57 @@ def _size(w: FloatArray, norm: int) -> float:
     return float(w[0] + MEAN_SIZE * w[1:].sum()) if norm == 1 else float(np.sqrt((w**2).sum()))
 
 
-def _base_rate(releases: Releases, rows: BoundedRows) -> float:
-    """Start at the mean of all responses; returns the information of a person there."""
-    response = rows.bounded
+class Base(NamedTuple):
+    """Where a fit starts.
+
+    Attributes
+    ----------
+    mean, sd : float
+        Mean residual there over the width, and the noise in it; infinite where it was not measured.
+    energy : float
+        Variance of linear predictors that is expected.
+    """
+
+    mean: float
+    sd: float
+    energy: float
+
+
+def _base_rate(releases: Releases, rows: BoundedRows) -> Base:
+    """Start at the share of ones."""
     found, sd = releases.mean("base rate", rows.about_the_middle, clip=0.5)
+    share = float(found[0]) + 0.5
     least = min(max(RARE, 2 * sd), 0.5)
-    share = float(np.clip(found[0] + 0.5, least, 1 - least if response.family.name == "binomial" else 1.0))
-    low = response.bounds[0]
-    rows.location = float(response.family.predictor(np.array(low + response.width * share)))
-    # Too little information would be too long a step: take the most that noise lets be.
-    surer = min(share + sd, 0.5) if share < 0.5 else max(share - sd, 0.5)
-    at = surer if response.family.name == "binomial" else min(share + sd, 1.0)
-    return SPREAD * response.information(low + response.width * at)
+    start = float(np.clip(share, least, 1 - least))
+    rows.location = math.log(start / (1 - start))
+    return Base(share - start, sd, ENERGY)
+
+
+def _counts(releases: Releases, rows: BoundedRows) -> Base:
+    """Start where a histogram of the counts says, and cut them where that is best for what is to be measured."""
+    response, plan = rows.bounded, releases.plan
+    edges = bins_of(*response.bounds)
+    masses, sd = releases.histogram("counts", rows.count_bins)
+    level = level_of(masses, sd, plan.n, edges)
+    rows.location = level.location
+    rows.bounded = replace(response, bounds=(response.bounds[0], _best_cut(response, level, plan)))
+    return Base(0.0, math.inf, level.energy)
+
+
+def _best_cut(response: BoundedResponse, level: Level, plan: Plan) -> float:
+    """The cut with which a coefficient has the least variance, by noise and sampling error, at this level."""
+    low, high = response.bounds
+    w, z = plan.weights[:, 0], np.linspace(-3, 3, 61)
+    mass = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    eta = level.location + math.sqrt(level.energy) * z
+    noise = (CLIP * _size(w, 2) * plan.eta) ** 2 * float((w**-2.0).mean())
+    best = (math.inf, high)
+    for cut in np.unique(np.floor(np.geomspace(low + 1, high, CUTS))):
+        here = replace(response, bounds=(low, float(cut)))
+        slope, variance = mass @ here.slope(eta), mass @ here.variance(eta)
+        value = float((variance / plan.n + (cut - low) ** 2 * noise) / max(slope, TINY) ** 2)
+        best = min(best, (value, float(cut)))
+    return best[1]
 
 
 def _gradient(releases: Releases, rows: BoundedRows, number: str) -> tuple[FloatArray, float]:
@@ -198,43 +243,43 @@ def _gradient(releases: Releases, rows: BoundedRows, number: str) -> tuple[Float
     return np.asarray(total)[:, None], float(sd)
 
 
-def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, information: float) -> Regression:
-    """Rounds of gradients. All in units of a person's information: the matrix A that they measure is then about I."""
+def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base: Base) -> Regression:
+    """Rounds of gradients, and the sum of residuals at the end."""
     plan = releases.plan
-    d, n, w = plan.n_features, plan.n, plan.weights
-    energy = np.array([ENERGY[rows.bounded.family.name]])
-    # A gradient's sampling variance is A / (n information width): as of so many persons with residuals as expected.
-    persons = n * information * rows.bounded.width * SAMPLING * float(energy[0])
-    theta, covariance, edf = np.zeros((d, 1)), np.zeros((1, d, d)), np.zeros(1)
-    rounds = Rounds(w, INFORMATION_VARIANCE)
+    d, n, w = plan.n_features, plan.n, plan.weights[:, 0]
+    owner = design.groups.owner
+    shares = np.where(np.isin(owner, owner[: d - 1]), design.feature_shares, 0.0)
+    scores = Scores(rows.bounded, n, d, shares, owner, base.energy, INFORMATION_VARIANCE, rows.norms)
+    scores.location = rows.location
+    if math.isfinite(base.sd):
+        scores.add(*_of_the_constant(d, base.mean, base.sd), scores.theta)
     for t in range(plan.rounds):
-        rows.coefficients = theta
+        rows.coefficients = scores.theta
         total, sd = _gradient(releases, rows, f" {t + 1}")
-        target, noise = rounds.add(total, sd, theta, n * information)
-        theta, covariance, edf = posteriors(
-            target,
-            noise,
-            rounds.moment,
-            rounds.active,
-            design.feature_shares[: d - 1],
-            energy,
-            persons,
-            design.groups.owner[: d - 1],
-        )
-    return Regression(theta, covariance, rounds.moment, edf, np.zeros(1), float(energy[0]), None)
-
-
-def _level(
-    releases: Releases, rows: BoundedRows, regression: Regression, information: float
-) -> tuple[float, Regression]:
-    """The sum of all residuals sets the constant right; its gain is that of an error of variance `LEVEL_VARIANCE`."""
-    rows.coefficients = regression.coefficients
+        scores.add(total[:, 0] / (w * n), sd / (w * n), scores.theta, rows.largest)
+        scores.solve(STEPS)
+    rows.coefficients = scores.theta
     found, sd = releases.mean("balance", rows.residual, clip=1.0)
-    slopes = information * regression.second_moment[0]  # of the mean residual in each coefficient
-    variance = sd**2 + slopes[0] / (rows.bounded.width * releases.plan.n)
-    gain = LEVEL_VARIANCE / (LEVEL_VARIANCE + variance / slopes[0] ** 2) / slopes[0]
-    first = np.zeros(slopes.size)
-    first[0] = 1.0
-    rest = np.eye(slopes.size) - gain * np.outer(first, slopes)
-    covariance = rest @ regression.covariance[0] @ rest.T + gain**2 * variance * np.outer(first, first)
-    return rows.location + gain * float(found[0]), replace(regression, covariance=covariance[None])
+    scores.add(*_of_the_constant(d, float(found[0]), sd), scores.theta)
+    last = scores.solve(LAST_STEPS)
+    covariance = last.covariance if rows.bounded.counts else _widened(last, d, rows.location)
+    return Regression(last.mean, covariance, np.eye(len(last.mean)), last.edf, np.zeros(1), base.energy, None)
+
+
+def _widened(found: Found, d: int, location: float) -> FloatArray:
+    """Covariance with the square of what probabilities lose by features left out: log-odds are ``√(1 + π v/8)`` larger.
+
+    v is the variance of what those features explain (Zeger, Liang & Albert 1988, doi:10.2307/2531734).
+    """
+    left_out = float(np.trace(found.covariance[0][d:, d:]))
+    whole = found.mean[:, 0].copy()
+    whole[0] += location
+    less = math.sqrt(1 + math.pi * left_out / 8) - 1
+    return found.covariance + less**2 * np.outer(whole, whole)
+
+
+def _of_the_constant(d: int, mean: float, sd: float) -> tuple[FloatArray, FloatArray]:
+    """A mean residual as a gradient of which the constant's entry alone was measured."""
+    gradient, noise = np.zeros(d), np.full(d, np.inf)
+    gradient[0], noise[0] = mean, sd
+    return gradient, noise

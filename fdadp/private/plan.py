@@ -26,6 +26,7 @@ PLANNED = {
     "y spread": "spread of Y",
     "outside": "shares outside the bounds",
     "base rate": "base rate",
+    "counts": "histogram of counts",
     "gradient scale": "scale of gradient",
     "gradient": "gradient",
     "moments": "second moment",

@@ -22,8 +22,8 @@ SPREADS = (0.06, 3.0)
 """Range of a block's residual over what is expected of it."""
 BISECTIONS = 100
 """Steps of the search for the level of the water."""
-WATER_NOISE, GRADIENT_SHARE = 3, 0.8
-"""Of one gradient over the noise per person, squared; share of the budget that gradients are taken to have."""
+GRADIENT_SHARE = 0.8
+"""Of the budget, that gradients are taken to have."""
 DECADES, CLEAR_FROM = 3, 0.4
 """Signal to noise counts as high from 10 to the power of the first on, as low below the second on a scale of 0 to 1."""
 TINY = 1e-9
@@ -183,7 +183,7 @@ def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pu
     output_shares = design.response_shares
     if pure:  # the rounds share ε linearly, and each is to be good for something by itself
         return rank_one_weights((rounds * eta) ** 2 / 2, feature_scale, output_shares)
-    filled = water_fill(WATER_NOISE * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
+    filled = water_fill(tuning.water_noise * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
     filled = filled[:d, :k]

@@ -101,6 +101,8 @@ class Tuning:
         Covariance of residuals; histogram of standardised residuals.
     residual_split : float
         Share of `residual` that goes to the covariance; the rest to the energy outside the response functions.
+    water_noise : float
+        Variance of one gradient's noise over that of a sum of sensitivity 1, of which weights are planned.
     fall_off : float
         Power of the prior's shares at which signals are taken to fall off.
     intercept_floor : float
@@ -145,6 +147,7 @@ class Tuning:
     residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
     calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
     residual_split: float = 0.75
+    water_noise: float = 3.0
     fall_off: float = 0.45
     intercept_floor: float = 0.25
     rounds: int = 8
