@@ -12,6 +12,8 @@ DEMO_ARGS ?= --out fdadp-demo
 BENCH_ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: where bytecode may not be written, each one compiles fdadp again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

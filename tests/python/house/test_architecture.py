@@ -12,6 +12,7 @@ import sys
 import types
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -88,9 +89,14 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path, *, types: bool = False) -> list[tuple[str, bool]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return list(imports(tree, module_name(path), path.name == "__init__.py", types))
+    return list(imports(parsed(path), module_name(path), path.name == "__init__.py", types))
 
 
 def unit(name: str) -> str | None:
@@ -184,7 +190,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
 def test_the_local_client_can_do_nothing_but_answer() -> None:
     path = PACKAGE / "federated" / "local" / "client.py"
     assert {name.split(".")[0] for name, _ in imports_of(path)} <= CLIENT_MAY_IMPORT | {"__future__"}
-    called = {node.func.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if is_plain_call(node)}
+    called = {node.func.id for node in ast.walk(parsed(path)) if is_plain_call(node)}
     assert not called & {"print", "open", "exec", "eval", "__import__", "input"}
 
 
@@ -251,7 +257,7 @@ def test_constructors_that_only_store_are_those_of_dataclasses() -> None:
     plain = [
         f"{module_name(path)}.{node.name}"
         for path in SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ClassDef)
         for method in node.body
         if isinstance(method, ast.FunctionDef) and method.name == "__init__" and only_stores(method)
