@@ -30,12 +30,14 @@ from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import public_range
 from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
+from fdadp.private.varying import added
 from fdadp.private.white.made import white_term
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.private_prepared import factor_columns
 from fdadp.regression.private_table import is_pair, levels_of
 from fdadp.terms.additive_functional import AdditiveFunctional
 from fdadp.terms.functional_additive import FunctionalAdditive
+from fdadp.terms.functional_concurrent import Concurrent
 from fdadp.terms.functional_linear import FunctionalLinear
 from fdadp.terms.linear_functional import LinearFunctional
 from fdadp.terms.spec import TermSpec
@@ -48,7 +50,7 @@ MOST, TEST_ROWS, POPULATIONS, POINTS = 10_000, 500, 4, 51
 """Persons simulated at most, rows that predictions are judged on, cohorts, and points of a grid."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
-OF_CURVES = (FunctionalLinear, FunctionalAdditive)
+OF_CURVES = (FunctionalLinear, FunctionalAdditive, Concurrent)
 OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
 """Terms that tell whether the response is a curve or a number."""
 
@@ -132,9 +134,9 @@ def plan_formula(
     parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
     columns, curves = _columns(parsed, bounds, grids or {}, prior)
     by_name = {column.name: column for column in columns}
-    made = [white_term(spec, by_name, prior, curves=curves) for spec in parsed.terms]
     response = parsed.response or ("Y" if curves else "y")
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
+    made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
     design = PrivateDesign.of(prior, columns, made, t)
     declared = None if adjacency == "add-remove" else n
     privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
@@ -151,7 +153,6 @@ def plan_formula(
         _outcome(design, mechanism, simulated, noise / n * simulated, seed, pure=pure) for seed in range(POPULATIONS)
     ]
     shares = [one[0] for one in found]
-    counts = design.groups.counts(plan.n_features - 1)
     return TermsForecast(
         formula=formula,
         n=n,
@@ -162,7 +163,7 @@ def plan_formula(
         worst_share=float(np.min(shares)),
         coverage=float(np.mean([one[1] for one in found])),
         importances={term.name: float(np.mean([one[2][term.name] for one in found])) for term in made},
-        left_out=tuple(term.name for term, count in zip(made, counts, strict=True) if not count),
+        left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
     )
 
@@ -214,15 +215,19 @@ def _outcome(
     rng = np.random.default_rng([seed, n])
     block = _block(design, n + TEST_ROWS, rng)
     rows = Rows(design, (-Y_HALF, Y_HALF))
-    features = rows.features_of(block, design.feature_shares.size + 1)[:, 1:]
-    m = design.response_shares.size
-    theta = rng.normal(size=(features.shape[1], m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
-    signal = features @ theta
-    signal *= math.sqrt(EXPLAINABLE / max(float(((signal - signal.mean(axis=0)) ** 2).sum(axis=1).mean()), 1e-300))
+    count, m = design.feature_shares.size, design.response_shares.size
+    features = rows.features_of(block, count + 1)[:, 1:]
+    theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
+    signal = features @ theta @ design.response.T
+    if not design.groups.separable:
+        effects = theta[design.groups.varying(count)] @ design.response.T
+        signal = added(signal, rows.varying_of(block, count + 1), effects)
+    away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
+    signal *= math.sqrt(EXPLAINABLE / max(float(away.mean()), 1e-300))
     mean = rng.normal(size=m) * np.sqrt(design.response_shares)
-    f = (signal + mean) @ design.response.T
+    f = signal + mean @ design.response.T
     rest = 1 - EXPLAINABLE
-    smooth = rng.normal(size=signal.shape) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     data = (*(values[:n] for values in block), y[:n])

@@ -20,7 +20,7 @@ from fdadp.private.intervals import PrivateFit, Regression
 from fdadp.private.looks import Look, factors, looks_of
 from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
-from fdadp.private.white.published import WhiteDesign
+from fdadp.private.white.published import VaryingDesign, WhiteDesign
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.intercept import Intercept
@@ -132,8 +132,8 @@ def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVarianc
 
 def explained_variance(fit: PrivateFit) -> float:
     """Mean square of predictions about the mean curve, by what was released."""
-    theta, moment = fit.regression.coefficients, fit.regression.second_moment
-    return float(np.einsum("ik,ij,jk->", theta, moment, theta) - (theta[0] ** 2).sum())
+    theta = fit.regression.coefficients
+    return float(np.einsum("ik,ikjl,jl->", theta, fit.regression.moments, theta) - (theta[0] ** 2).sum())
 
 
 def unexplained_variance(fit: PrivateFit) -> float:
@@ -153,12 +153,10 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         The coordinates that it was made in.
     plan : Plan
     """
-    regression, (measured, k) = fit.regression, plan.weights.shape
+    regression, k = fit.regression, plan.weights.shape[1]
     d = len(regression.coefficients)
     mean = fit.mean.copy()
     mean[:k] += regression.coefficients[0]
-    mean_variance = regression.mean_variance.copy()
-    mean_variance[:k] += regression.covariance[:, 0, 0]
     along = _margin(design, k)
     designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda: iter(())), None)]
     coefficients: list[FloatArray] = [np.array([fit.y_location])]
@@ -169,13 +167,13 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         own = _margin(design, design.response.shape[1])
         designs.append(ReleasedMean(name="s(t)", columns=(), along=own, own_penalties=no_penalties(1)))
         coefficients.append(mean)
-    columns = {column.name: column for column in fit.columns}
+    columns, left_out = {column.name: column for column in fit.columns}, design.groups.left_out(plan.weights)
     for i, term in enumerate(design.groups.terms):
-        if not design.groups.places(i, measured - 1).size:
+        if term.name in left_out:
             continue
         at = design.groups.places(i, d - 1)
         designs.append(
-            WhiteDesign(
+            (WhiteDesign if term.separable else VaryingDesign)(
                 name=term.name,
                 columns=term.columns,
                 along=along,
@@ -187,7 +185,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         )
         coefficients.append(regression.coefficients[1 + at].ravel())
         places.append(1 + at)
-    covariance = _covariance(regression.covariance, mean_variance, places, scalar=design.scalar)
+    covariance = _covariance(regression, places, scalar=design.scalar)
     sigma2 = float(fit.residual_variance @ design.t_weights)
     form = LongForm(tuple(designs), design.t)
     means = np.zeros(form.size)
@@ -196,8 +194,8 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         form=form,
         coefficients=np.concatenate(coefficients),
         inverse=covariance / sigma2,
-        gram=_gram(form, regression.second_moment, design, places, plan.n),
-        edf=_edf(form, regression.edf, places, k),
+        gram=_gram(form, regression, design, places, plan.n),
+        edf=_edf(form, regression, places),
         identified=np.ones(form.size, dtype=bool),
         smoothing_parameters=np.zeros(0),
         sigma2=sigma2,
@@ -214,20 +212,22 @@ def _margin(design: PrivateDesign, count: int) -> SmoothMargin:
     return SmoothMargin.constant() if design.scalar else margin_of(design.t, design.response[:, :count])
 
 
-def _covariance(of_outputs: FloatArray, mean: FloatArray, places: list[IntArray], *, scalar: bool) -> FloatArray:
-    """Posterior covariance of all coefficients: outputs are independent, features of one are not; feature slow."""
-    k = len(of_outputs)
+def _covariance(regression: Regression, places: list[IntArray], *, scalar: bool) -> FloatArray:
+    """Posterior covariance of all coefficients, feature slow: first those of the mean, constants among them."""
+    k = regression.coefficients.shape[1]
     order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
-    slopes, cross = np.zeros((order.size * k, order.size * k)), np.zeros((mean.size, order.size * k))
-    for j, one in enumerate(of_outputs):
-        slopes[j::k, j::k] = one[np.ix_(order, order)]
-        cross[j, j::k] = one[0, order]
-    both = np.block([[np.diag(mean), cross], [cross.T, slopes]])
+    every, size = regression.covariances, order.size * k
+    mean, cross = np.diag(regression.mean_variance), np.zeros((regression.mean_variance.size, size))
+    mean[:k, :k] += every[0, :, 0]
+    cross[:k] = every[0][:, order].reshape(k, size)
+    both = np.block([[mean, cross], [cross.T, every[order][:, :, order].reshape(size, size)]])
     # Where the response is a number its constant is in one coefficient with the mean.
     return both if scalar else np.asarray(block_diag(np.zeros((1, 1)), both))
 
 
-def _gram(form: LongForm, moment: FloatArray, design: PrivateDesign, places: list[IntArray], n: float) -> FloatArray:
+def _gram(
+    form: LongForm, regression: Regression, design: PrivateDesign, places: list[IntArray], n: float
+) -> FloatArray:
     """Estimated products of the columns of the long form; white features are centred but for what was measured."""
     order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
     rows = n * design.t.size
@@ -235,16 +235,17 @@ def _gram(form: LongForm, moment: FloatArray, design: PrivateDesign, places: lis
     out = np.zeros((form.size, form.size))
     out[:first, :first] = np.eye(first) * rows
     if order.size:
-        k = form.designs[-1].along.size
-        out[first:, first:] = np.kron(moment[np.ix_(order, order)], np.eye(k)) * rows
+        size = form.size - first
+        out[first:, first:] = regression.moments[order][:, :, order].reshape(size, size) * rows
     return out
 
 
-def _edf(form: LongForm, of_outputs: FloatArray, places: list[IntArray], k: int) -> FloatArray:
-    """Degrees of freedom of each output, spread over the coefficients of its features."""
-    slopes = sum(at.size for at in places)
+def _edf(form: LongForm, regression: Regression, places: list[IntArray]) -> FloatArray:
+    """Degrees of freedom of each output, of pairs the mean of all, spread over the coefficients of its features."""
+    slopes, k = sum(at.size for at in places), regression.coefficients.shape[1]
     out = np.ones(form.size)
     if slopes:
+        of_outputs = np.tile(regression.edf, k // regression.edf.size) * regression.edf.size / k
         per = np.maximum(of_outputs - 1, 0.0) / slopes
         out[form.size - slopes * k :] = np.tile(per, slopes)
     return out
@@ -252,10 +253,10 @@ def _edf(form: LongForm, of_outputs: FloatArray, places: list[IntArray], k: int)
 
 def importances(fit: Found, design: PrivateDesign) -> dict[str, float]:
     """Share of the explained variance that each term has by itself, from released values; 0 where not afforded."""
-    theta, moment = fit.regression.coefficients, fit.regression.second_moment
+    theta, moments = fit.regression.coefficients, fit.regression.moments
     own = []
     for i in range(len(design.groups.terms)):
         at = 1 + design.groups.places(i, len(theta) - 1)
-        own.append(float(np.einsum("ik,ij,jk->", theta[at], moment[np.ix_(at, at)], theta[at])))
+        own.append(float(np.einsum("ik,ikjl,jl->", theta[at], moments[at][:, :, at], theta[at])))
     total = max(sum(own), TINY)
     return {term.name: max(v, 0.0) / total for term, v in zip(design.groups.terms, own, strict=True)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ __all__ = [
     "calibrate",
     "combine",
     "posterior",
+    "posterior_of_pairs",
     "posteriors",
     "profile",
     "secant_update",
@@ -63,6 +66,22 @@ SPECTRA = (0.5, 0.8)
 
 Posterior = tuple[FloatArray, FloatArray, float]
 """Mean (d,), covariance (d, d) and effective degrees of freedom: how many directions the measurement determines."""
+
+
+class OfPairs(Protocol):
+    """What is asked of :class:`~fdadp.private.pairs.Pairs`."""
+
+    @property
+    def feature(self) -> IntArray:
+        """Of each, shape (P,)."""
+
+    @property
+    def output(self) -> IntArray:
+        """Of each, shape (P,)."""
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the energy of responses, what the products with a feature have in an output; shape (P,)."""
 
 
 def posterior(
@@ -149,12 +168,10 @@ def posteriors(
     edf : ndarray of shape (K,)
     """
     d, k = y.shape
-    kinds = _importances(np.zeros(d - 1, dtype=np.int64) if owner is None else owner)
-    m = len(SPECTRA) * len(kinds)
+    beliefs = list(_beliefs(feature_shares, owner))
+    m = len(beliefs)
     means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
-    for i, (power, importance) in enumerate(product(SPECTRA, kinds)):
-        shares = feature_shares**power * importance
-        shares = np.concatenate(([shares.max()], shares))
+    for i, shares in enumerate(beliefs):
         for j in range(k):
             on = active[:, j]
             at = np.ix_(on, on)
@@ -162,6 +179,66 @@ def posteriors(
             part, log = posterior(y[on, j], v[on, j], a[at], error, shares[on] / shares.sum(), energy[j])
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
+    return _averaged(evidence, means, covariances, edf)
+
+
+def posterior_of_pairs(
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    pairs: OfPairs,
+    feature_shares: FloatArray,
+    energy: FloatArray,
+    n: float,
+    owner: IntArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of pairs (feature, output) which A mixes: one output of P features, with one size of signal.
+
+    Parameters
+    ----------
+    y, v : ndarray of shape (P, 1)
+    a : ndarray of shape (P, P)
+    pairs : Pairs
+    feature_shares, energy, n, owner
+        As of :func:`posteriors`.
+
+    Returns
+    -------
+    mean : ndarray of shape (P, 1)
+    covariance : ndarray of shape (1, P, P)
+    edf : ndarray of shape (1,)
+    """
+    total, feature, output = float(energy.sum()), pairs.feature, pairs.output
+    sizes = np.sqrt(pairs.shares * total)
+    found = [
+        posterior(
+            y[:, 0],
+            v[:, 0],
+            a,
+            SAMPLING / n * np.outer(sizes, sizes) * a,
+            shares[feature] / shares.sum() * energy[output] / total,
+            total,
+        )
+        for shares in _beliefs(feature_shares, owner)
+    ]
+    means = np.stack([one[0] for one, _ in found])[:, :, None]
+    covariances = np.stack([one[1] for one, _ in found])[:, None]
+    edf = np.array([[one[2]] for one, _ in found])
+    return _averaged(np.array([log for _, log in found]), means, covariances, edf)
+
+
+def _beliefs(feature_shares: FloatArray, owner: IntArray | None) -> Iterator[FloatArray]:
+    """Prior shares of all features, the constant first, between which the measurements decide; each (D,)."""
+    kinds = _importances(np.zeros(feature_shares.size, dtype=np.int64) if owner is None else owner)
+    for power, importance in product(SPECTRA, kinds):
+        shares = feature_shares**power * importance
+        yield np.concatenate(([shares.max()], shares))
+
+
+def _averaged(
+    evidence: FloatArray, means: FloatArray, covariances: FloatArray, edf: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior of a mixture, from the evidence (m,) of its parts, means (m, D, K), covariances (m, K, D, D), edf."""
     weight = np.exp(evidence - logsumexp(evidence))
     mean = np.tensordot(weight, means, 1)
     away = means - mean
@@ -178,11 +255,12 @@ def _importances(owner: IntArray) -> list[FloatArray]:
 
 
 def combine(
-    measurements: list[Measurement], at: FloatArray, a: FloatArray, a_variance: float
+    measurements: list[Measurement], at: FloatArray, a: FloatArray, a_variance: float | FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Inverse-variance mean of the noisy measurements ``g_t + A Θ_t`` of ``A Θ*``.
 
-    A is known with variance `a_variance` per entry, which counts against rounds far from the point `at`.
+    A is known with variance `a_variance` per entry, one number or (D, D), which counts against rounds far from the
+    point `at`.
 
     Returns
     -------
@@ -190,25 +268,33 @@ def combine(
     """
     total = precision = np.zeros_like(at)
     for gradient, theta, variance in measurements:
-        weight = 1 / (variance + a_variance * ((at - theta) ** 2).sum(axis=0))
+        weight = 1 / (variance + _unknown(a_variance, at - theta))
         total = total + (gradient + a @ theta) * weight
         precision = precision + weight
     precision = np.maximum(precision, TINY)
     return total / precision, 1 / precision
 
 
+def _unknown(a_variance: float | FloatArray, step: FloatArray) -> FloatArray:
+    """Variance of ``A step``, step (D, K), for entries of A of these variances."""
+    if np.ndim(a_variance) == 0:
+        return np.asarray(a_variance * (step**2).sum(axis=0))
+    return np.asarray(a_variance @ step**2)
+
+
 def secant_update(
-    a: FloatArray, variance: float, measurements: list[Measurement], active: npt.NDArray[np.bool_]
+    a: FloatArray, variance: float | FloatArray, measurements: list[Measurement], active: npt.NDArray[np.bool_]
 ) -> FloatArray:
     """Second moment of the features, learned from differences of released gradients.
 
-    ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance I)``, then made
-    symmetric, with eigenvalues of at least 0.1. Replaces a private release of the second moment.
+    ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance)``, entries
+    independent, then made symmetric, with eigenvalues of at least 0.1. Replaces a private release of the second moment.
 
     Parameters
     ----------
     a : ndarray of shape (D, D)
-    variance : float
+    variance : float or ndarray of shape (D, D)
+        Of all entries, or of each.
     measurements : list of Measurement
     active : bool ndarray of shape (D, K)
         Pairs of feature and output that are measured at all.
@@ -220,7 +306,8 @@ def secant_update(
         steps = np.concatenate([(theta - origin)[:, on].T for _, theta, _ in measurements[1:]])
         seen = np.concatenate([(first - g)[j, on] - a[j] @ (theta - origin)[:, on] for g, theta, _ in measurements[1:]])
         noise = np.concatenate([(first_variance + v)[j, on] for _, _, v in measurements[1:]])
-        updated[j] = a[j] + variance * steps.T @ np.linalg.solve(steps @ steps.T * variance + np.diag(noise), seen)
+        spread = steps * (variance[j] if isinstance(variance, np.ndarray) else variance)
+        updated[j] = a[j] + spread.T @ np.linalg.solve(spread @ steps.T + np.diag(noise), seen)
     return steady((updated + updated.T) / 2)
 
 

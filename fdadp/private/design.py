@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +83,32 @@ class PrivateDesign:
     def feature_shares(self) -> FloatArray:
         """Prior share of each feature in the variance that is explained, shape (d,)."""
         return self.groups.shares
+
+    @cached_property
+    def gradient_shares(self) -> FloatArray:
+        """Energy of the product of a feature and a response in each response function, over all; shape (d + 1, m).
+
+        The constant is the first feature. Those that are the same at all t leave the shares of the response as they
+        are; others, such as rough curves, move energy from smooth functions to rough ones.
+        """
+        d = self.feature_shares.size
+        out = np.tile(self.response_shares, (d + 1, 1))
+        varying = self.groups.varying(d)
+        if varying.size:
+            mixed = np.einsum(
+                "nqt,t,tk,tl->nqkl", self._drawn, self.t_weights, self.response, self.response, optimize=True
+            )
+            out[1 + varying] = np.einsum("nqkl,l->qk", mixed**2, self.response_shares) / len(mixed)
+        return out
+
+    @cached_property
+    def second_moment(self) -> FloatArray:
+        """Second moment of features that differ between points of the response, at each, by the prior; (q, q, T)."""
+        return np.asarray(np.einsum("nit,njt->ijt", self._drawn, self._drawn, optimize=True) / len(self._drawn))
+
+    @cached_property
+    def _drawn(self) -> FloatArray:
+        return self.groups.drawn(self.prior, self.feature_shares.size)
 
     @property
     def unit_t(self) -> FloatArray:

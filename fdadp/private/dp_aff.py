@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
-from fdadp.private.bayes import MOMENT_VARIANCE, posteriors
+from fdadp.private.bayes import MOMENT_VARIANCE, posterior_of_pairs, posteriors
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
@@ -47,7 +47,7 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) ->
     rows.begin_regression(plan)
     releases = releases.derive(rows)
     solution = _regress(releases, design, rows, prior_energy)
-    return finish(releases, design, rows, Regression(*solution, mean_variance, energy, outside))
+    return finish(releases, design, rows, Regression(*solution, mean_variance, energy, outside, rows.pairs))
 
 
 Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
@@ -55,15 +55,17 @@ Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
-    """Gradient rounds; posterior mean (D, K), covariances (K, D, D), second moment (D, D) of the features, edf (K,)."""
-    plan, tuning = releases.plan, releases.plan.tuning
-    d, k, w = plan.n_features, plan.n_outputs, plan.weights
-    weighted = w * np.sqrt(prior_energy)
+    """Gradient rounds; posterior mean, covariances, second moment and edf as a :class:`Regression` has them."""
+    plan, tuning, pairs, w = releases.plan, releases.plan.tuning, rows.pairs, rows.weights
+    d, k = w.shape
+    energies = design.gradient_shares[: plan.n_features, : plan.n_outputs] / design.response_shares[: plan.n_outputs]
+    weighted = plan.weights * np.sqrt(prior_energy * energies)
     guess = math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
-    rounds = Rounds(w, MOMENT_VARIANCE)
+    rounds = Rounds(w, MOMENT_VARIANCE) if pairs is None else Rounds(w, pairs.uncertain, pairs.moment)
+    shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
-        rows.coefficients = theta
+        rows.coefficients = theta if pairs is None else pairs.matrix(theta)
         clip, number = tuning.first_clip * guess / rows.geometric, f" {t + 1}"  # products of numbers have long tails
         if releases.affords("gradient scale"):
             between = tuning.gradient_scale.range(guess)
@@ -73,14 +75,9 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
         else:
             total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
         target, noise = rounds.add(total, sd, theta, plan.n)
-        theta, covariance, edf = posteriors(
-            target,
-            noise,
-            rounds.moment,
-            rounds.active,
-            design.feature_shares[: d - 1],
-            prior_energy,
-            plan.n,
-            design.groups.owner[: d - 1],
-        )
-    return theta, covariance, rounds.moment, edf
+        if pairs is None:
+            found = posteriors(target, noise, rounds.moment, rounds.active, shares, prior_energy, plan.n, owner)
+        else:
+            found = posterior_of_pairs(target, noise, rounds.moment, pairs, shares, prior_energy, plan.n, owner)
+        theta, covariance, edf = found
+    return theta if pairs is None else pairs.matrix(theta), covariance, rounds.moment, edf

@@ -171,8 +171,7 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
     PrivacyError
         Naming them.
     """
-    counts = design.groups.counts(plan.n_features - 1)
-    out = [term.name for term, count in zip(design.groups.terms, counts, strict=True) if not count]
+    out = design.groups.left_out(plan.weights)
     if out:
         raise PrivacyError(
             f"model must have terms that the budget can carry, got {', '.join(out)}, of which it affords no feature at "

@@ -18,6 +18,7 @@ from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
 from fdadp.private.forecasts import growth, guarded
 from fdadp.private.looks import Look, learn_looks
+from fdadp.private.pairs import Pairs
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
@@ -50,11 +51,11 @@ class Regression:
     ----------
     coefficients : ndarray of shape (D, K)
         Of the features (the constant first) on the first K response functions.
-    covariance : ndarray of shape (K, D, D)
+    covariance : ndarray of shape (K, D, D), or (1, P, P) of pairs
         Posterior covariances, DP noise and sampling error included.
-    second_moment : ndarray of shape (D, D)
+    second_moment : ndarray of shape (D, D), or (P, P)
         Estimate of the features' second moment.
-    edf : ndarray of shape (K,)
+    edf : ndarray of shape (K,), or (1,)
         Effective degrees of freedom of each output.
     mean_variance : ndarray of shape (m,)
         Posterior variances of the coefficients of the mean response.
@@ -62,6 +63,8 @@ class Regression:
         Squared scale of Y about its mean.
     outside : ReleasedShares or None
         Shares of each column of curves and of Y outside their public ranges.
+    pairs : Pairs or None
+        Of a design with features that differ between points of the response.
     """
 
     coefficients: FloatArray
@@ -71,6 +74,30 @@ class Regression:
     mean_variance: FloatArray
     energy: float
     outside: ReleasedShares | None
+    pairs: Pairs | None = None
+
+    @property
+    def covariances(self) -> FloatArray:
+        """Posterior covariances of all coefficients, shape (D, K, D, K): outputs are independent, but of pairs."""
+        if self.pairs is not None:
+            return self.pairs.square(self.covariance[0])
+        return np.asarray(np.einsum("kij,kl->ikjl", self.covariance, np.eye(len(self.covariance))))
+
+    @property
+    def moments(self) -> FloatArray:
+        """Second moment of what multiplies them, shape (D, K, D, K)."""
+        if self.pairs is not None:
+            return self.pairs.square(self.second_moment)
+        return np.asarray(np.einsum("ij,kl->ikjl", self.second_moment, np.eye(self.coefficients.shape[1])))
+
+    def uncertainty(self, functions: FloatArray) -> FloatArray:
+        """Mean variance of a prediction that its coefficients leave, from the response functions (T, M); (T,)."""
+        if self.pairs is None:
+            of_outputs = np.einsum("kij,ij->k", self.covariance, self.second_moment)
+            return np.asarray(functions[:, : of_outputs.size] ** 2 @ np.maximum(of_outputs, 0.0))
+        forms = self.pairs.forms(self.covariance[0], functions)
+        of_features = np.einsum("ikjk->ij", self.pairs.square(self.second_moment)) / self.pairs.shape[1]
+        return np.asarray(np.maximum(np.einsum("ijt,ij->t", forms, of_features), 0.0))
 
 
 @dataclass(frozen=True)
@@ -215,7 +242,6 @@ def _in_time(
     ratio = np.exp(2 * (log_ratio - design.t_weights @ log_ratio))
     # What blocks show is the spread of responses about predictions: noise of the prediction is part of it.
     phi = design.response
-    uncertain = np.einsum("kij,ij->k", regression.covariance, regression.second_moment)
-    of_prediction = phi**2 @ regression.mean_variance + phi[:, : uncertain.size] ** 2 @ np.maximum(uncertain, 0.0)
+    of_prediction = phi**2 @ regression.mean_variance + regression.uncertainty(phi)
     least = LEAST_CORRECTED * ratio * variance
     return np.asarray(np.maximum(ratio * (variance + of_prediction) - of_prediction, least))

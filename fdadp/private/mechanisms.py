@@ -187,7 +187,16 @@ class DPAFF(EndToEnd):
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=self.tuning, located=design.located)
+        pairs = None if design.groups.separable else design.gradient_shares
+        plan = make_plan(
+            n,
+            noise_multiplier,
+            design,
+            pure=pure,
+            tuning=self.tuning,
+            located=design.located,
+            gradient_shares=pairs,
+        )
         return plan if self.anchor is None else for_forecasts(plan)
 
     def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:

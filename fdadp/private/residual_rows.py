@@ -17,6 +17,7 @@ from fdadp.private.looks import Look, error_logs, factors
 from fdadp.private.projection import observed_mean
 from fdadp.private.rows import Block, Derived, Rows, row_sums
 from fdadp.private.sharing import SPREADS, time_blocks
+from fdadp.private.varying import quadratic
 
 __all__ = ["ResidualRows"]
 
@@ -67,13 +68,17 @@ class ResidualRows:
         residual : ndarray of shape (T,)
             Residual variance.
         mean_variance : ndarray of shape (M,)
-        covariance : ndarray of shape (K, D, D)
+        covariance : ndarray of shape (K, D, D), or (1, P, P) of pairs
         """
         phi = self.rows.design.response
+        self._residual = residual
+        if self.rows.pairs is not None:
+            forms = self.rows.pairs.forms(covariance[0], phi)
+            self._spread = (residual + phi**2 @ mean_variance, forms, np.zeros(0))
+            return
         values, vectors = np.linalg.eigh(covariance)
         roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
         squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
-        self._residual = residual
         self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
 
     def _spread_of(self, row: Derived, looks: tuple[Look, ...] = ()) -> FloatArray:
@@ -81,9 +86,12 @@ class ResidualRows:
         assert self._spread is not None
         features = row.features
         base, squares, roots = self._spread
-        white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
-        quadratic = row_sums(white * white).reshape(len(features), -1)
-        variance = base + rowwise_matmul(quadratic, squares)
+        if self.rows.pairs is not None:
+            assert row.varying is not None
+            variance = base + quadratic(features, row.varying, self.rows.pairs.varying, squares)
+        else:
+            white = rowwise_matmul(features, roots).reshape(-1, features.shape[1])  # f'Cf = |f'R|² for each output
+            variance = base + rowwise_matmul(row_sums(white * white).reshape(len(features), -1), squares)
         if looks:
             variance = variance + (factors(looks, row.looks)[:, None] - 1) * self._residual
         return np.asarray(np.sqrt(np.maximum(variance, LEAST_VARIANCE * base.max())))
@@ -92,12 +100,12 @@ class ResidualRows:
 
     def places(self, block: Block) -> FloatArray:
         """Places of the roughness of curves, and their squares; shape (m, 2 q)."""
-        places = np.asarray(Derived(*block).looks)[:, 1::2]
+        places = np.asarray(self.rows.row(block).looks)[:, 1::2]
         return np.hstack((places, places * places))
 
     def errors_by_looks(self, block: Block) -> FloatArray:
         """Constant and standardised looks times the logarithm of the error over what is expected; (m, 1 + 2 q)."""
-        row = Derived(*block)
+        row = self.rows.row(block)
         expected = self.size * self._spread_of(row, self.looks)
         errors = error_logs(self.rows.away(block) / expected, self.rows.t_weights)
         seen = np.asarray(row.looks)
@@ -107,7 +115,7 @@ class ResidualRows:
     def against_anchor(self, block: Block) -> FloatArray:
         """Mean square error of the fit less that of the anchor alone, over the expected one; shape (m, 1)."""
         weights = self.rows.t_weights
-        anchor, fit = Derived(*block).y + self.rows.y_location, self.rows.away(block)
+        anchor, fit = self.rows.row(block).y + self.rows.y_location, self.rows.away(block)
         return (observed_mean(fit * fit - anchor * anchor, weights) / (weights @ self._residual))[:, None]
 
     def by_block(self, block: Block) -> FloatArray:
@@ -115,7 +123,7 @@ class ResidualRows:
 
         A block in which a curve was not observed gets the mean of those in which it was.
         """
-        ratio = self.rows.away(block) / self._spread_of(Derived(*block), self.looks)
+        ratio = self.rows.away(block) / self._spread_of(self.rows.row(block), self.looks)
         weights, of = self.rows.t_weights, time_blocks(self.rows.unit_t)
         low, high = SPREADS
         places = np.empty((len(ratio), int(of[-1]) + 1))
@@ -130,7 +138,7 @@ class ResidualRows:
 
     def histogram(self, block: Block) -> FloatArray:
         """Share of observed time that |residual| / sd spends in each calibration bin, shape (m, 5); sums to one."""
-        ratio = np.abs(self.rows.away(block)) / self._spread_of(Derived(*block), self.looks)
+        ratio = np.abs(self.rows.away(block)) / self._spread_of(self.rows.row(block), self.looks)
         bins = np.searchsorted(CALIBRATION_EDGES, ratio, side="right") - 1
         weights, gaps = self.rows.t_weights, np.isnan(ratio)
         inside = [np.where(gaps, np.nan, bins == b) for b in range(len(CALIBRATION_EDGES))]

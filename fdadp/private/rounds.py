@@ -26,15 +26,17 @@ class Rounds:
     ----------
     weights : ndarray of shape (D, K)
         Of the pairs (feature, output); 0: not measured.
-    variance : float
-        Prior variance of an entry of A about the identity.
+    variance : float or ndarray of shape (D, D)
+        Prior variance of an entry of A about its prior mean.
+    start : ndarray of shape (D, D), optional
+        Prior mean of A; default the identity.
     """
 
-    def __init__(self, weights: FloatArray, variance: float) -> None:
+    def __init__(self, weights: FloatArray, variance: float | FloatArray, start: FloatArray | None = None) -> None:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
         self.variance = variance
-        self.moment = self._start = np.eye(len(weights))  # white features have about this second moment
+        self.moment = self._start = np.eye(len(weights)) if start is None else start  # white features have about I
         self._measurements: list[Measurement] = []
         self._damping = 1.0
         self._best: tuple[float, int] | None = None

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.looks import looks_of
+from fdadp.private.pairs import Pairs
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
+from fdadp.private.varying import added, integrals
 
 __all__ = ["Rows", "row_sums"]
 
@@ -43,6 +45,8 @@ class Derived(NamedTuple):
         At most 1.
     looks : ndarray of shape (m, 2 q)
         Of forecasts: level and roughness of each column of curves.
+    varying : ndarray of shape (m, q, T)
+        Features that differ between points of the response; in `features` they are 0.
     """
 
     features: FloatArray
@@ -50,6 +54,7 @@ class Derived(NamedTuple):
     coefficients: FloatArray
     weight: FloatArray
     looks: FloatArray | None = None
+    varying: FloatArray | None = None
 
 
 class Rows:
@@ -74,10 +79,18 @@ class Rows:
         self.mean = np.zeros(design.response_shares.size)
         self.coefficients: FloatArray = np.zeros((1, 1))
         self._plan: Plan | None = None
+        self.pairs: Pairs | None = None
+        """Of a design with features that differ between points of the response: pairs that are measured."""
 
     def begin_regression(self, plan: Plan) -> None:
         """Fix what the gradient rounds need."""
         self._plan = plan
+        self.pairs = Pairs.of(self.design, plan.weights)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Public weights in the gradient: of features and outputs (D, K), or of pairs (P, 1)."""
+        return self.plan.weights if self.pairs is None else self.pairs.weights
 
     @property
     def plan(self) -> Plan:
@@ -94,15 +107,24 @@ class Rows:
 
     def features_of(self, block: Block, n_features: int) -> FloatArray:
         """White features of rows, the constant first, shape (m, n_features); NaN of curves never observed."""
+        seen, lost = self._seen(block)
+        white = self.design.groups.features(seen, n_features - 1)
+        features = np.hstack((np.ones((len(white), 1)), white))
+        features[lost] = np.nan
+        return features
+
+    def varying_of(self, block: Block, n_features: int) -> FloatArray:
+        """Those that differ between points of the response, shape (m, q, T)."""
+        return self.design.groups.along(self._seen(block)[0], n_features - 1)
+
+    def _seen(self, block: Block) -> tuple[dict[str, Any], BoolArray]:
+        """Standardised values of all columns, and which rows have a curve that was never observed."""
         seen: dict[str, Any] = {}
         lost = np.zeros(len(block[0]), dtype=bool)
         for name, column in self.columns.items():
             seen[name], never = column.seen(block[column.at])
             lost |= never
-        white = self.design.groups.features(seen, n_features - 1)
-        features = np.hstack((np.ones((len(white), 1)), white))
-        features[lost] = np.nan
-        return features
+        return seen, lost
 
     def derived(self, block: Block) -> Block:
         """Return what :class:`Derived` names: computed once, kept inside the cohort.
@@ -111,13 +133,24 @@ class Rows:
         """
         f = self.features_of(block, self.plan.n_features)
         y = self.centred_y(block[-1])
-        limit = np.sqrt(1 + self.plan.feature_clip**2)
-        weight = np.minimum(1.0, limit / np.sqrt(row_sums(f * f)))
+        limit, squares = np.sqrt(1 + self.plan.feature_clip**2), row_sums(f * f)
+        varying: tuple[FloatArray, ...] = ()
+        if self.pairs is not None:
+            varying = (self.varying_of(block, self.plan.n_features),)
+            squares = squares + row_sums((varying[0] ** 2 * self.t_weights).reshape(len(f), -1))
+        weight = np.minimum(1.0, limit / np.sqrt(squares))
         made = (f, y, self.projection(y), weight[:, None])
         if "looks" not in self.plan.budget_shares:
-            return made
+            return *made, *varying
         curves = [self.columns[column.name] for column in self.design.curves]
-        return *made, np.hstack([looks_of(c, block[c.at]) for c in curves if isinstance(c, CurvesColumn)])
+        looks = np.hstack([looks_of(c, block[c.at]) for c in curves if isinstance(c, CurvesColumn)])
+        return *made, looks, *varying
+
+    def row(self, block: Block) -> Derived:
+        """What :meth:`derived` made, by name."""
+        if self.pairs is None:
+            return Derived(*block)
+        return Derived(*block[:-1])._replace(varying=block[-1])
 
     # --- Y ---
 
@@ -160,24 +193,49 @@ class Rows:
 
     def residuals(self, block: Block) -> FloatArray:
         """Response coefficients less mean and fit, of curves with gaps from their observed points; shape (m, K)."""
-        row = Derived(*block)
-        predicted = self._predicted(row.features)
-        away = self.projection.about(row.y, predicted, row.coefficients - predicted)
+        row = self.row(block)
+        if self.pairs is not None:
+            away = self.projection(self.away(block))
+        else:
+            predicted = self._predicted(row.features)
+            away = self.projection.about(row.y, predicted, row.coefficients - predicted)
         return np.ascontiguousarray(away[:, : self.coefficients.shape[1]])
 
     def weighted(self, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Features (m, D) and residuals (m, K), both times the row's weight."""
-        row = Derived(*block)
+        """Features (m, D) and residuals (m, K), both times the row's weight; or the gradient's pairs (m, P) and ones.
+
+        Their outer product is the gradient.
+        """
+        row = self.row(block)
+        if self.pairs is not None:
+            return self.pairs.entries(self._gradient(block)) * row.weight**2, np.ones((len(row.y), 1))
         return row.features * row.weight, self.residuals(block) * row.weight
 
+    def _gradient(self, block: Block) -> FloatArray:
+        """Integrals ``∫ z_j(t) φ_k(t) r(t) dt`` of each row, shape (m, D, K).
+
+        Where Y was not observed the residual is what its coefficients say, nothing where there are none.
+        """
+        row, away, k = self.row(block), self.away(block), self.coefficients.shape[1]
+        assert self.pairs is not None
+        assert row.varying is not None
+        found = self.projection(away)
+        functions = np.ascontiguousarray(self.design.response.T)
+        filled = np.where(np.isnan(away), rowwise_matmul(found, functions), away)
+        out = row.features[:, :, None] * found[:, None, :k]
+        weighted = self.design.response[:, :k] * self.t_weights[:, None]
+        out[:, self.pairs.varying] = integrals(row.varying, filled, weighted)
+        return out
+
     def factors(self, block: Block) -> tuple[FloatArray, FloatArray]:
-        """u∘f (m, D) and v∘r (m, K), both times the row's weight, where the plan's weights are u v'."""
-        (f, r), (u, v) = self.weighted(block), self.plan.factors
+        """u∘f (m, D) and v∘r (m, K), both times the row's weight, for weights u v'; or weighted pairs and ones."""
+        f, r = self.weighted(block)
+        u, v = self.plan.factors if self.pairs is None else (self.pairs.weights[:, 0], np.ones(1))
         return f * u, r * v
 
     def gradient_norm(self, block: Block) -> FloatArray:
         """Frobenius norm of W∘(f r'), shape (m,); also its nuclear norm, where W is of rank one."""
-        (f, r), w = self.weighted(block), self.plan.weights
+        (f, r), w = self.weighted(block), self.weights
         return np.sqrt(row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
 
     def _prediction(self, features: FloatArray) -> FloatArray:
@@ -187,8 +245,13 @@ class Rows:
 
     def away(self, block: Block) -> FloatArray:
         """Y less its prediction, shape (m, T); NaN where Y was not observed."""
-        row = Derived(*block)
-        return np.asarray(row.y - self._prediction(row.features))
+        row = self.row(block)
+        predicted = self._prediction(row.features)
+        if self.pairs is not None:
+            assert row.varying is not None
+            functions = self.design.response[:, : self.coefficients.shape[1]]
+            predicted = added(predicted, row.varying, self.coefficients[self.pairs.varying] @ functions.T)
+        return np.asarray(row.y - predicted)
 
 
 def row_sums(values: FloatArray) -> FloatArray:

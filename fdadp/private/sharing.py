@@ -20,6 +20,8 @@ MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
 """Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
 SPREADS = (0.06, 3.0)
 """Range of a block's residual over what is expected of it."""
+COUNTS = 10
+"""Steps of the search for how many pairs are measured."""
 BISECTIONS = 100
 """Steps of the search for the level of the water."""
 GRADIENT_SHARE = 0.8
@@ -51,10 +53,22 @@ def time_blocks(unit_t: FloatArray) -> IntArray:
     return np.asarray(np.minimum((unit_t * count).astype(np.int64), count - 1))
 
 
-def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArray) -> FloatArray:
+def water_fill(
+    noise: float, feature_scale: FloatArray, output_shares: FloatArray, gradient_shares: FloatArray | None = None
+) -> FloatArray:
     """Budget of each pair (feature j, output k): ``p_jk = (L sqrt(λ_k) - noise/τ_j²)_+`` with ``Σ p = 1``.
 
     It minimises the expected loss ``Σ λ_k τ_j² / (1 + τ_j² p_jk / noise)``; pairs not worth their noise get nothing.
+
+    Parameters
+    ----------
+    noise : float
+    feature_scale : ndarray of shape (d,)
+        Prior variances τ².
+    output_shares : ndarray of shape (K,)
+        Prior shares λ.
+    gradient_shares : ndarray of shape (d, K), optional
+        Energy γ of what is released of each pair; default λ. Then ``p_jk = (L sqrt(γ_jk) - noise γ_jk/(λ_k τ_j²))_+``.
 
     Returns
     -------
@@ -62,6 +76,8 @@ def water_fill(noise: float, feature_scale: FloatArray, output_shares: FloatArra
     """
     cost = noise / feature_scale[:, None]
     gain = np.sqrt(output_shares)[None]
+    if gradient_shares is not None:
+        cost, gain = cost * gradient_shares / output_shares, np.sqrt(gradient_shares)
     low, high = 0.0, (1 + cost.max()) / gain.min()
     for _ in range(BISECTIONS):
         level = (low + high) / 2
@@ -80,6 +96,7 @@ def make_plan(
     pure: bool,
     tuning: Tuning | None = None,
     located: Located = ONE_CURVE,
+    gradient_shares: FloatArray | None = None,
 ) -> Plan:
     """Plan a fit of `n` persons.
 
@@ -95,6 +112,9 @@ def make_plan(
         Default: `GAUSSIAN`, or `PURE`.
     located : Located
         Covariates that releases locate; M columns of curves have a share of 1/M each of what one would have.
+    gradient_shares : ndarray of shape (d + 1, m), optional
+        Of a design with features that differ between points of the response, whose gradients are released pair by
+        pair: the energy of each (:attr:`fdadp.private.design.PrivateDesign.gradient_shares`).
 
     Notes
     -----
@@ -105,7 +125,7 @@ def make_plan(
     eta, m = noise_multiplier / n, design.response_shares.size
     rounds = tuning.rounds_at(eta)
     shares, y_range = _auxiliary(eta, design, tuning, located, pure=pure)
-    weights = _weights(eta, rounds, design, tuning, pure=pure)
+    weights = _weights(eta, rounds, design, tuning, gradient_shares, pure=pure)
     d, pairs = weights.shape[0], int((weights > 0).sum())
     difficulty = math.sqrt(pairs * d) * eta
     signal_to_noise = float(np.clip(-math.log10(max(difficulty, TINY)), 0, DECADES)) / DECADES
@@ -176,11 +196,16 @@ def norm_of_numbers(q: int, *, pure: bool) -> float:
     return q * (1 + square) if pure else math.sqrt(q * (1 + square**2))
 
 
-def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pure: bool) -> FloatArray:
+def _weights(
+    eta: float, rounds: int, design: Coordinates, tuning: Tuning, gradient_shares: FloatArray | None, *, pure: bool
+) -> FloatArray:
     """Weights (D, K) of pairs of feature and output in the gradients: what each is worth at this noise."""
     flat = design.feature_shares**tuning.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
+    if gradient_shares is not None:
+        noise = (rounds * eta) ** 2 / 2 if pure else tuning.water_noise * eta**2 / GRADIENT_SHARE
+        return _weights_of_pairs(noise, feature_scale, output_shares, gradient_shares, pure=pure)
     if pure:  # the rounds share ε linearly, and each is to be good for something by itself
         return rank_one_weights((rounds * eta) ** 2 / 2, feature_scale, output_shares)
     filled = water_fill(tuning.water_noise * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
@@ -189,4 +214,20 @@ def _weights(eta: float, rounds: int, design: Coordinates, tuning: Tuning, *, pu
     filled = filled[:d, :k]
     filled[0] = np.maximum(filled[0], filled[0, 0] * tuning.intercept_floor)
     weights = np.sqrt(filled / output_shares[:k])
+    return np.asarray(weights / weights.max())
+
+
+def _weights_of_pairs(
+    noise: float, feature_scale: FloatArray, output_shares: FloatArray, gradient_shares: FloatArray, *, pure: bool
+) -> FloatArray:
+    """Weights (D, K) of pairs that are released as one vector; 0 of those not worth their noise.
+
+    In pure ε the noise in P numbers of bounded L2 norm has P + 1 times the variance of Laplace noise in one, over 2.
+    """
+    filled = np.ones(gradient_shares.shape)
+    for _ in range(COUNTS if pure else 1):
+        own = noise * ((filled > 0).sum() + 1) if pure else noise
+        filled = water_fill(own, feature_scale, output_shares, gradient_shares)
+    d, k = (int(np.flatnonzero((filled > 0).any(axis=1 - axis)).max()) + 1 for axis in (0, 1))
+    weights = np.sqrt(filled[:d, :k] / gradient_shares[:d, :k])
     return np.asarray(weights / weights.max())

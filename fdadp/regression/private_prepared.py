@@ -137,7 +137,7 @@ class PreparesPrivateFits:
             public = {"offset": f"{offset}, bounds {of_offset}", "bounds of the response less it": y_bounds}
         by_name = {column.name: column for column in columns}
         names = [spec.name for spec in self._parsed.terms]
-        made = [white_term(spec, by_name, prior, curves=curves, beside=names) for spec in self._parsed.terms]
+        made = [white_term(spec, by_name, prior, curves=curves, t=t, beside=names) for spec in self._parsed.terms]
 
         def design() -> PrivateDesign:
             return PrivateDesign.of(prior, columns, made, t)

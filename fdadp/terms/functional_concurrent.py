@@ -13,7 +13,7 @@ from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
-__all__ = ["Concurrent", "values_at"]
+__all__ = ["Concurrent", "refuse_beyond", "values_at"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Concurrent(TermSpec):
         grid = seen.curves_of(self.column).grid
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
-        _refuse_beyond(grid, t, self.column)
+        refuse_beyond(grid, t, self.column)
         along = along_response(t, self.k, self.m, name=f"k of {self.name}")
         return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
@@ -66,12 +66,12 @@ class _Value(TermDesign):
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         assert t is not None
         x = records.curves(self.columns[0])
-        _refuse_beyond(x.grid, t, self.columns[0])
+        refuse_beyond(x.grid, t, self.columns[0])
         return values_at(x, t)[:, :, None]
 
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         x = records.curves(self.columns[0])
-        _refuse_beyond(x.grid, t, self.columns[0])
+        refuse_beyond(x.grid, t, self.columns[0])
         right, share = _neighbours(x.grid, t)
         return np.asarray(x.values[record, right - 1] * (1 - share) + x.values[record, right] * share)[:, None]
 
@@ -90,7 +90,8 @@ def _neighbours(grid: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
     return right, (t - grid[right - 1]) / (grid[right] - grid[right - 1])
 
 
-def _refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:
+def refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:
+    """Refuse points of the response beyond the curves; raises InputError."""
     slack = 1e-6 * float(grid[-1] - grid[0])
     if t.min() < grid[0] - slack or t.max() > grid[-1] + slack:
         raise InputError(

@@ -18,7 +18,7 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
 from fdadp.terms.times_column import multiplied
 
-__all__ = ["FunctionalLinear", "Integral"]
+__all__ = ["FunctionalLinear", "Integral", "Limits", "limits_of"]
 
 Limits = Callable[[FloatArray, FloatArray], BoolArray]
 
@@ -89,7 +89,7 @@ class FunctionalLinear(TermSpec):
             "grid": grid,
         }
         if self.limits is not None:
-            within = _limits(self.limits)
+            within = limits_of(self.limits)
             used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
             if used.size < 2:
                 raise InputError(
@@ -103,7 +103,8 @@ class FunctionalLinear(TermSpec):
         return multiplied(design, seen, self.by, name=self.name)
 
 
-def _limits(limits: str | Limits) -> Limits:
+def limits_of(limits: str | Limits) -> Limits:
+    """The function of arrays s and t that limits stand for; raises InputError."""
     if callable(limits):
         return limits
     if limits not in LIMITS:
@@ -167,7 +168,7 @@ class _Historical(Integral):
         assert t is not None
         rule = "riemann" if self.rule == "simpson_legacy" else self.rule
         values, s, weighted = self._weighted(records, rule)
-        inside = _limits(self.limits)(s[None, :], t[:, None]).astype(np.float64)
+        inside = limits_of(self.limits)(s[None, :], t[:, None]).astype(np.float64)
         by_t = inside[:, :, None] * weighted  # (T, S, q)
         return np.asarray(np.tensordot(values, by_t, axes=(1, 1)))
 
@@ -178,9 +179,9 @@ class _Historical(Integral):
         step = max(NUMBERS_AT_A_TIME // s.size, 1)
         for start in range(0, len(t), step):
             some = slice(start, start + step)
-            inside = _limits(self.limits)(s[None, :], t[some, None])
+            inside = limits_of(self.limits)(s[None, :], t[some, None])
             out[some] = (values[record[some]] * inside) @ weighted
         return out
 
     def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
-        return np.asarray(_limits(self.limits)(axes["s"][:, None], axes["t"][None, :]), dtype=bool)
+        return np.asarray(limits_of(self.limits)(axes["s"][:, None], axes["t"][None, :]), dtype=bool)

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import whole
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.terms.spec import TermSpec
@@ -33,6 +34,8 @@ class Asked:
         Whether the response is a curve.
     beside : collection of str
         Names of the model's terms.
+    t : ndarray of shape (T,), optional
+        Grid of the response.
     """
 
     spec: TermSpec
@@ -40,6 +43,7 @@ class Asked:
     prior: PublicPrior
     curves: bool
     beside: Collection[str] = ()
+    t: FloatArray | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +90,13 @@ class Asked:
         if name not in self.columns:
             raise InputError(f"bounds of {name} must be public for {self.name}: give {wanted}; got none")
         return self.columns[name]
+
+    @property
+    def points(self) -> FloatArray:
+        """Points of the response."""
+        if self.t is None:
+            raise InputError(f"t must be the grid of the response for {self.name}, got None")
+        return self.t
 
     # --- options ---
 

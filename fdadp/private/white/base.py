@@ -9,12 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
+
+if TYPE_CHECKING:
+    from fdadp.private.prior import PublicPrior
 
 __all__ = ["OF_NUMBERS", "WhiteTerm", "column_of", "white_axes", "white_directions"]
 
@@ -47,9 +50,29 @@ class WhiteTerm(ABC):
     centred: ClassVar[bool] = False
     """Whether effects have no constant as in a model without privacy, be they multiplied by levels or not."""
 
+    @property
+    def separable(self) -> bool:
+        """Whether features are the same at all points of the response."""
+        return True
+
+    def at(self, t: FloatArray) -> WhiteTerm:
+        """The term at other points (T,) of the response, where its features differ between them."""
+        return self
+
+    def drawn(self, prior: PublicPrior, count: int) -> FloatArray:
+        """First features under the prior at all points of the response, shape (N, count, T).
+
+        Asked of terms that are not separable. Their second moment is about the identity, on average over the points.
+        """
+        raise NotImplementedError
+
+    def acts(self, columns: Mapping[str, Column], axes: Mapping[str, Any]) -> BoolArray | None:
+        """Where the coefficient function is part of the model; see :meth:`fdadp.terms.spec.TermDesign.acts`."""
+        return None
+
     @abstractmethod
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
-        """First white features of rows, each row by itself bit for bit; shape (m, count).
+        """First white features of rows, each row by itself bit for bit; shape (m, count), or (m, count, T).
 
         Parameters
         ----------

@@ -7,13 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of, several
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.private.columns import Column
 from fdadp.private.white.asked import Asked, default_of
 from fdadp.private.white.base import WhiteTerm
 from fdadp.private.white.of_curves import FUNCTIONS, WhiteIntegral
+from fdadp.private.white.of_history import WhiteHistory
 from fdadp.private.white.of_labels import WhiteLevels
 from fdadp.private.white.of_numbers import WhiteNumbers
+from fdadp.private.white.of_points import WhiteConcurrent
 from fdadp.private.white.of_smooths import FUNCTIONS as SPLINES
 from fdadp.private.white.of_smooths import WhiteSmooth
 from fdadp.private.white.of_surfaces import WhiteSurface
@@ -47,7 +50,6 @@ COMPONENTS = "its components are those of the private curves; use %s({}), whose 
 
 REFUSED: dict[type[TermSpec], str] = {
     RandomEffect: "its levels are private, as people are; where they are public, such as sites, use a factor, C({})",
-    Concurrent: "features that differ between points of t are not there yet in private fits; use ff({})",
     ComponentScores: COMPONENTS % "ff",
     ComponentRegression: COMPONENTS % "lf",
 }
@@ -60,6 +62,7 @@ def white_term(
     prior: PublicPrior,
     *,
     curves: bool,
+    t: FloatArray | None = None,
     beside: Collection[str] = (),
 ) -> WhiteTerm:
     """White features of a term.
@@ -73,6 +76,8 @@ def white_term(
     prior : PublicPrior
     curves : bool
         Whether the response is a curve.
+    t : ndarray of shape (T,), optional
+        Its grid: terms ask for it whose features differ between its points.
     beside : collection of str
         Names of the model's terms: of an interaction, which parts stand beside it.
 
@@ -90,19 +95,29 @@ def white_term(
         raise InputError(
             f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
         )
-    return MAKERS[kind](Asked(spec, columns, prior, curves, beside), spec)
+    return MAKERS[kind](Asked(spec, columns, prior, curves, beside, t), spec)
 
 
 def _ff(asked: Asked, spec: FunctionalLinear) -> WhiteTerm:
     asked.of_curves("lf")
-    asked.only(m=NO_PENALTY, rule=NO_RULE, limits="historical effects are not there yet in private fits")
+    asked.only(m=NO_PENALTY, rule=NO_RULE)
     k, k_t = several(spec.k, 2, f"k of {asked.name}")
     default = default_of(spec, "k")
     asked.along_t(k_t, default[1])
     size = asked.size(k, default[0], FUNCTIONS)
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)
-    return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
+    column = asked.curves_of(spec.column)
+    if spec.limits is not None:
+        return WhiteHistory.within(asked.name, column, asked.prior, asked.points, spec.limits, size)
+    return WhiteIntegral.of(asked.name, column, asked.prior, size)
+
+
+def _concurrent(asked: Asked, spec: Concurrent) -> WhiteTerm:
+    asked.of_curves("lf")
+    asked.only(m=NO_PENALTY)
+    asked.along_t(spec.k, default_of(spec, "k"))
+    return WhiteConcurrent.of(asked.name, asked.curves_of(spec.column), asked.points)
 
 
 def _lf(asked: Asked, spec: LinearFunctional) -> WhiteTerm:
@@ -196,7 +211,7 @@ def _by(asked: Asked, spec: By) -> WhiteTerm:
 def _times(asked: Asked, term: TermSpec, column: str, coding: str | None = None) -> WhiteTerm:
     if not is_one_of(coding, (*CODINGS, None)):
         raise InputError(f"coding of {asked.name} must be one of {CODINGS} or None, got {coding!r}")
-    of = white_term(term, asked.columns, asked.prior, curves=asked.curves, beside=asked.beside)
+    of = white_term(term, asked.columns, asked.prior, curves=asked.curves, t=asked.t, beside=asked.beside)
     alone = column not in asked.beside
     if (coding or asked.coding_of(column)) == "numbers":
         number = asked.numbers_of(column)
@@ -210,6 +225,7 @@ def _times(asked: Asked, term: TermSpec, column: str, coding: str | None = None)
 
 MAKERS: dict[type[TermSpec], Callable[[Asked, Any], WhiteTerm]] = {
     FunctionalLinear: _ff,
+    Concurrent: _concurrent,
     LinearFunctional: _lf,
     FunctionalAdditive: _sff,
     AdditiveFunctional: _af,

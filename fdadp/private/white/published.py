@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.records import Records
 from fdadp.privacy.boundary import codes_of, index_of
@@ -16,7 +16,7 @@ from fdadp.private.columns import Column, CurvesColumn, NumberColumn
 from fdadp.private.white.base import WhiteTerm
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["WhiteDesign"]
+__all__ = ["VaryingDesign", "WhiteDesign"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,9 @@ class WhiteDesign(TermDesign):
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """White features (n, count); NaN of a row whose curve has no observation."""
+        return self._features(records, self.term)
+
+    def _features(self, records: Records, term: WhiteTerm) -> FloatArray:
         seen: dict[str, Any] = {}
         lost = np.zeros(records.n, dtype=bool)
         for column in self.located:
@@ -55,7 +58,7 @@ class WhiteDesign(TermDesign):
                 seen[column.name] = column.seen(records.numbers(column.name))[0]
             else:
                 seen[column.name] = codes_of(records.labels(column.name), index_of(column.levels))
-        out = self.term.features(seen, self.count)
+        out = term.features(seen, self.count)
         out[lost] = np.nan
         return out
 
@@ -67,3 +70,19 @@ class WhiteDesign(TermDesign):
     def effect(self, *points: Any) -> FloatArray:
         """Features of the coefficient function."""
         return self.term.effect(self._columns, self.count, *points)
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        """Where the coefficient function is part of the model."""
+        return self.term.acts(self._columns, axes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaryingDesign(WhiteDesign):
+    """The same of a term whose features differ between points of the response."""
+
+    separable: ClassVar[bool] = False
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """White features at points, shape (n, T, count)."""
+        term = self.term if t is None else self.term.at(t)
+        return np.moveaxis(self._features(records, term), 1, 2)

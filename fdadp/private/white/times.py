@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.typing import FloatArray, IntArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.private.columns import UNIFORM_VARIANCE, Column, LabelColumn, NumberColumn
 from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of
 from fdadp.private.white.of_labels import contrasts, levels_of_codes, places_of_levels
+
+if TYPE_CHECKING:
+    from fdadp.private.prior import PublicPrior
 
 __all__ = ["ByLevels", "ByNumber", "WhiteTimes"]
 
@@ -148,23 +151,50 @@ class WhiteTimes(WhiteTerm):
             places=tuple(places[i] for i in order),
         )
 
+    @property
+    def separable(self) -> bool:
+        """Whether the features of the term are the same at all points of the response."""
+        return self.of.separable
+
+    def at(self, t: FloatArray) -> WhiteTimes:
+        """The term at other points of the response."""
+        return replace(self, of=self.of.at(t))
+
+    def drawn(self, prior: PublicPrior, count: int) -> FloatArray:
+        """Features of the term, multiplied by signs, which stand for what is white and multiplies them."""
+        of = self.of.drawn(prior, self.of.shares.size)
+        rng = np.random.default_rng(prior.seed)
+        size = 1 + max(self.by.weights.size, *(copy for _, copy in self.places))
+        signs = rng.choice((-1.0, 1.0), (2, len(of), size, 1))
+        which, copy = self._first(count)
+        return np.asarray(np.where((which == 0)[:, None], signs[0][:, copy], of[:, which - 1] * signs[1][:, copy]))
+
+    def acts(self, columns: Mapping[str, Column], axes: Mapping[str, Any]) -> BoolArray | None:
+        """Where the coefficient function of the term is part of the model, for each level."""
+        own = self.of.acts(columns, axes)
+        if own is None or not isinstance(self.by, ByLevels):
+            return own
+        return np.broadcast_to(own, (len(axes[self.by.column]), *own.shape))
+
     def _first(self, count: int) -> tuple[IntArray, IntArray]:
         which, copy = np.array(self.places[:count], dtype=np.int64).reshape(-1, 2).T
         return which, copy
 
     def _chosen(self, count: int, products: FloatArray, alone: FloatArray) -> FloatArray:
-        """First features from all products (m, J, copies), and the column by itself (m, q)."""
+        """First features from all products (m, J, copies), or (m, J, copies, T), and the column by itself (m, q)."""
         which, copy = self._first(count)
-        out = np.empty((len(products), count))
+        points = products.shape[3:]
+        out = np.empty((len(products), count, *points))
         own = which == 0
-        out[:, own] = alone[:, copy[own]]
+        out[:, own] = alone[:, copy[own]].reshape(len(products), -1, *(1 for _ in points))
         out[:, ~own] = products[:, which[~own] - 1, copy[~own]]
         return out
 
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
         """Products; zero of rows without a public level."""
         own, most = seen[self.by.column], int(self._first(count)[0].max(initial=0))
-        products = self.of.features(seen, most)[:, :, None] * self.by.values(own)[:, None, :]
+        of, by = self.of.features(seen, most)[:, :, None], self.by.values(own)[:, None, :]
+        products = of * (by if self.separable else by[..., None])
         return self._chosen(count, products, self.by.alone(own))
 
     def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:

@@ -14,8 +14,9 @@ from fdadp.private.design import curves_column
 from fdadp.private.white.made import white_term
 
 PRIOR = PublicPrior()
+S = np.linspace(10, 12, 21)
 COLUMNS = {
-    "X": curves_column(PRIOR, "X", 0, np.linspace(10, 12, 21), (30.0, 70.0)),
+    "X": curves_column(PRIOR, "X", 0, S, (30.0, 70.0)),
     "age": NumberColumn("age", 1, (20.0, 80.0)),
     "dose": NumberColumn("dose", 2, (0.0, 5.0)),
     "region": LabelColumn("region", 3, ("north", "south", "east", "west")),
@@ -23,8 +24,16 @@ COLUMNS = {
 
 REFUSALS = [
     (terms.re("person"), True, r"got re\(person\): its levels are private, as people are"),
-    (terms.concurrent("X"), True, r"got concurrent\(X\): features that differ between points of t are not there yet"),
-    (terms.ff("X", limits="s<t"), True, r"limits of ff\(X\) must be None .* historical effects are not there yet"),
+    (terms.concurrent("X"), False, r"concurrent\(X\) must have a response that is a curve"),
+    (terms.concurrent("X", k=9), True, r"k of concurrent\(X\) must be 5, its default, along t"),
+    (terms.concurrent("X", m=(2, 2)), True, r"m of concurrent\(X\) must be \(2, 1\)"),
+    (terms.concurrent("age"), True, r"age must hold curves for concurrent\(age\)"),
+    (terms.ff("X", limits="t<s"), True, r"limits must be 's<t', 's<=t' or a function of \(s, t\), got 't<s'"),
+    (
+        terms.ff("X", limits=lambda s, t: s < t - 99),
+        True,
+        r"limits of ff\(X\) must leave points of X for some t, got 0",
+    ),
     (terms.ffpc("X"), True, r"got ffpc\(X\): its components are those of the private curves; use ff\(X\)"),
     (terms.fpcr("X"), False, r"got fpcr\(X\): its components are those of the private curves; use lf\(X\)"),
     (terms.ff("X"), False, r"ff\(X\) must have a response that is a curve"),
@@ -75,7 +84,6 @@ REFUSALS = [
     (terms.te("age", "age"), True, r"te\(age, age\) must have two or three different columns"),
     (terms.te("age", "height"), True, r"bounds of height must be public for te\(age, height\)"),
     (terms.by("age", terms.re("person")), True, r"got re\(person\)"),
-    (terms.by("region", terms.ff("X", limits="s<t")), True, r"limits of ff\(X\) must be None"),
     (terms.by("region", terms.factor("region")), True, r"region:region must have a term of other columns than region"),
     (terms.by("region", terms.ff("X"), "numbers"), True, r"bounds of region must be a range"),
     (terms.by("age", terms.ff("X"), "levels"), True, r"bounds of age must be all its levels"),
@@ -94,7 +102,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("spec", "curves", "message"), REFUSALS, ids=lambda v: getattr(v, "name", ""))
 def test_what_a_private_fit_cannot_do_is_refused(spec, curves, message):
     with pytest.raises(InputError, match=message):
-        white_term(spec, COLUMNS, PRIOR, curves=curves)
+        white_term(spec, COLUMNS, PRIOR, curves=curves, t=S if curves else None)
 
 
 def test_terms_of_others_are_refused_by_their_class():

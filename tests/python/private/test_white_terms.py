@@ -57,6 +57,12 @@ OF_CURVES = [
     terms.by("region", terms.ff("X"), coding="treatment"),
     terms.by("region", terms.by("dose", terms.sff("X"))),
     terms.by("dose", terms.factor("region")),
+    terms.concurrent("X"),
+    terms.ff("X", limits="s<=t"),
+    terms.ff("X", k=(8, 5), limits="s<t"),
+    terms.ff("X", limits="s<=t", by="dose"),
+    terms.by("region", terms.concurrent("X")),
+    terms.by("region", terms.concurrent("X"), coding="treatment"),
 ]
 OF_NUMBERS = [
     terms.lf("X"),
@@ -75,7 +81,7 @@ def made():
 
     def white(spec, curves=True):
         if (spec, curves) not in kept:
-            kept[spec, curves] = white_term(spec, COLUMNS, PRIOR, curves=curves)
+            kept[spec, curves] = white_term(spec, COLUMNS, PRIOR, curves=curves, t=S)
         return kept[spec, curves]
 
     return white
@@ -95,17 +101,25 @@ def from_prior(n, seed):
     return 48 + 4 * x, 50 + 7.5 * age, dose, region, weight / 4, height / 4
 
 
+def over_points(features):
+    """Of features that differ between points of the response those at all points, such that sums are integrals."""
+    if features.ndim == 2:
+        return features
+    weighted = features * np.sqrt(S.size * quadrature_weights(unit_grid(S)))
+    return np.moveaxis(weighted, 1, 2).reshape(-1, features.shape[1])
+
+
 @each_term
 def test_features_are_white_under_the_prior(made, spec, curves):
     white = made(spec, curves)
     count = min(white.shares.size, 8)
-    own = white.features(seen_of(from_prior(4000, PRIOR.seed)), count)
+    own = over_points(white.features(seen_of(from_prior(4000, PRIOR.seed)), count))
     chance = 0.15 if len(spec.columns) > 1 else 0.08  # products of rare numbers are few in 4000 rows
     np.testing.assert_allclose(own.mean(axis=0), 0, atol=chance)
     np.testing.assert_allclose(np.cov(own.T).reshape(count, count), np.eye(count), atol=chance)
     # Curves of 40 other lengths and scales than those that it was whitened under differ by more than chance.
     few = min(count, 6)
-    other = np.cov(white.features(seen_of(from_prior(4000, 1)), few).T).reshape(few, few)
+    other = np.cov(over_points(white.features(seen_of(from_prior(4000, 1)), few)).T).reshape(few, few)
     np.testing.assert_allclose(other, np.eye(few), atol=0.3)
 
 
