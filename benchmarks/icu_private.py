@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
             n, epsilon = CELLS[cell]
             data = {name: value[train[:n]] for name, value in columns.items()}
             for seed in range(asked.seeds):
-                privacy = Privacy(epsilon, 1e-6, n=n, random_state=seed)
+                privacy = Privacy(epsilon, 1e-6, n=n, random_state=asked.seeds * split + seed)
                 model = FunctionalRegression(
                     asked.formula, privacy=privacy, bounds=BOUNDS, mechanism=DPAFF(prior="persistence")
                 )

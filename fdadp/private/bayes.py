@@ -10,17 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.special import logsumexp
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray, IntArray
 
 __all__ = [
-    "CALIBRATION_EDGES",
     "MEAN_PRODUCT",
     "MOMENT_VARIANCE",
     "Measurement",
-    "calibrate",
     "combine",
     "posterior",
     "posterior_of_pairs",
@@ -29,9 +25,6 @@ __all__ = [
     "secant_update",
     "steady",
 ]
-
-CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
-"""Left edges of the bins of |residual| / sd; the last bin is open."""
 
 Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
@@ -46,14 +39,6 @@ SIZE_SD, SIZE_STEPS = 0.8, np.linspace(-3, 3, 31)
 SAMPLING = 0.6
 """Variance of residuals over that of the response, as expected, for the sampling error."""
 TINY = 1e-300
-
-LOG_SCALES, LOG_SCALE_SD = np.linspace(-0.9, 0.9, 73), 0.12
-"""Logarithms of the scale of standardised residuals, and their prior sd about 0."""
-INVERSE_DOFS = np.concatenate(([0.0, 0.03], np.arange(0.06, 0.46, 0.04)))
-INVERSE_DOF, INVERSE_DOF_SD = 0.1, 0.1
-"""Reciprocals of the degrees of freedom of residuals; prior mean and sd."""
-MASS_VARIANCE = 1e-5
-"""Of the released masses, beside the noise: no law fits exactly."""
 
 PROFILE_LENGTH, LEVEL_VARIANCE = 0.2, 4.0
 """Correlation length of the logarithm of the spread of residuals in time; prior variance of its level."""
@@ -137,6 +122,7 @@ def posteriors(
     owner: IntArray | None = None,
     *,
     sampling: FloatArray | None = None,
+    signal: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
 
@@ -160,6 +146,8 @@ def posteriors(
         Number of the term that each feature is of; default one term.
     sampling : ndarray of shape (D, D), optional
         Covariance of the sampling error; default that of so many persons with residuals as expected.
+    signal : float
+        Energy of what is explained over that of the output, as expected.
 
     Returns
     -------
@@ -176,7 +164,7 @@ def posteriors(
             on = active[:, j]
             at = np.ix_(on, on)
             error = SAMPLING * energy[j] / n if sampling is None else sampling[at]
-            part, log = posterior(y[on, j], v[on, j], a[at], error, shares[on] / shares.sum(), energy[j])
+            part, log = posterior(y[on, j], v[on, j], a[at], error, shares[on] / shares.sum(), signal * energy[j])
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     return _averaged(evidence, means, covariances, edf)
@@ -191,6 +179,8 @@ def posterior_of_pairs(
     energy: FloatArray,
     n: float,
     owner: IntArray,
+    *,
+    signal: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same of pairs (feature, output) which A mixes: one output of P features, with one size of signal.
 
@@ -199,7 +189,7 @@ def posterior_of_pairs(
     y, v : ndarray of shape (P, 1)
     a : ndarray of shape (P, P)
     pairs : Pairs
-    feature_shares, energy, n, owner
+    feature_shares, energy, n, owner, signal
         As of :func:`posteriors`.
 
     Returns
@@ -217,7 +207,7 @@ def posterior_of_pairs(
             a,
             SAMPLING / n * np.outer(sizes, sizes) * a,
             shares[feature] / shares.sum() * energy[output] / total,
-            total,
+            signal * total,
         )
         for shares in _beliefs(feature_shares, owner)
     ]
@@ -315,25 +305,6 @@ def steady(moment: FloatArray) -> FloatArray:
     """Symmetric estimate of the second moment of white features, with eigenvalues of at least `LEAST_EIGENVALUE`."""
     values, vectors = np.linalg.eigh(moment)
     return np.asarray((vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T)
-
-
-def calibrate(masses: FloatArray, sd: float) -> tuple[float, float]:
-    """Scale s and 1/ν of a t law for |residual| / sd, from noisy bin masses.
-
-    Least squares with known noise, penalised by the public prior ``log s ~ N(0, 0.12²)``, ``1/ν ~ N(0.1, 0.1²)`` on
-    [0, 0.46): intervals do not take residuals as Gaussian, least of all where the noise hides their tails.
-    """
-    edges = np.append(CALIBRATION_EDGES, np.inf) / np.exp(LOG_SCALES)[:, None]
-    best = (np.inf, 1.0, 0.0)
-    for inverse in INVERSE_DOFS:
-        cdf = norm.cdf(edges) if inverse == 0 else student.cdf(edges, 1 / inverse)
-        misfit = ((masses - 2 * np.diff(cdf, axis=1)) ** 2).sum(axis=1) / (2 * (sd * sd + MASS_VARIANCE))
-        away = (inverse - INVERSE_DOF) / INVERSE_DOF_SD
-        values = misfit + 0.5 * (LOG_SCALES / LOG_SCALE_SD) ** 2 + 0.5 * away**2
-        i = int(values.argmin())
-        if values[i] < best[0]:
-            best = (float(values[i]), float(np.exp(LOG_SCALES[i])), float(inverse))
-    return best[1], best[2]
 
 
 def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) -> FloatArray:

@@ -76,8 +76,10 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
             total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
         target, noise = rounds.add(total, sd, theta, plan.n)
         if pairs is None:
-            found = posteriors(target, noise, rounds.moment, rounds.active, shares, prior_energy, plan.n, owner)
+            known = (rounds.moment, rounds.active, shares, prior_energy, plan.n, owner)
+            found = posteriors(target, noise, *known, signal=tuning.signal)
         else:
-            found = posterior_of_pairs(target, noise, rounds.moment, pairs, shares, prior_energy, plan.n, owner)
+            of_pairs = (rounds.moment, pairs, shares, prior_energy, plan.n, owner)
+            found = posterior_of_pairs(target, noise, *of_pairs, signal=tuning.signal)
         theta, covariance, edf = found
     return theta if pairs is None else pairs.matrix(theta), covariance, rounds.moment, edf

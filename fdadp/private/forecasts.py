@@ -7,39 +7,65 @@ compares errors of the fit with those of the anchor, row by row, and drops a fit
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.private.looks import shares_of_looks
 from fdadp.private.plan import Plan
-from fdadp.private.tuning import Aux
+from fdadp.private.sharing import Coordinates, make_plan
+from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Ramp, Tuning
 
 if TYPE_CHECKING:
     from fdadp.private.intervals import PrivateFit
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
 
-__all__ = ["GROWTH", "for_forecasts", "growth", "guarded", "near_anchor"]
+__all__ = ["MEAN", "about_anchor", "growth", "guarded", "near_anchor", "plan_forecasts"]
 
-GROWTH = 0.4
-"""By how much the logarithm of the sd of an error grows over the domain of the response, before anything is known."""
-HEAVY = 1.15
-"""Mean square of errors over what it is taken to be of other residuals, before calibration."""
-MEAN = 0.2
+MEAN_SQUARE = 1.5
+"""Mean square of errors over their squared geometric mean, as expected."""
+USELESS, NOTHING = 0.1, Ramp(least=0.0, most=0.0, scale=1.0)
+"""Noise of the calibration, in shares of people, from which on its budget is better spent on the size of residuals."""
+START = 0.4
+"""Variance of an error at the start of the domain over what is added to it by its end, as a random walk adds it."""
+MEAN = 0.1
 """Prior size of the mean curve about the anchor, over that of responses."""
-EXPECTED, EXPECTED_SD = -0.05, 0.05
+SIGNAL, PLANNED_SIGNAL = 0.2, 0.05
+"""Energy of what the fit adds to the anchor over that of the anchor's errors: as expected, and as the plan counts on,
+so that coefficients which the budget cannot find well are not looked for."""
+EXPECTED, EXPECTED_SD = -0.05, 0.03
 """Prior mean and sd of what the fit adds to the mean square of the anchor's errors, over that of its own."""
 ANCHOR = Aux(target=0.01, cap=0.015)
 
 
-def for_forecasts(plan: Plan) -> Plan:
-    """The plan with shares for the guard and for how errors vary, taken from all others alike."""
-    shares = shares_of_looks(plan.eta, pure=plan.pure) | {"anchor": ANCHOR.share(plan.eta, pure=plan.pure)}
+def plan_forecasts(
+    n: float, noise_multiplier: float, design: Coordinates, *, pure: bool, tuning: Tuning | None = None, **parts: Any
+) -> Plan:
+    """Plan a fit about an anchor: as :func:`~fdadp.private.sharing.make_plan`, for a signal that is small.
+
+    `parts` are its other arguments.
+
+    Shares for the guard and for how errors vary are taken from all others alike.
+    """
+    tuning = replace(tuning or (PURE if pure else GAUSSIAN), signal=SIGNAL, planned_signal=PLANNED_SIGNAL)
+    tuning = replace(tuning, mean_square=MEAN_SQUARE)
+    most = tuning.calibration.most
+    if noise_multiplier / n / (most if pure else math.sqrt(most)) > USELESS:
+        size = replace(tuning.residual_scale, cap=tuning.residual_scale.cap + most)
+        tuning = replace(tuning, calibration=NOTHING, residual_scale=size)
+    plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, **parts)
+    shares = shares_of_looks(plan.eta, pure=pure) | {"anchor": ANCHOR.share(plan.eta, pure=pure)}
     left = 1 - sum(shares.values())
     return replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | shares)
+
+
+def about_anchor(plan: Plan) -> bool:
+    """Whether a plan is one of forecasts."""
+    return "anchor" in plan.budget_shares
 
 
 def near_anchor(
@@ -51,9 +77,10 @@ def near_anchor(
     return mean * sure, variance * sure
 
 
-def growth(variance: FloatArray, unit_t: FloatArray) -> FloatArray:
-    """A residual variance that grows over the domain, and has heavy tails, as is believed in public."""
-    return np.asarray(HEAVY * variance * np.exp(2 * GROWTH * (unit_t - 0.5)))
+def growth(unit_t: FloatArray, weights: FloatArray) -> FloatArray:
+    """How a residual variance grows over the domain, as is believed in public; its mean is 1."""
+    variance = START + unit_t
+    return np.asarray(variance / (weights @ variance))
 
 
 def guarded(releases: Releases, residuals: ResidualRows, fit: PrivateFit) -> PrivateFit:

@@ -13,10 +13,11 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.clipped import ReleasedShares
-from fdadp.private.bayes import calibrate, profile
+from fdadp.private.bayes import profile
+from fdadp.private.calibration import CALIBRATION_EDGES, calibrate, predictive
 from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
-from fdadp.private.forecasts import growth, guarded
+from fdadp.private.forecasts import about_anchor, growth, guarded
 from fdadp.private.looks import Look, learn_looks
 from fdadp.private.pairs import Pairs
 from fdadp.private.releases import Releases
@@ -30,8 +31,6 @@ __all__ = ["PrivateFit", "Regression", "finish", "release_outside"]
 
 UNEXPLAINED = 0.7
 """Size of residuals over that of Y, as guessed before it is released."""
-MEAN_SQUARE = 1.3
-"""Mean square of residuals over their squared geometric mean, as expected."""
 LEFT_OVER, LEAST_TRACE, UNCERTAIN = 0.1, 0.1, 0.2
 """Shares of that size: outside the response functions, and the sd of that; least and uncertain share within them."""
 SHAPE_SD, LEAST_EIGENVALUE = 0.3, 0.005
@@ -151,22 +150,26 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     plan = releases.plan
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
-    covariance, outside_variance = _size(releases, residuals, design, regression.energy)
+    covariance, outside_variance, error = _size(releases, residuals, design, regression.energy)
     functions = design.response[:, : plan.n_outputs]
-    variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
-    forecasts = "anchor" in plan.budget_shares
+    forecasts = about_anchor(plan)
     if forecasts:
-        variance = growth(variance, design.unit_t)
+        variance = (np.trace(covariance) + outside_variance) * growth(design.unit_t, design.t_weights)
+    else:
+        variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
     looks = learn_looks(releases, residuals, rows.columns, design.prior) if forecasts else ()
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
         residuals.set_spread(variance, regression.mean_variance, regression.covariance)
     calibration, counted = (1.0, 0.0), (math.nan, math.nan)
+    masses, sd = np.zeros(CALIBRATION_EDGES.size), math.inf
     if releases.affords("calibration"):
         masses, sd = releases.histogram("calibration", residuals.histogram)
         counted = (float(masses.sum()) / plan.n, math.sqrt(masses.size) * sd / plan.n)
-        scale, inverse_dof = calibrate(masses / plan.n, sd / plan.n)
+    if forecasts or releases.affords("calibration"):
+        law = (masses / plan.n, sd / plan.n)
+        scale, inverse_dof = predictive(*law, error) if forecasts else calibrate(*law)
         optimism = math.sqrt(1 + 2 * plan.n_pairs / (plan.n_outputs * plan.n))  # residuals of fitted data are too small
         calibration = (scale * optimism, inverse_dof)
     found = PrivateFit(
@@ -186,8 +189,8 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
 
 def _size(
     releases: Releases, residuals: ResidualRows, design: PrivateDesign, energy: float
-) -> tuple[FloatArray, float]:
-    """Residual covariance on the K response functions, and the mean square outside them.
+) -> tuple[FloatArray, float, float]:
+    """Residual covariance on the K response functions, the mean square outside them, and the error of the log size.
 
     The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
     covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their noise.
@@ -205,7 +208,7 @@ def _size(
         "residual energy", residuals.outside_variance, clip=norm**2, share=(1 - tuning.residual_split) * share
     )
     # Size: log-normal from the released scale (a mean square exceeds the geometric one), and the trace.
-    size = MEAN_SQUARE * norm**2
+    size = tuning.mean_square * norm**2
     outside_variance = max(shrunk(float(outside[0]), outside_sd, LEFT_OVER * size, LEFT_OVER * size), 0.0)
     shape = design.response_shares[:k] / design.response_shares[:k].sum()
     towards = max(size - outside_variance, UNCERTAIN * size)
@@ -215,7 +218,8 @@ def _size(
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, LEAST_EIGENVALUE * max(values.max(), TINY))
     covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
-    return covariance, outside_variance
+    of_scale, of_trace = math.hypot(error, UNCERTAIN / 2), math.sqrt(k) * sd / (2 * size)
+    return covariance, outside_variance, of_scale * of_trace / math.hypot(of_scale, of_trace)
 
 
 def _in_time(

@@ -13,7 +13,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.private.columns import REACH, UNIFORM_VARIANCE, CurvesColumn
-from fdadp.private.forecasts import near_anchor
+from fdadp.private.forecasts import MEAN, about_anchor, near_anchor
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
@@ -101,7 +101,8 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
     if releases.affords("y location"):
         level, sd = releases.mean("y location", rows.y_level, clip=clip)
-        shift = shrunk_shift(float(level[0]), sd, scale, tuning.size_clip)
+        expected = MEAN * scale if about_anchor(releases.plan) else scale
+        shift = shrunk_shift(float(level[0]), sd, expected, tuning.size_clip * scale / expected)
         rows.y_location += shift
         spread = math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
     if releases.affords("y scale"):
@@ -110,7 +111,7 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     m = design.response_shares.size
     noisy, sd = releases.mean("y mean", rows.response, clip=clip * tuning.mean_clip, size=m)
     rows.mean, variance = shrunk_coefficients(noisy, sd, design.response_shares)
-    if "anchor" in releases.plan.budget_shares:
+    if about_anchor(releases.plan):
         rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
     if releases.affords("y spread"):
         spread, _ = releases.size("y spread", rows.response_norm, tuning.y_spread.range(spread))

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Look", "error_logs", "exponentials", "factors", "learn_looks", "looks_of", "shares_of_looks"]
 
-ROUGH, ROUGH_SD = 0.15, 0.2
+ROUGH, ROUGH_SD = 0.17, 0.2
 """Prior mean and sd of what a standard deviation of log roughness adds to the logarithm of the sd of errors; the mean
 is that of heart rates in intensive care."""
+BEND, BEND_SD = 0.03, 0.05
+"""The same of its square less 1, over √2: calm records differ less than wild ones."""
 LEVEL_SD = 0.1
 """The same of the level, of mean 0."""
 SIZE, SIZE_SD = -0.2, 0.3
@@ -46,14 +48,16 @@ ROUGHNESSES = (0.01, 3.0)
 """Range of the roughness of a standardised curve, the mean absolute difference of neighbouring values."""
 PLACE_SD = 0.3
 """Prior sd of the mean of its place between them, on a log scale from -1 to 1, about that of the prior's curves."""
-REACH = 2.5
-"""Standard deviations of a look beyond which it says no more."""
+SPREAD = 0.2
+"""What counts as a standard deviation of the place: records differ in roughness by a factor of 1.8."""
+CALMEST, REACH = -1.0, 2.5
+"""Standard deviations of roughness between which it says more: calm records are much alike; of levels `REACH`."""
 ERRORS = 4.0
 """Factor within which errors over their spread are looked for."""
 ONE_ERROR = 0.5
 """Sd of the logarithm of one record's error over its spread."""
 LOOKS = Aux(target=0.02, cap=0.015, max_error=0.25)
-PLACES = Aux(target=0.01, cap=0.01, max_error=0.2)
+PLACES = Aux(target=0.02, cap=0.005, max_error=0.3)
 
 
 @dataclass(frozen=True)
@@ -64,26 +68,28 @@ class Look:
     ----------
     name : str
         Of the column.
-    centre, spread : float
-        Of the place of the roughness, as released.
-    of_level, of_roughness : float
-        What a standard deviation of each adds to the logarithm of the sd of errors.
+    centre : float
+        Mean place of the roughness, as released.
+    of_level, of_roughness, of_square : float
+        What a standard deviation of each adds to the logarithm of the sd of errors; `of_square`: and the square of that
+        of the roughness less 1, over √2.
     """
 
     name: str
     centre: float
-    spread: float
     of_level: float = 0.0
     of_roughness: float = ROUGH
+    of_square: float = BEND
 
     def standard(self, looks: FloatArray) -> FloatArray:
-        """Levels and places of roughness (m, 2) in standard deviations, within reach."""
-        return np.clip((looks - [0.0, self.centre]) / [1.0, self.spread], -REACH, REACH)
+        """Level and place of roughness (m, 2) in standard deviations, within reach, and the square; shape (m, 3)."""
+        u = np.clip((looks - [0.0, self.centre]) / [1.0, SPREAD], [-REACH, CALMEST], REACH)
+        return np.hstack((u, (u[:, 1:] ** 2 - 1) / math.sqrt(2)))
 
     def log_factor(self, looks: FloatArray) -> FloatArray:
         """What is added to the logarithm of the sd, shape (m,)."""
         u = self.standard(looks)
-        return np.asarray(u[:, 0] * self.of_level + u[:, 1] * self.of_roughness)
+        return np.asarray(u[:, 0] * self.of_level + u[:, 1] * self.of_roughness + u[:, 2] * self.of_square)
 
 
 def levels_of(curves: Curves) -> FloatArray:
@@ -121,8 +127,6 @@ def factors(looks: Sequence[Look], seen: FloatArray | None) -> FloatArray:
 
 FARTHEST_LOG, DOUBLINGS, ORDER = 20.0, 6, 12
 """Of exponentials: largest arguments, how often the argument is halved first, and terms of the series then."""
-LEAST_SPREAD = 0.25
-"""Spread of a look over what is believed of it in public, at least."""
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +146,7 @@ def exponentials(x, out):  # type: ignore[no-untyped-def]
 def shares_of_looks(eta: float, *, pure: bool) -> dict[str, float]:
     """Shares of the budget of what is released of the looks."""
     return {
-        "looks": PLACES.share(2 * eta, pure=pure),
+        "looks": PLACES.share(eta, pure=pure),
         "errors by looks": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
         "errors again": LOOKS.share(SLOPES_CLIP * eta, pure=pure),
     }
@@ -152,7 +156,7 @@ def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
     """What is believed in public, by the prior's curves."""
     unit = unit_grid(column.grid)
     places = roughness_of(Curves(prior.x.standard(unit), unit))
-    return Look(column.name, float(places.mean()), float(places.std()))
+    return Look(column.name, float(places.mean()))
 
 
 def learn_looks(
@@ -160,7 +164,7 @@ def learn_looks(
 ) -> tuple[Look, ...]:
     """Release how the errors hang on the looks of rows, each a mean of clipped products.
 
-    Two means for each column of curves, of the place of the roughness and of its square; then twice ``E[(1, u) e]``, u
+    The mean place of the roughness of each column of curves; then twice ``E[(1, u) e]``, u
     the standardised looks and e the logarithm of a record's error over its spread by what is known so far: first by the
     public prior, then by the first release, so that what clipping and an odd law of u take from the first step the
     second one finds (docs/theory/dp-aff.md#forecasts).
@@ -168,23 +172,19 @@ def learn_looks(
     plan = releases.plan
     looks = [_usual(c, prior) for c in columns.values() if isinstance(c, CurvesColumn)]
     m = len(looks)
-    clip = 2.0 * m if plan.pure else math.sqrt(2.0 * m)
     if plan.budget_shares["looks"]:
-        found, sd = releases.mean("looks", residuals.places, clip=clip, size=2 * m)
+        found, sd = releases.mean("looks", residuals.places, clip=float(m) if plan.pure else math.sqrt(m), size=m)
         for i, look in enumerate(looks):
-            centre = look.centre + (float(found[i]) - look.centre) / (1 + (sd / PLACE_SD) ** 2)
-            variance = float(found[m + i]) - centre**2
-            spread = look.spread**2 + (variance - look.spread**2) / (1 + (sd / look.spread**2) ** 2)
-            least = look.spread * LEAST_SPREAD
-            looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)), spread=math.sqrt(max(spread, least**2)))
+            centre = float(shrunk(found[i], sd, look.centre, PLACE_SD))
+            looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)))
     residuals.looks = tuple(looks)
     if plan.budget_shares["errors by looks"]:
-        believed = np.array([SIZE, *[0.0, ROUGH] * m])
-        uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD] * m])
+        believed = np.array([SIZE, *[0.0, ROUGH, BEND] * m])
+        uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD, BEND_SD] * m])
         slopes, steps = believed, list[Measurement]()
         for key in ("errors by looks", "errors again"):
             residuals.size, residuals.looks = math.exp(slopes[0]), _sloped(looks, slopes)
-            seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=1 + 2 * m)
+            seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=slopes.size)
             steps.append((seen[:, None], slopes[:, None], np.array([sd**2 + ONE_ERROR**2 / plan.n])))
             target, noise = combine(steps, slopes[:, None], np.eye(slopes.size), MOMENT_OF_LOOKS)
             slopes = shrunk(target[:, 0], np.sqrt(noise[0]), believed, uncertain)
@@ -193,11 +193,11 @@ def learn_looks(
 
 
 def _sloped(looks: Sequence[Look], slopes: FloatArray) -> tuple[Look, ...]:
-    """Looks with slopes (1 + 2 q), of which the first is of no look."""
-    pairs = slopes[1:].reshape(-1, 2)
+    """Looks with slopes (1 + 3 q), of which the first is of no look."""
+    parts = slopes[1:].reshape(len(looks), -1)
     return tuple(
-        replace(look, of_level=float(level), of_roughness=float(rough))
-        for look, (level, rough) in zip(looks, pairs, strict=True)
+        replace(look, of_level=float(level), of_roughness=float(rough), of_square=float(square))
+        for look, (level, rough, square) in zip(looks, parts, strict=True)
     )
 
 

@@ -16,7 +16,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.private.counting import least_n_epsilon
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.forecasts import for_forecasts
+from fdadp.private.forecasts import plan_forecasts
 from fdadp.private.moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output import fit_output, plan_output
 from fdadp.private.plan import Plan
@@ -187,17 +187,16 @@ class DPAFF(EndToEnd):
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
-        pairs = None if design.groups.separable else design.gradient_shares
-        plan = make_plan(
+        make = make_plan if self.anchor is None else plan_forecasts
+        return make(
             n,
             noise_multiplier,
             design,
             pure=pure,
             tuning=self.tuning,
             located=design.located,
-            gradient_shares=pairs,
+            gradient_shares=None if design.groups.separable else design.gradient_shares,
         )
-        return plan if self.anchor is None else for_forecasts(plan)
 
     def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
         """Spend it; nothing is kept beside the fit."""

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rowwise import log_positions
-from fdadp.private.bayes import CALIBRATION_EDGES
+from fdadp.private.calibration import CALIBRATION_EDGES
 from fdadp.private.looks import Look, error_logs, factors
 from fdadp.private.projection import observed_mean
 from fdadp.private.rows import Block, Derived, Rows, row_sums
@@ -99,12 +99,11 @@ class ResidualRows:
     # --- forecasts ---
 
     def places(self, block: Block) -> FloatArray:
-        """Places of the roughness of curves, and their squares; shape (m, 2 q)."""
-        places = np.asarray(self.rows.row(block).looks)[:, 1::2]
-        return np.hstack((places, places * places))
+        """Places of the roughness of curves, shape (m, q)."""
+        return np.ascontiguousarray(np.asarray(self.rows.row(block).looks)[:, 1::2])
 
     def errors_by_looks(self, block: Block) -> FloatArray:
-        """Constant and standardised looks times the logarithm of the error over what is expected; (m, 1 + 2 q)."""
+        """Constant and standardised looks times the logarithm of the error over what is expected; (m, 1 + 3 q)."""
         row = self.rows.row(block)
         expected = self.size * self._spread_of(row, self.looks)
         errors = error_logs(self.rows.away(block) / expected, self.rows.t_weights)

@@ -203,12 +203,12 @@ def _weights(
     flat = design.feature_shares**tuning.fall_off
     feature_scale = np.concatenate(([flat[0]], flat)) / flat.sum()  # the intercept as large as the largest
     output_shares = design.response_shares
+    noise = ((rounds * eta) ** 2 / 2 if pure else tuning.water_noise * eta**2 / GRADIENT_SHARE) / tuning.planned_signal
     if gradient_shares is not None:
-        noise = (rounds * eta) ** 2 / 2 if pure else tuning.water_noise * eta**2 / GRADIENT_SHARE
         return _weights_of_pairs(noise, feature_scale, output_shares, gradient_shares, pure=pure)
     if pure:  # the rounds share ε linearly, and each is to be good for something by itself
-        return rank_one_weights((rounds * eta) ** 2 / 2, feature_scale, output_shares)
-    filled = water_fill(tuning.water_noise * eta**2 / GRADIENT_SHARE, feature_scale, output_shares)
+        return rank_one_weights(noise, feature_scale, output_shares)
+    filled = water_fill(noise, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
     filled = filled[:d, :k]

@@ -105,6 +105,9 @@ class Tuning:
         Variance of one gradient's noise over that of a sum of sensitivity 1, of which weights are planned.
     fall_off : float
         Power of the prior's shares at which signals are taken to fall off.
+    signal, planned_signal : float
+        Energy of what is explained over that of responses: as expected, by which coefficients are shrunk, and as the
+        plan counts on: pairs of feature and output that are not worth their noise then get nothing.
     intercept_floor : float
         Weight of the constant in outputs after the first, relative to that in the first, at least.
     rounds : int
@@ -126,6 +129,8 @@ class Tuning:
         Clip of levels and of responses over their released size.
     mean_clip : float
         The same of the vector of responses, in its own norm: L1 norms are longer.
+    mean_square : float
+        Of residuals, over their squared geometric mean, as expected.
     residual_clip, residual_clip_more : float
         Clip of residuals over their released size, as `clip_noisy` and `clip_more`.
     """
@@ -149,6 +154,8 @@ class Tuning:
     residual_split: float = 0.75
     water_noise: float = 3.0
     fall_off: float = 0.45
+    signal: float = 1.0
+    planned_signal: float = 1.0
     intercept_floor: float = 0.25
     rounds: int = 8
     fewer_rounds: tuple[tuple[float, int], ...] = ()
@@ -163,6 +170,7 @@ class Tuning:
     feature_clip: float = 3.0
     size_clip: float = 1.5
     mean_clip: float = 1.0
+    mean_square: float = 1.3
     residual_clip: float = 2.3
     residual_clip_more: float = 2.2
 
