@@ -17,7 +17,7 @@ from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
 from fdadp.learners.inputs import as_table, as_target
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
-from fdadp.privacy._seen import Family, score_is_not_private
+from fdadp.privacy._seen import Kin, score_is_not_private
 from fdadp.privacy.boundary import Table, check_ids, labels
 from fdadp.privacy.noise import Noise
 
@@ -27,7 +27,7 @@ Learner = TypeVar("Learner", bound="PrivateLearner")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateEstimator(Family, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(Kin, BaseEstimator):  # type: ignore[misc]
     """Base of all private estimators on tables: ε, δ, a seed, and the ledger of what was released.
 
     Parameters

@@ -16,7 +16,7 @@ from typing import Any
 from fdadp.errors import NotAccountedWarning
 from fdadp.privacy.boundary import Table
 
-__all__ = ["Family", "earlier_fits", "family_of", "score_is_not_private"]
+__all__ = ["Kin", "earlier_fits", "kin_of", "score_is_not_private"]
 
 _LOCK = threading.Lock()
 _NUMBERS = itertools.count(1)
@@ -25,22 +25,22 @@ _SAID: set[object] = set()
 _ALIVE: dict[object, weakref.ref[Any]] = {}
 
 
-class Family:
-    """Mixin of private estimators: clones know that they are of one family. Stands before scikit-learn's classes."""
+class Kin:
+    """Mixin of private estimators: clones know whose clones they are. Stands before scikit-learn's classes."""
 
     def __sklearn_clone__(self) -> Any:
-        family = family_of(self)
+        kin = kin_of(self)
         new = super().__sklearn_clone__()  # type: ignore[misc]
-        new._family = family
+        new._kin = kin
         return new
 
 
-def family_of(estimator: Any) -> int:
+def kin_of(estimator: Any) -> int:
     """Number that an estimator and its clones share."""
-    if not hasattr(estimator, "_family"):
-        estimator._family = next(_NUMBERS)
-    family: int = estimator._family
-    return family
+    if not hasattr(estimator, "_kin"):
+        estimator._kin = next(_NUMBERS)
+    kin: int = estimator._kin
+    return kin
 
 
 def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
@@ -55,7 +55,7 @@ def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
     estimator : object, optional
         That is fitted.
     """
-    keys: list[object] = [] if estimator is None else [("estimator", family_of(estimator), dataset)]
+    keys: list[object] = [] if estimator is None else [("estimator", kin_of(estimator), dataset)]
     with _LOCK:
         if dataset is None:
             keys += _place(data)
@@ -83,7 +83,7 @@ def score_is_not_private(estimator: Any) -> None:
     ledger = getattr(estimator, "ledger_", None)
     if ledger is None or not ledger.private or not ledger.for_release:
         return
-    key = ("score", family_of(estimator))
+    key = ("score", kin_of(estimator))
     with _LOCK:
         said = key in _SAID
         _SAID.add(key)

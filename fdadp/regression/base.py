@@ -17,7 +17,7 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.curves import Curves, same_rows
 from fdadp.privacy import Ledger, Privacy
-from fdadp.privacy._seen import Family
+from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import public_ranges
 from fdadp.regression.missing import MissingValues
@@ -40,7 +40,7 @@ __all__ = ["FunctionalModel", "codes_of"]
 Model = TypeVar("Model", bound="FunctionalModel")
 
 
-class FunctionalModel(NestedParameters, Family, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: a subclass says which terms it has (:meth:`_terms`) and how it reads curves."""
 
     n_components: float | Eigenbasis

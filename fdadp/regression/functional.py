@@ -16,6 +16,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.privacy import Privacy
+from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
@@ -359,4 +360,5 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         from fdadp.regression.curve_score import explained_share
 
         check_is_fitted(self, "_fit")
+        score_is_not_private(self)
         return explained_share(self, data, y)

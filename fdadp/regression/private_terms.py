@@ -14,6 +14,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp.errors import PublicInputWarning
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Privacy
+from fdadp.privacy._seen import Kin
 from fdadp.regression.from_releases import FromReleases
 from fdadp.regression.private_prepared import PreparesPrivateFits
 from fdadp.regression.private_response import PublicResponse
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["PrivateTerms", "say_of_public_inputs"]
 
 
-class PrivateTerms(PreparesPrivateFits, FromReleases):
+class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
     """Part of every model of many terms: fits with a privacy guarantee.
 
     Attributes

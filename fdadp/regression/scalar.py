@@ -18,6 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels
 from fdadp.privacy import Privacy
+from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
@@ -234,6 +235,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of new responses that is explained; of other families, of the deviance."""
         check_is_fitted(self, "_fit")
+        score_is_not_private(self)
         name = self.response_name_
         observed = read_response(data if y is None else {name: y}, name)
         if isinstance(observed, Curves | PointwiseResponse):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateFPCA, PrivateMean, ScalarRegression
 from fdadp.errors import NotAccountedWarning
 from fdadp.learners import DPGaussianNB, DPKMeans, DPLinearRegression
 from fdadp.privacy import Budget, Ledger
@@ -149,3 +149,21 @@ def test_curves_too():
     shared = {"privacy": Privacy(1.0, 1e-6, n=400, budget=Budget(3.0, 1e-6)), "bounds": (-8, 8)}
     z = y.copy()
     assert told(lambda: [PrivateMean(**shared).fit(z), PrivateFPCA(n_components=1, **shared).fit(z)]) == []
+
+
+@pytest.mark.parametrize("kind", [FunctionalRegression, ScalarRegression])
+def test_models_of_terms_too(kind):
+    """Models that had only the Gaussian family in common warned of each other, and a clone's scores were silent."""
+
+    def one():
+        y = {"y": (-4, 4)} if kind is ScalarRegression else {"Y": (-8, 8)}
+        return kind(f"{min(y)} ~ z", privacy=Privacy(1.0, 1e-6, n=400), bounds={"z": (-4, 4), **y})
+
+    def people():
+        return {"z": RNG.normal(size=400), "y": RNG.normal(size=400), "Y": RNG.normal(size=(400, 12))}
+
+    model, data = one(), people()
+    assert told(lambda: [model.fit(data), one().fit(people())]) == []
+    assert [SCORE in text for text in told(lambda: model.score(data))] == [True]
+    assert len(told(lambda: clone(model).fit(people()))) == 1
+    assert len(told(lambda: one().fit(data))) == 1
