@@ -45,6 +45,8 @@ RARE = 0.005
 """Base rates count as this far from the ends of the range at least, relative to its width."""
 INFORMATION_VARIANCE = 0.005
 """Prior variance of an entry of the information matrix about that of Gaussian features, relative to a person's."""
+WIDER = 3.0
+"""By how much that variance is larger for standard errors of counts, whose means have long tails."""
 STEPS, LAST_STEPS = 2, 4
 """Gauss-Newton steps after each release, and after the last one."""
 MEAN_SIZE = math.sqrt(2 / math.pi)
@@ -262,7 +264,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base:
     found, sd = releases.mean("balance", rows.residual, clip=1.0)
     scores.add(*_of_the_constant(d, float(found[0]), sd), scores.theta)
     last = scores.solve(LAST_STEPS)
-    covariance = last.covariance if rows.bounded.counts else _widened(last, d, rows.location)
+    covariance = scores.covariance(WIDER) if rows.bounded.counts else _widened(last, d, rows.location)
     return Regression(last.mean, covariance, np.eye(len(last.mean)), last.edf, np.zeros(1), base.energy, None)
 
 

@@ -150,6 +150,13 @@ class Scores:
             self.found = Found(mean, found.covariance, found.edf)
         return self.found
 
+    def covariance(self, wider: float) -> FloatArray:
+        """Posterior covariance where the law of features is believed so many times less, shape (1, D, D)."""
+        believed, self._variance = self._variance, wider * self._variance
+        found = self._step()
+        self._variance = believed
+        return found.covariance
+
     def _step(self) -> Found:
         f, theta, width = self._draws, self.theta, self.response.width
         eta = self.predictor(theta)
