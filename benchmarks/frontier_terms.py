@@ -36,8 +36,10 @@ PROMISED = {
     "ff + number + factor": (0.90, 0.985, 0.998),
     "lf + number": (0.88, 0.985, 0.996),
     "two curves + two numbers": (0.88, 0.985, 0.996),
+    "zeros and ones: lf + number": (0.81, 0.969, 0.992),
+    "counts: lf + number": (None, None, None),
 }
-"""Least mean share of the explainable variance by n."""
+"""Least mean share of the explainable variance by n; of counts nothing was."""
 
 
 class Task(NamedTuple):
@@ -68,9 +70,21 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
         result = {"cells": cells, "fits": sorted(fits, key=lambda one: (one["scenario"], one["n"], one["seed"]))}
+        kept = recorded(options.out / "frontier-terms.json", {one["scenario"] for one in fits})
+        result = {"cells": kept["cells"] + cells, "fits": kept["fits"] + result["fits"]}
+        result["cells"].sort(key=lambda cell: list(PROMISED).index(cell["scenario"]))
+        text = markdown(result["cells"], f"{len(SEEDS)} cohorts a cell, ε = {EPSILON:g}, δ = {DELTA:g}")
         (options.out / "frontier-terms.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         (options.out / "frontier-terms.md").write_text(text, encoding="utf-8")
     return int(any(cell["missed"] for cell in cells))
+
+
+def recorded(path: Path, now: set[str]) -> dict[str, list[dict[str, Any]]]:
+    """What is on record of scenarios that were not run now."""
+    if not path.exists():
+        return {"cells": [], "fits": []}
+    before = json.loads(path.read_text(encoding="utf-8"))
+    return {part: [one for one in before[part] if one["scenario"] not in now] for part in ("cells", "fits")}
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -89,6 +103,7 @@ def fit(task: Task) -> list[dict[str, Any]]:
     """Share of the explainable variance, and coverage, on new people."""
     import numpy as np
     import one_shot
+    import one_shot_families
     from private_cohorts import SCENARIOS, S
 
     from fdadp import FunctionalRegression, Privacy, ScalarRegression
@@ -107,6 +122,11 @@ def fit(task: Task) -> list[dict[str, Any]]:
         if task.method == "one shot":
             made = one_shot.fit(scenario.model, train.data, S, scenario.bounds, EPSILON, DELTA, noise)
             predicted = {name: p(test.data).reshape(test.mean.shape) for name, p in made.items()}
+            if scenario.family != "gaussian":
+                limit = scenario.bounds[response]
+                predicted = {name: one_shot_families.means(v, scenario.family, limit) for name, v in predicted.items()}
+        elif scenario.family != "gaussian":
+            predicted, limits = fit_family(task, scenario, train.data, test.data, grids, noise)
         else:
             kind = FunctionalRegression if train.mean.ndim == 2 else ScalarRegression
             privacy = Privacy(EPSILON, DELTA, n=task.n, random_state=noise)
@@ -117,7 +137,8 @@ def fit(task: Task) -> list[dict[str, Any]]:
                 limits = [model.predict_interval(test.data, level) for level in LEVELS]
     seconds = time.process_time() - begin
     away = ((test.mean - test.mean.mean(axis=0)) ** 2).mean()
-    covered = [float(((low <= test.data[response]) & (test.data[response] <= high)).mean()) for low, high in limits]
+    aim = test.data[response] if scenario.family == "gaussian" else test.mean
+    covered = [float(((low <= aim) & (aim <= high)).mean()) for low, high in limits]
     return [
         {
             **task._asdict(),
@@ -128,6 +149,23 @@ def fit(task: Task) -> list[dict[str, Any]]:
         }
         for name, values in predicted.items()
     ]
+
+
+def fit_family(
+    task: Task, scenario: Any, train: dict[str, Any], new: dict[str, Any], grids: dict[str, Any], noise: int
+) -> tuple[dict[str, Any], list[Any]]:
+    """Predicted means of zeros and ones, or of counts, and intervals of these means by their standard errors."""
+    from scipy.stats import norm
+
+    from fdadp import Privacy, ScalarRegression
+
+    bounds = scenario.bounds | ({"y": [0, 1]} if scenario.family == "binomial" else {})
+    privacy = Privacy(EPSILON, DELTA, n=task.n, random_state=noise)
+    private = {"privacy": privacy, "bounds": bounds} if task.method == "private" else {}
+    model = ScalarRegression(scenario.model, family=scenario.family, **private).fit(train, grids=grids)
+    mean, se = model.predict(new), model.predict_se(new)
+    wide = [norm.ppf((1 + level) / 2) * se for level in LEVELS]
+    return {task.method: mean}, [(mean - half, mean + half) for half in wide]
 
 
 def summarise(fits: list[dict[str, Any]]) -> list[dict[str, Any]]:

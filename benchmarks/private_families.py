@@ -1,12 +1,13 @@
 """Private fits of zeros and ones, and of counts: simulated, and deaths in intensive care.
 
-    python benchmarks/private_families.py simulated [--n 300 1000 --seeds 6 --epsilon 1 --family binomial --pure]
+    python benchmarks/private_families.py simulated [--n 300 1000 --seeds 10 --epsilon 1 --family binomial --pure]
     python benchmarks/private_families.py rare [--n 3000 --seeds 20]
     python benchmarks/private_families.py icu [--splits 5 --noises 10 --epsilon 0.5 1]
 
 Simulated: a curve and a number; share of the variance of the true means that is explained on 2,000 fresh rows, beside
 the fit without privacy. Rare: a base rate of 2 %, and by how much the predicted log-odds are off as a whole. ICU: area
-under the ROC curve and calibration in the large on the stays that were not fitted (needs them in FDADP_DATA).
+under the ROC curve and calibration in the large on the stays that were not fitted, beside that on the stays that were,
+which the chance of the split has no part in (needs them in FDADP_DATA).
 ``--out FILE`` also writes the table as Markdown.
 """
 
@@ -27,10 +28,12 @@ from fdadp.functional.probabilities import auc, brier_score
 from fdadp.functional.quadrature import quadrature_weights
 
 S = np.linspace(0, 1, 60)
-TEST_ROWS, FIRST_SEED = 2000, 500
+TEST_ROWS, FIRST_SEED = 2000, 900
+"""Seeds that no setting was chosen on."""
 BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0)}
 LARGEST_COUNT = 20
 TRAINED, ENOUGH_HOURS = 5500, 18
+LARGEST_OFF = 0.15
 OF_STAYS = {"HR": (30.0, 180.0), "MAP": (30.0, 150.0), "age": (16.0, 90.0), "died": [0, 1]}
 TYPES = ["cardiac surgery", "coronary", "medical", "surgical"]
 FORMULA = "died ~ lf(HR) + lf(MAP) + age + C(type)"
@@ -148,10 +151,20 @@ def icu(asked: argparse.Namespace) -> pd.DataFrame:
             p, died = expit(eta), test["died"]
             scaled = 1 - brier_score(died, p) / (died.mean() * (1 - died.mean()))
             rows.append(
-                {"fit": name, "AUC": auc(died, p), "off in the large": off_in_the_large(died, eta), "Brier": scaled}
+                {
+                    "fit": name,
+                    "AUC": auc(died, p),
+                    "off in the large": off_in_the_large(died, eta),
+                    "off where fitted": off_in_the_large(train["died"], model.predict(train, type="link", grids=grids)),
+                    "Brier": scaled,
+                }
             )
-    table = pd.DataFrame(rows).groupby("fit", sort=False)
-    return table.agg(["mean", "std", "min", "max"])
+    runs = pd.DataFrame(rows)
+    table = runs.groupby("fit", sort=False).agg(["mean", "std", "min", "max"])
+    for column in ("off in the large", "off where fitted"):
+        inside = (runs[column].abs() <= LARGEST_OFF).groupby(runs["fit"], sort=False).mean()
+        table[column, f"within {LARGEST_OFF:g}"] = inside
+    return table.sort_index(axis=1, level=0, sort_remaining=False)
 
 
 def main(arguments: list[str] | None = None) -> pd.DataFrame:
@@ -159,7 +172,7 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser.add_argument("what", choices=("simulated", "rare", "icu"))
     parser.add_argument("--n", nargs="+", type=int, default=[300, 1000, 3000, 10000])
     parser.add_argument("--epsilon", nargs="+", type=float, default=None)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--family", choices=("binomial", "poisson"), default="binomial")
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--splits", type=int, default=5)

@@ -33,6 +33,7 @@ class Scenario:
     draw: Callable[[int, np.random.Generator], PrivateCohort]
     model: str
     bounds: dict[str, Any]
+    family: str = "gaussian"
 
     @property
     def response(self) -> str:
@@ -91,6 +92,26 @@ def two_curves(n: int, rng: np.random.Generator) -> PrivateCohort:
     return PrivateCohort({"X": x, "V": 30 + 10 * v, "z": z, "a": a, "Y": mean + _errors(n, rng)}, mean)
 
 
+def _log_scale(x: Any, z: Any) -> Any:
+    """What a curve and a number add to a linear predictor."""
+    beta = 2 * np.sin(2 * np.pi * S) + 1.2 * np.exp(-((S - 0.7) ** 2) / 0.02)
+    return (x * W) @ beta + 0.25 * (z - 44) / 12
+
+
+def of_zeros_and_ones(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """A curve and a number act on the log-odds; the mean is the probability."""
+    x, z = curves(n, rng), _number(n, rng)
+    mean = 1 / (1 + np.exp(-0.3 - 3 * _log_scale(x, z)))
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "y": rng.binomial(1, mean).astype(float)}, mean)
+
+
+def of_counts(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """The same act on the logarithm of an expected count, 1.6 on average and above 9 for one person in a thousand."""
+    x, z = curves(n, rng), _number(n, rng)
+    mean = np.exp(0.3 + _log_scale(x, z))
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "y": rng.poisson(mean).astype(float)}, mean)
+
+
 SCENARIOS = {
     "ff + number + factor": Scenario(
         with_factor,
@@ -102,6 +123,12 @@ SCENARIOS = {
         two_curves,
         "Y ~ ff(X) + ff(V) + z + a",
         {"X": (-5.0, 5.0), "V": (0.0, 100.0), "z": (0.0, 100.0), "a": (-5.0, 5.0), "Y": (-8.0, 8.0)},
+    ),
+    "zeros and ones: lf + number": Scenario(
+        of_zeros_and_ones, "y ~ lf(X) + z", {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": (0.0, 1.0)}, "binomial"
+    ),
+    "counts: lf + number": Scenario(
+        of_counts, "y ~ lf(X) + z", {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": (0.0, 50.0)}, "poisson"
     ),
 }
 """By name; bounds hold all but a few values, and are wide about the numbers."""
