@@ -1,7 +1,7 @@
-"""Means of other families from one-shot linear fits: what Gaussian features make of a linear regression of the response.
+"""Means of other families from one-shot linear fits: what Gaussian features make of a regression of the response.
 
-Of Gaussian features f and a canonical link, ``E f y = E[m'(η)] M θ`` (Stein), so that the linear regression of y has the
-direction of θ: the linear predictor is ``a + c L`` with L the linear fit, where a and c give the mean of y and the
+Of Gaussian features f and a canonical link, ``E f y = E[m'(η)] M θ`` (Stein), so that the linear regression of y has
+the direction of θ: the linear predictor is ``a + c L`` with L the linear fit, where a and c give the mean of y and the
 slope 1 of y on L. Mean and variance of L are those of the rows that are judged, free of charge.
 """
 
