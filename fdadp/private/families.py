@@ -22,7 +22,7 @@ from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import Regression
 from fdadp.private.location import locate
 from fdadp.private.mechanisms import DPAFF
-from fdadp.private.plan import Plan
+from fdadp.private.plan import OF_NUMBERS, Plan
 from fdadp.private.ranges import Range
 from fdadp.private.releases import Releases
 from fdadp.private.scores import Found, Scores
@@ -139,7 +139,7 @@ def plan_family(
         tuning = replace(PURE if pure else GAUSSIAN, fall_off=FALL_OFF, rounds=ROUNDS, water_noise=WATER_NOISE)
     plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, located=design.located)
     times = 2 if pure else 1
-    shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key == "scalars"}
+    shares = {key: v for key, v in plan.budget_shares.items() if key.startswith("x ") or key in OF_NUMBERS}
     used = sum(share * plan.times(key) for key, share in shares.items())
     shares |= {"counts" if counts else "base rate": times * BASE_RATE, "balance": times * BALANCE}
     shares["gradient"] = (1 - used - times * (BASE_RATE + BALANCE)) / plan.rounds

@@ -14,6 +14,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.private.columns import REACH, UNIFORM_VARIANCE, CurvesColumn
 from fdadp.private.forecasts import MEAN, about_anchor, near_anchor
+from fdadp.private.places import CELLS, Counted, located, part_about
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
@@ -78,15 +79,34 @@ def _level(releases: Releases, key: str, column: CurvesColumn, size: float) -> t
 
 
 def _locate_numbers(releases: Releases, rows: Rows) -> None:
-    """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most."""
-    q = rows.design.n_numbers
+    """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most.
+
+    Where numbers may fill a small part of their range they are then counted in cells, twice: q counts a person, of norm
+    √q, or q where pure.
+    """
+    columns, q = rows.design.numbers, rows.design.n_numbers
     clip = norm_of_numbers(q, pure=releases.plan.pure)
     found, sd = releases.mean("scalars", rows.units, clip=clip, size=2 * q)
-    for i, column in enumerate(rows.design.numbers):
-        location = float(np.clip(found[i], -1.0, 1.0))
-        variance = float(np.clip(found[q + i] + UNIFORM_VARIANCE - location**2, LEAST_VARIANCE, 1.0))
-        scale = math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
-        rows.columns[column.name] = column.placed(location, scale)
+    counts: list[list[Counted]] = [[] for _ in columns]
+    for key in ("places", "places again"):
+        if releases.affords(key):
+            norm = q if releases.plan.pure else math.sqrt(q)
+            cells, noise = releases.mean(key, rows.cells, clip=norm, size=q * CELLS)
+            places = []
+            for i, part in enumerate(rows.parts):
+                counts[i].append(Counted(part, cells[i * CELLS : (i + 1) * CELLS], noise))
+                places.append(located(found[i], found[q + i], sd, counts[i], releases.plan.n))
+            rows.parts = tuple(part_about(*place) for place in places)
+    for i, column in enumerate(columns):
+        place = places[i] if counts[i] else _of_moments(found[i], found[q + i], sd)
+        rows.columns[column.name] = column.placed(*place)
+
+
+def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:
+    """Location and scale by mean and variance alone, shrunk by the noise towards those of a uniform law."""
+    location = float(np.clip(mean, -1.0, 1.0))
+    variance = float(np.clip(square + UNIFORM_VARIANCE - location**2, LEAST_VARIANCE, 1.0))
+    return location, math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
 
 
 def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:

@@ -10,7 +10,18 @@ from typing import NamedTuple
 from fdadp._common.typing import FloatArray
 from fdadp.private.tuning import Tuning
 
-__all__ = ["NAMES", "ONE_CURVE", "PLANNED", "Located", "Plan", "Row", "plan_html", "plan_rows", "plan_text"]
+__all__ = [
+    "NAMES",
+    "OF_NUMBERS",
+    "ONE_CURVE",
+    "PLANNED",
+    "Located",
+    "Plan",
+    "Row",
+    "plan_html",
+    "plan_rows",
+    "plan_text",
+]
 
 PLANNED = {
     "x rms": "root mean square of {x}",
@@ -19,6 +30,8 @@ PLANNED = {
     "x centre": "location of {x}, again",
     "x size": "scale of {x}, again",
     "scalars": "means and variances of {z}",
+    "places": "counts of {z} in cells",
+    "places again": "counts of {z} in smaller cells",
     "y rms": "root mean square of Y",
     "y location": "location of Y",
     "y scale": "scale of Y",
@@ -44,6 +57,8 @@ PLANNED = {
 """Keys of :attr:`Plan.budget_shares`, in the order of the releases, and what people read."""
 NAMES = PLANNED | {"moments scale": "scale of moments", "residual energy": "energy outside the response functions"}
 """The same, and of releases that take part of another one's share."""
+OF_NUMBERS = ("scalars", "places", "places again")
+"""Releases that locate numbers."""
 ROUNDING = 1e-9
 COUNTED_TWICE = 0.985
 """Where less of the budget is left, two counts of the persons came before."""
@@ -167,7 +182,7 @@ def plan_rows(plan: Plan) -> list[Row]:
     for key in PLANNED:
         if key not in plan.budget_shares:  # of another kind of fit
             continue
-        if (key == "scalars" and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):
+        if (key in OF_NUMBERS and not plan.located.numbers) or (key.startswith("x ") and not plan.located.curves):
             continue
         name = plan.name(key)
         one = plan.budget_shares.get(key, 0.0)

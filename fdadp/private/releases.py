@@ -33,7 +33,7 @@ class Releases:
 
     def affords(self, key: str) -> bool:
         """Whether the plan has a share for a release."""
-        return bool(self.plan.budget_shares[key])
+        return bool(self.plan.budget_shares.get(key))
 
     def derive(self, rows: Rows) -> Releases:
         """Ask further about features and residuals, which are computed now and kept inside the cohort."""

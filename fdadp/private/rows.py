@@ -19,6 +19,7 @@ from fdadp.private.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.looks import looks_of
 from fdadp.private.pairs import Pairs
+from fdadp.private.places import WHOLE, Part, in_cells
 from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
 from fdadp.private.varying import added, integrals
@@ -74,6 +75,7 @@ class Rows:
         self.projection = Projection(design.response, self.t_weights, design.response_shares)
         # Released values, filled in as they come.
         self.columns: dict[str, Column] = {column.name: column for column in design.columns}
+        self.parts: tuple[Part, ...] = (WHOLE,) * design.n_numbers
         self.geometric = NUMBERS_SIZE if design.scalar else 1.0
         self.y_location = self.y_mid
         self.mean = np.zeros(design.response_shares.size)
@@ -104,6 +106,11 @@ class Rows:
         """Numbers on [-1, 1], and their squares less those of a uniform law; shape (m, 2q)."""
         unit = np.stack([column.seen(block[column.at])[0].unit for column in self.design.numbers], axis=1)
         return np.hstack((unit, unit * unit - UNIFORM_VARIANCE))
+
+    def cells(self, block: Block) -> FloatArray:
+        """Which cell of its part of the range each number is in, shape (m, q CELLS); none where it is missing."""
+        numbers = self.design.numbers
+        return np.hstack([in_cells(c.unit(block[c.at]), part) for c, part in zip(numbers, self.parts, strict=True)])
 
     def features_of(self, block: Block, n_features: int) -> FloatArray:
         """White features of rows, the constant first, shape (m, n_features); NaN of curves never observed."""

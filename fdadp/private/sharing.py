@@ -174,6 +174,9 @@ def _auxiliary(
     if q:
         numbers = replace(tuning.numbers, cap=tuning.numbers.cap * q)
         shares["scalars"] = numbers.share(norm_of_numbers(q, pure=pure) * eta, pure=pure)
+        places = replace(tuning.places, cap=tuning.places.cap * q)
+        each = places.share((q if pure else math.sqrt(q)) * eta, pure=pure) if shares["scalars"] else 0.0
+        shares |= {"places": each, "places again": each}
     y_rms = tuning.y_rms if size(tuning.y_rms) else replace(tuning.y_rms, below=tuning.y_range_if_dear)
     shares["y rms"] = size(y_rms)
     shares["y location"] = level(tuning.y_location)

@@ -89,6 +89,8 @@ class Tuning:
         Size of X about the middle of its public range, its level, its size about that level, and the level once more.
     numbers
         Means and variances of numbers on their public bounds; its cap is for each of them.
+    places
+        Counts of numbers in cells of their public bounds, twice; its cap is for each of them.
     y_rms, y_location, y_scale, y_spread
         Size of Y about the middle of its public range, its level, its sizes about that level and about the mean curve.
     y_range_if_dear : float
@@ -140,6 +142,7 @@ class Tuning:
     x_scale: Size = Size(target=0.1, cap=0.01, max_error=0.1001, below=16.0, above=1.5)
     x_centre: Aux = Aux(target=0.1, cap=0.01, max_error=0.354)
     numbers: Aux = Aux(target=0.06, cap=0.02, max_error=0.3)
+    places: Aux = Aux(target=0.01, cap=0.01, max_error=0.2)
     y_rms: Size = Size(target=0.2, cap=0.015, max_error=0.5, below=1000.0, above=1.0)
     y_range_if_dear: float = 48.0
     y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
