@@ -98,8 +98,10 @@ def _locate_numbers(releases: Releases, rows: Rows) -> None:
                 places.append(located(found[i], found[q + i], sd, counts[i], releases.plan.n))
             rows.parts = tuple(part_about(*place) for place in places)
     for i, column in enumerate(columns):
-        place = places[i] if counts[i] else _of_moments(found[i], found[q + i], sd)
-        rows.columns[column.name] = column.placed(*place)
+        location, scale = _of_moments(found[i], found[q + i], sd)
+        if counts[i]:  # a normal law is wider than numbers that fill their range
+            location, scale = places[i][0], min(places[i][1], scale)
+        rows.columns[column.name] = column.placed(location, scale)
 
 
 def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:

@@ -20,8 +20,8 @@ __all__ = ["CELLS", "WHOLE", "Counted", "Part", "in_cells", "located", "part_abo
 
 CELLS = 32
 """Of a part of the range."""
-SPREADS = np.geomspace(0.002, 0.6, 32)
-"""Where spreads are looked for, on [-1, 1]."""
+SPREADS = np.geomspace(0.002, 1.0, 36)
+"""Where spreads are looked for, on [-1, 1]; of two values at the ends it is 1."""
 POINTS = 121
 """Where locations are, on each part."""
 FAVOUR = 0.5
