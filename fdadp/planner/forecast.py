@@ -146,7 +146,8 @@ def plan(
     delta: float | None = None,
     *,
     adjacency: str | None = None,
-    prior: PublicPrior | None = None,
+    prior: PublicPrior | str | None = None,
+    offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
 ) -> TermsForecast: ...
@@ -160,7 +161,8 @@ def plan(
     *,
     accuracy: float | None = None,
     adjacency: str | None = None,
-    prior: PublicPrior | None = None,
+    prior: PublicPrior | str | None = None,
+    offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
 ) -> Forecast | TermsForecast:
@@ -183,8 +185,13 @@ def plan(
         Wanted share of the explainable variance, in (0, 1): also answers which n, and which ε, would do.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
         Default ``"zero-out"``, a declared n.
-    prior : PublicPrior, optional
+    prior : PublicPrior or "persistence", optional
         The default prior is answered from a table. Another one is simulated, which takes about a minute the first time.
+        With a formula also ``"persistence"``, as of :class:`fdadp.DPAFF`: shares are then of what the anchor leaves, of
+        which the fit is taken to explain a sixth, and the plan has releases for the guard and for how errors vary.
+    offset : str, optional
+        With a formula: what the response is less of, a column or an expression of columns, as of ``fit(offset=)``. It
+        is computed within each row and costs nothing.
     bounds : mapping of str
         With a formula: what is public of each column, as of a private fit.
     grids : mapping of str to array_like or int, optional
@@ -216,8 +223,8 @@ def plan(
     """
     stated = "zero-out" if adjacency is None else one_of(adjacency, "adjacency", ADJACENCIES)
     prior = PublicPrior() if prior is None else prior
-    if not isinstance(prior, PublicPrior):
-        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}")
+    if not isinstance(prior, PublicPrior) and (formula is None or prior != "persistence"):
+        raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}; 'persistence' comes with a formula")
     if accuracy is not None and not (isinstance(accuracy, (int, float, np.number)) and 0 < accuracy < 1):
         raise InputError(f"accuracy must be a share between 0 and 1, got {accuracy!r}")
     if n is None and accuracy is None:
@@ -229,9 +236,12 @@ def plan(
         from fdadp.planner.of_formulas import plan_formula
 
         people = whole(n, "n")
-        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior)
-    if bounds is not None or grids is not None:
-        raise InputError("bounds and grids must be left out without a formula: the forecast does not depend on them")
+        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset)
+    if bounds is not None or grids is not None or offset is not None:
+        raise InputError(
+            "bounds, grids and offset must be left out without a formula: the forecast does not depend on them"
+        )
+    assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)
 
     def predict(persons: float, eps: float) -> Outcome:

@@ -24,6 +24,7 @@ from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColum
 from fdadp.private.counting import expected_left
 from fdadp.private.design import PrivateDesign, curves_column
 from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.forecasts import SIGNAL
 from fdadp.private.mechanisms import DPAFF
 from fdadp.private.plan import Plan
 from fdadp.private.prior import PublicPrior
@@ -34,7 +35,10 @@ from fdadp.private.varying import added
 from fdadp.private.white.made import white_term
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.private_prepared import factor_columns
+from fdadp.regression.private_read import OF_ANCHOR, about, persistence
 from fdadp.regression.private_table import is_pair, levels_of
+from fdadp.regression.row_bounds import bounds_of
+from fdadp.regression.row_functions import expression
 from fdadp.terms.additive_functional import AdditiveFunctional
 from fdadp.terms.functional_additive import FunctionalAdditive
 from fdadp.terms.functional_concurrent import Concurrent
@@ -46,6 +50,8 @@ __all__ = ["TermsForecast", "plan_formula"]
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain; of the rest, what is white."""
+OF_THE_REST = SIGNAL / (1 + SIGNAL)
+"""The same of what an anchor leaves."""
 MOST, TEST_ROWS, POPULATIONS, POINTS = 10_000, 500, 4, 51
 """Persons simulated at most, rows that predictions are judged on, cohorts, and points of a grid."""
 Y_HALF = 8.0
@@ -76,6 +82,10 @@ class TermsForecast:
         Terms that the plan affords no feature of.
     plan : Plan
         How the budget would be shared out.
+    offset : str or None
+        What the response is fitted less of, computed within each row at no cost; then shares are of what it leaves.
+    less : (float, float) or None
+        Public range of the response less it, where bounds say both.
     """
 
     formula: str
@@ -89,6 +99,8 @@ class TermsForecast:
     importances: Mapping[str, float]
     left_out: tuple[str, ...]
     plan: Plan = field(repr=False)
+    offset: str | None = None
+    less: tuple[float, float] | None = None
 
     def _title(self) -> str:
         kind = "pure" if self.delta is None else f"delta {self.delta:g}"
@@ -101,6 +113,9 @@ class TermsForecast:
             (f"the least of {POPULATIONS} simulated cohorts", f"{self.worst_share:.2f}"),
             ("coverage of 95 % prediction intervals", f"{self.coverage:.2f}"),
         ]
+        if self.offset is not None:
+            less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
+            facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
         facts += [(f"found importance of {name}", f"{value:.2f}") for name, value in self.importances.items()]
         return facts + [("not afforded", name) for name in self.left_out]
 
@@ -125,9 +140,12 @@ def plan_formula(
     adjacency: str,
     bounds: Mapping[str, Any] | None,
     grids: Mapping[str, ArrayLike | int] | None,
-    prior: PublicPrior,
+    prior: PublicPrior | str,
+    offset: str | None = None,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
+    mechanism = DPAFF(prior=prior)
+    prior = mechanism.public_prior
     if not isinstance(bounds, Mapping):
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
@@ -138,10 +156,10 @@ def plan_formula(
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
     made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
     design = PrivateDesign.of(prior, columns, made, t)
+    offset, less = _offset(offset, mechanism, bounds, columns, response, curves=curves)
     declared = None if adjacency == "add-remove" else n
     privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
     privacy.check()
-    mechanism = DPAFF(prior=prior)
     mechanism.check_n(privacy, float(n))
     pure = delta is None
     noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
@@ -165,7 +183,40 @@ def plan_formula(
         importances={term.name: float(np.mean([one[2][term.name] for one in found])) for term in made},
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
+        offset=offset,
+        less=less,
     )
+
+
+def _offset(
+    offset: str | None,
+    mechanism: DPAFF,
+    bounds: Mapping[str, Any],
+    columns: Sequence[Column],
+    response: str,
+    *,
+    curves: bool,
+) -> tuple[str | None, tuple[float, float] | None]:
+    """What the response is less of, as the fit would have it, and the public range of what is left."""
+    if mechanism.anchor is not None:
+        own = [column.name for column in columns if isinstance(column, CurvesColumn)]
+        if offset is not None or len(own) != 1 or not curves:
+            raise InputError(
+                "prior='persistence' needs no offset, a response of curves, and one column of curves among the terms, "
+                f"got {offset!r} and {', '.join(own) or 'none'}"
+            )
+        offset = persistence(own[0])
+    if offset is None:
+        return None, None
+    function = expression(offset)
+    if response in function.sources:
+        raise InputError(f"offset must not read the response, got {offset!r}")
+    found = bounds.get(offset) or bounds_of(function, {name: own for name, own in bounds.items() if is_pair(own)})
+    if found is None:
+        raise InputError(f"bounds must give a public range for {offset}: it is unbounded, or a column of it is")
+    if not is_pair(bounds.get(response)):
+        return offset, None
+    return offset, about(bounds[response], found, 1.0 if mechanism.anchor is None else OF_ANCHOR)
 
 
 def _columns(
@@ -223,10 +274,11 @@ def _outcome(
         effects = theta[design.groups.varying(count)] @ design.response.T
         signal = added(signal, rows.varying_of(block, count + 1), effects)
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
-    signal *= math.sqrt(EXPLAINABLE / max(float(away.mean()), 1e-300))
+    explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
+    signal *= math.sqrt(explainable / max(float(away.mean()), 1e-300))
     mean = rng.normal(size=m) * np.sqrt(design.response_shares)
     f = signal + mean @ design.response.T
-    rest = 1 - EXPLAINABLE
+    rest = 1 - explainable
     smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)

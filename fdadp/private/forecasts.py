@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
 
-__all__ = ["MEAN", "about_anchor", "growth", "guarded", "near_anchor", "plan_forecasts"]
+__all__ = ["MEAN", "SIGNAL", "about_anchor", "growth", "guarded", "near_anchor", "plan_forecasts"]
 
 MEAN_SQUARE = 1.5
 """Mean square of errors over their squared geometric mean, as expected."""

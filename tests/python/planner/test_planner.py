@@ -11,7 +11,7 @@ from private_settings import regression_settings
 from typer.testing import CliRunner
 
 import fdadp
-from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
+from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior, simulate_affr
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, plan
@@ -183,6 +183,40 @@ def test_a_formula_is_simulated_and_its_plan_names_what_is_left_out():
     assert "<table>" in forecast._repr_html_()
     few = plan("y ~ lf(X) + age", 100, 0.5, 1e-6, bounds=FORMULA_BOUNDS, grids={"X": 21})
     assert few.plan.n_outputs == 1 and few.share < forecast.share
+
+
+def test_the_plan_of_a_forecast_knows_its_anchor():
+    bounds, grids = {"day1": (30, 180), "day2": (30, 180)}, {"day1": 21, "day2": 21}
+    anchored = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids, prior="persistence")
+    assert "less, at no cost" in str(anchored) and "0.5 * last(day1) + 0.5 * mean(day1), within -30 to 30" in str(
+        anchored
+    )
+    assert "residuals against the anchor's" in str(anchored.plan) and anchored.coverage > 0.9
+    model = FunctionalRegression(
+        "day2 ~ ff(day1)",
+        privacy=Privacy(1.0, 1e-6, n=500, random_state=0),
+        bounds=bounds,
+        mechanism=DPAFF(prior="persistence"),
+    )
+    rng = np.random.default_rng(0)
+    model.fit(
+        {name: 90 + 9 * rng.normal(size=(500, 21)) for name in bounds},
+        grids=dict.fromkeys(bounds, np.linspace(0, 1, 21)),
+    )
+    assert model.plan_.budget_shares == anchored.plan.budget_shares and anchored.offset == model._offset
+    given = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids, offset="mean(day1)")
+    plain = plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids)
+    assert given.less == (-75, 75) and given.plan.budget_shares == plain.plan.budget_shares
+    for how, message in (
+        ({"offset": "log(day1 - 100)"}, "unbounded"),
+        ({"offset": "last(day2)"}, "must not read the response"),
+        ({"offset": "mean(day1)", "prior": "persistence"}, "needs no offset"),
+        ({"prior": "other"}, "PublicPrior"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plan("day2 ~ ff(day1)", 500, 1.0, 1e-6, bounds=bounds, grids=grids, **how)
+    with pytest.raises(InputError, match="comes with a formula"):
+        plan(n=500, epsilon=1.0, delta=1e-6, prior="persistence")
 
 
 @pytest.mark.parametrize(
