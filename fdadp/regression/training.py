@@ -36,6 +36,9 @@ __all__ = [
     "weights_beside",
 ]
 
+LARGEST = 1e100
+"""Size of numbers whose sums of squares, and products of these, are finite."""
+
 LARGEST_LOG = 500.0
 """Of exposures, whose exponential is a finite number and its square roots and squares are."""
 
@@ -132,6 +135,8 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     """
     records, index, covariates = _covariates(asked)
     name, n = asked.response, records.n
+    for column, values in records.columns.items():
+        _refuse_sizes(column, values.values if isinstance(values, Curves) else values)
     if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
         asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
     response: Response
@@ -144,6 +149,13 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     if curves:
         return _with_curves(asked, family, records, response, index, covariates)
     return _with_numbers(asked, family, records, response, index, covariates)
+
+
+def _refuse_sizes(name: str, values: Any) -> None:
+    """Refuse numbers whose sums of squares are none."""
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) if values.dtype.kind == "f" else 0.0
+    if largest > LARGEST:
+        raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
 def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates]:
@@ -173,6 +185,7 @@ def _with_curves(
         each, y, t, grid, template = None, response.values, response.grid, response.grid, response
     else:
         raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    _refuse_sizes(name, y)
     if t.min() == t.max():
         raise InputError(f"{name} must be observed at two points or more, got {t.min():g} alone; use ScalarRegression")
     weights, offset = _beside(asked, family, y, (records.n, *y.shape[1:]), each)
@@ -196,6 +209,7 @@ def _with_numbers(
     elif family.name == "binomial":
         classes = np.array([0, 1])
     y = np.asarray(response, dtype=np.float64)[:, None]
+    _refuse_sizes(name, y)
     weights, offset = _beside(asked, family, y, y.shape)
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
 

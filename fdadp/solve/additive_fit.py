@@ -17,9 +17,6 @@ from fdadp.solve.triangles import Triangle, refined
 
 __all__ = ["AdditiveFit", "fit_gaussian"]
 
-TINY = 1e-28
-"""Share of the largest variance below which a column is lost beside that."""
-
 CONSTANT = 1e-10
 """Share of squares about the mean below which a column is taken for constant."""
 
@@ -101,8 +98,6 @@ class AdditiveFit:
         own = self.gram.diagonal()
         if not own[columns].any():
             return "is 0 in all rows"
-        if own[columns].max() < TINY * own.max():
-            return "is below 1e-14 of the size of other columns; choose other units"
         with_constant = self.gram[0, columns] ** 2 / np.maximum(own[0] * own[columns], 1e-300)
         if self.form.has_intercept and (1 - with_constant < CONSTANT).all():
             return "is constant, or varies by less than 1e-5 of its size; subtract its mean"

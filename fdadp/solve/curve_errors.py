@@ -287,7 +287,11 @@ def left_out(
     np.add.at(scores, numbers, residuals.scores(form))
     if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
         return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
-    unit = (1 + ROUNDING) * np.eye(form.size)
+    # In units in which coefficients vary alike, so that terms of any size are solved for together.
+    sizes = np.sqrt(np.maximum(inverse.diagonal(), 0.0))
+    units = 2.0 ** np.round(np.log2(np.where(sizes > 0, sizes, 1.0)))
+    scores, inverse = scores * units, inverse / units / units[:, None]
+    identity = (1 + ROUNDING) * np.eye(form.size)
     order = np.argsort(numbers, kind="stable")
     ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
     step = max(AT_A_TIME // form.size**2, 1)
@@ -295,9 +299,9 @@ def left_out(
         stop = min(start + step, count)
         grams = np.zeros((stop - start, form.size, form.size))
         for part, own in residuals.grams(form, order[ends[start] : ends[stop]]):
-            np.add.at(grams, numbers[part] - start, own)
-        scores[start:stop] = np.linalg.solve(unit - grams @ inverse, scores[start:stop][:, :, None])[..., 0]
-    return np.asarray(scores @ inverse)
+            np.add.at(grams, numbers[part] - start, own * units * units[:, None])
+        scores[start:stop] = np.linalg.solve(identity - grams @ inverse, scores[start:stop][:, :, None])[..., 0]
+    return np.asarray(scores @ inverse * units)
 
 
 def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["OWN_SCALE", "NormalEquations", "from_roots", "identified"]
+__all__ = ["OWN_SCALE", "NormalEquations", "from_roots", "identified", "units_of"]
 
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
@@ -20,6 +21,10 @@ FIRM = 1e-4
 
 OWN_SCALE = 1e-20
 """Of features added up without centring: a variance above this share of the largest may be one in other units."""
+
+
+ALIKE = 2.0**-20
+"""Share of the largest scatter from which on a term is solved for in the same unit."""
 
 
 class NormalEquations:
@@ -171,3 +176,17 @@ def identified(
         _, order, rank, _ = lapack.dpstrf(correlation, tol=tolerance)
         keep[free[order[rank:] - 1]] = False
     return keep
+
+
+def units_of(gram: FloatArray, sizes: Sequence[int]) -> FloatArray:
+    """Powers of 2 (p,) that bring terms of far smaller scatter to that of the largest.
+
+    Multiplied by them coordinates lose no digits. Terms within :data:`ALIKE` of the largest stay as they are.
+    """
+    own, out = gram.diagonal(), np.ones(len(gram))
+    most = float(own.max(initial=0.0))
+    for stop, size in zip(np.cumsum(sizes), sizes, strict=True):
+        largest = float(own[stop - size : stop].max(initial=0.0))
+        if 0 < largest < ALIKE * most < np.inf:
+            out[stop - size : stop] = 2.0 ** np.round((np.log2(most) - np.log2(largest)) / 2)
+    return out

@@ -21,7 +21,7 @@ from fdadp.errors import InputError
 from fdadp.solve.criteria import Criteria
 from fdadp.solve.judged import judged
 from fdadp.solve.jumps import with_jumps
-from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
+from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified, units_of
 from fdadp.solve.search import minima
 from fdadp.solve.solution import Solution
 from fdadp.solve.starts import starts_of
@@ -73,6 +73,8 @@ class PenalizedLeastSquares:
     ----------
     penalties : ndarray of shape (M, p)
         Of all terms, 0 beyond a term's own coordinates.
+    units : ndarray of shape (p,)
+        Powers of 2, one for each term, in whose multiples coordinates are solved for.
     identified : ndarray of shape (p,), bool
         Coordinates that the data or a penalty identify; the coefficients of the others are 0.
 
@@ -101,7 +103,7 @@ class PenalizedLeastSquares:
         self.total = np.atleast_1d(np.asarray(total, dtype=np.float64))
         self.n, self.scale = int(n), scale
         p = len(self.cross)
-        self.penalties, self._n_penalties = _one_after_another(penalties, p)
+        self.penalties, self._n_penalties, sizes = _one_after_another(penalties, p)
         if self.gram.shape != (p, p) or self.penalties.shape[1] != p or self.cross.shape[1] != self.total.size:
             raise InputError(
                 "gram (p, p), cross (p, K), total (K,) and penalties (M, p) must fit together, got "
@@ -109,10 +111,14 @@ class PenalizedLeastSquares:
             )
         if scale is not None and not (np.isfinite(scale) and scale > 0):
             raise InputError(f"scale must be positive and finite, got {scale!r}")
-        self.identified = identified(self.gram, self.penalties, floor=None if intercept else OWN_SCALE)
-        own_penalties = self.penalties[:, self.identified]
-        free = int((own_penalties == 0).all(axis=0).sum())
-        self.n_unpenalized = free + intercept if n_unpenalized is None else int(n_unpenalized)
+        # Coordinates of each term in units of their own: which columns are large is no matter of theirs.
+        self.units = units_of(self.gram, sizes)
+        gram, own_penalties = self.gram * self.units * self.units[:, None], self.penalties * self.units**2
+        self.identified = identified(gram, own_penalties, floor=None if intercept else OWN_SCALE)
+        unit, own_penalties = self.units[self.identified], own_penalties[:, self.identified]
+        free = (own_penalties == 0).all(axis=0)
+        self._units_of_free = float(np.log(unit[free]).sum())
+        self.n_unpenalized = int(free.sum()) + intercept if n_unpenalized is None else int(n_unpenalized)
         if self.n <= self.n_unpenalized:
             raise InputError(
                 f"n must be above the {self.n_unpenalized} unpenalised coefficients, got {self.n} observations"
@@ -120,8 +126,8 @@ class PenalizedLeastSquares:
         # The criteria see identified coordinates and responses with y'y = 1: no result depends on units.
         self._size = np.where(self.total > 0, self.total, 1.0)
         normal = NormalEquations(
-            self.gram[np.ix_(self.identified, self.identified)],
-            self.cross[self.identified] / np.sqrt(self._size),
+            gram[np.ix_(self.identified, self.identified)],
+            self.cross[self.identified] * unit[:, None] / np.sqrt(self._size),
             1.0 if intercept else OWN_SCALE,
         )
         dof = self.n - self.n_unpenalized
@@ -167,8 +173,9 @@ class PenalizedLeastSquares:
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
-        coefficients[self.identified], all_edf[self.identified] = beta * np.sqrt(size), edf
-        inverse[np.ix_(self.identified, self.identified)] = own_inverse
+        unit = self.units[self.identified]
+        coefficients[self.identified], all_edf[self.identified] = beta * unit * np.sqrt(size), edf
+        inverse[np.ix_(self.identified, self.identified)] = own_inverse * unit * unit[:, None]
         return Solution(
             sp,
             coefficients,
@@ -199,8 +206,8 @@ class PenalizedLeastSquares:
         return float(value[0]) + self._reml_of_unit(response), gradient[0], hessian[0]
 
     def _reml_of_unit(self, response: int) -> float:
-        """What the norm of a response adds to REML."""
-        return self._criteria.dof * float(np.log(self._size[response])) / 2
+        """What the norm of a response, and the units of coordinates without a penalty, add to REML."""
+        return self._criteria.dof * float(np.log(self._size[response])) / 2 - self._units_of_free
 
     def gcv(self, log_sp: FloatArray, response: int = 0) -> tuple[float, FloatArray, FloatArray]:
         """``n RSS / (n - edf)²`` with its gradient and Hessian in log λ."""
@@ -267,17 +274,18 @@ def _search(
     return with_jumps(of.reml, of.reml_values, found, bounds, tolerance) if jumps else found
 
 
-def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int]]:
-    """Penalties (M, p) of all terms, and how many each term has."""
+def _one_after_another(penalties: ArrayLike | Sequence[ArrayLike], p: int) -> tuple[FloatArray, list[int], list[int]]:
+    """Penalties (M, p) of all terms, and how many each term has, and coordinates."""
     if isinstance(penalties, (list, tuple)) and not penalties:
-        return np.zeros((0, p)), []
+        return np.zeros((0, p)), [], [p]
     if not (isinstance(penalties, (list, tuple)) and all(np.ndim(term) == 2 for term in penalties)):
         only = np.atleast_2d(np.asarray(penalties, dtype=np.float64))
-        return only, [len(only)]
+        return only, [len(only)], [p]
     terms = [np.asarray(term, dtype=np.float64) for term in penalties]
-    out = np.zeros((sum(len(term) for term in terms), sum(term.shape[1] for term in terms)))
+    sizes = [term.shape[1] for term in terms]
+    out = np.zeros((sum(len(term) for term in terms), sum(sizes)))
     row = column = 0
     for term in terms:
         out[row : row + len(term), column : column + term.shape[1]] = term
         row, column = row + len(term), column + term.shape[1]
-    return out, [len(term) for term in terms]
+    return out, [len(term) for term in terms], sizes

@@ -6,6 +6,7 @@ any smoothing, one round.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from fdadp.functional.splines import BSplines
 from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
+from fdadp.solve.working_covariance import size_of
 from fdadp.terms.spec import TermDesign, no_penalties
 
 __all__ = ["SmoothErrors", "smooth_errors"]
@@ -195,9 +197,12 @@ class _Directions(TermDesign):
     def of(cls, designs: list[TermDesign], records: Records, most: int, along: SmoothMargin) -> _Directions:
         features = _side_by_side(designs, records)
         centre = features.mean(axis=0)
-        _, sizes, directions = np.linalg.svd(features - centre, full_matrices=False)
+        ends = np.cumsum([0, *(design.n_features for design in designs)]).tolist()
+        alone = [np.full(b - a, size_of(features[:, a:b])) for a, b in itertools.pairwise(ends)]
+        units = np.concatenate([np.zeros(0), *alone])  # every term counts alike
+        _, sizes, directions = np.linalg.svd((features - centre) / units, full_matrices=False)
         count = min(int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), 1e-300)).sum()), most)
-        turn = directions[:count].T / sizes[:count] * np.sqrt(records.n)
+        turn = directions[:count].T / sizes[:count] * np.sqrt(records.n) / units[:, None]
         return cls(
             name="directions",
             columns=(),

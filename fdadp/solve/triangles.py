@@ -70,8 +70,9 @@ def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: Triang
     keep = problem.identified
     q, m = sum(design.n_features for design in form.designs), form.directions.shape[1]
     of_y = triangle.factor[:, q:]
-    rows = _rows(triangle.factor[:q, :q], form)[:, keep]
-    penalty = solution.smoothing_parameters @ problem.penalties[:, keep]
+    unit = problem.units[keep]
+    rows = _rows(triangle.factor[:q, :q], form)[:, keep] * unit
+    penalty = solution.smoothing_parameters @ problem.penalties[:, keep] * unit**2
     root, half, _ = from_roots(rows, of_y[:q].reshape(-1, 1), penalty)
     beta, own_inverse = half[:, 0] @ root, root.T @ root
     left = np.vstack((of_y[:q] - (rows @ beta).reshape(-1, m), of_y[q:]))
@@ -80,7 +81,8 @@ def refined(problem: PenalizedLeastSquares, solution: Solution, triangle: Triang
     dof = problem.n - problem.n_unpenalized
     known = problem.scale
     coefficients, all_edf, inverse = np.zeros(keep.size), np.zeros(keep.size), np.zeros((keep.size, keep.size))
-    coefficients[keep], all_edf[keep], inverse[np.ix_(keep, keep)] = beta, edf, own_inverse
+    coefficients[keep], all_edf[keep] = beta * unit, edf
+    inverse[np.ix_(keep, keep)] = own_inverse * unit * unit[:, None]
     return replace(
         solution,
         coefficients=coefficients,

@@ -18,7 +18,7 @@ from fdadp.functional.splines import BSplines
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 
-__all__ = ["WorkingCovariance", "precision_system", "working_covariance"]
+__all__ = ["WorkingCovariance", "precision_system", "size_of", "working_covariance"]
 
 SMOOTH = 7
 """Cubic B-splines of the smooth part; 10 say the same."""
@@ -58,8 +58,9 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     """Estimate it from responses (n, T).
 
     Residuals are those of least squares at each t, on the leading principal directions of the features (at most n/4 of
-    them), with exact degrees of freedom. Of their covariance the part in :data:`SMOOTH` B-splines is smooth; the rest
-    is white. Components whose eigenvalue white noise explains are dropped, and the others' shrunk by what noise adds.
+    them; every term counts alike, whatever its units), with exact degrees of freedom. Of their covariance the part in
+    :data:`SMOOTH` B-splines is smooth; the rest is white. Components whose eigenvalue white noise explains are dropped,
+    and the others' shrunk by what noise adds.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatAr
     """Residuals at each t (n, T), and their degrees of freedom."""
     n = len(y)
     features = form.features(records)
-    same = np.hstack([f for f in features if f.ndim == 2] or [np.zeros((n, 0))])
-    own = [f for f in features if f.ndim == 3]
+    same = np.hstack([f / size_of(f) for f in features if f.ndim == 2] or [np.zeros((n, 0))])
+    own = [f / size_of(f) for f in features if f.ndim == 3]
     varying = np.concatenate(own, axis=2) if own else np.zeros((n, y.shape[1], 0))
     most = max(int(SHARE * n) - varying.shape[2], 1)
     directions = _directions(same, most)
@@ -118,6 +119,12 @@ def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatAr
         residuals[:, j] -= z @ (z.T @ residuals[:, j])
         extra = max(extra, z.shape[1])
     return residuals, max(left - extra, 1)
+
+
+def size_of(features: FloatArray) -> float:
+    """Root of the variance of a term's features together; 1 where they are constant."""
+    size = float(np.sqrt(features.var(axis=0).sum()))
+    return size if 0 < size < np.inf else 1.0
 
 
 def _directions(features: FloatArray, most: int) -> FloatArray:

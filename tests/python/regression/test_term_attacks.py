@@ -55,7 +55,6 @@ def test_fits_of_families_do_not_depend_on_units(data, family, column, unit):
         (np.ones(N), "is constant, or varies by less"),
         (1e6 + np.linspace(0, 1, N), "is constant, or varies by less"),
         ("x", "repeats other terms"),
-        (1e-17 * np.sin(np.arange(N)), "is below 1e-14 of the size of other columns"),
     ],
 )
 def test_what_is_not_identified_comes_with_a_reason(data, column, why):
@@ -64,6 +63,37 @@ def test_what_is_not_identified_comes_with_a_reason(data, column, why):
     with pytest.warns(IdentificationWarning, match=rf"do not identify all of odd: .*\. odd {why}"):
         model.fit({**data, "odd": odd}, grids={"Y": T})
     assert f"odd {why}" in " ".join(str(model.summary()).split())
+
+
+@pytest.mark.parametrize("errors", ["iid", "curve"])
+@pytest.mark.parametrize("unit", [1e-17, 1e17])
+@pytest.mark.parametrize("column", ["x", "X", "s"])
+def test_fits_do_not_depend_on_units(data, errors, unit, column):
+    """Fitted values, standard errors, tests and intervals, of numbers, curves and their points."""
+
+    def fit(changed, s):
+        model = FunctionalRegression([terms.ff("X", k=(5, 5)), terms.linear("x")], errors=errors)
+        return model.fit(changed, grids={"X": s, "Y": T})
+
+    usual = fit(data, S)
+    other, new = fit(data, S * unit), data
+    if column != "s":
+        new = {**data, column: data[column] * unit}
+        other = fit(new, S)
+    for found, wanted in (
+        (other.fitted_values_, usual.fitted_values_),
+        (other.predict_se(new), usual.predict_se(data)),
+        (other.test_terms()["p"].to_numpy(), usual.test_terms()["p"].to_numpy()),
+        (other.predict_interval(new)[1], usual.predict_interval(data)[1]),
+    ):
+        assert np.abs(found - wanted).max() < 1e-7 * np.abs(wanted).max()
+
+
+def test_numbers_whose_squares_are_none(data):
+    model = FunctionalRegression([terms.ff("X"), terms.linear("x")])
+    for column in ("x", "X", "Y"):
+        with pytest.raises(InputError, match=rf"{column} must be below 1e\+100 in size, got .*; choose other units"):
+            model.fit({**data, column: data[column] * 1e150}, grids={"X": S, "Y": T})
 
 
 @pytest.mark.parametrize(
