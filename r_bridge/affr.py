@@ -37,7 +37,6 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.least_squares import problem_of
-from fdadp.terms.additive import AdditiveTerm
 from r_bridge.report import Difference, absolute, of_range, relative
 
 __all__ = ["GCV_NOT_REPRODUCIBLE", "AffrFits", "differences", "fits_of", "on_basis", "recorded_fit"]
@@ -127,9 +126,7 @@ class AffrFits:
             n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
         )
         sums = self.model._sums(Chunks.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
-        (term,) = sums.terms
-        assert isinstance(term, AdditiveTerm)
-        self.term, self.smooth = term, term.smooth
+        self.term, self.smooth = sums.term, sums.term.smooth
         self.problem = problem_of(sums, self.model._response(sums), self.model._n_unpenalized)
         pairs = unique if self.packed else pairs
         self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)

@@ -16,13 +16,13 @@ from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.gaussian_dp import delta_from_mu
 from fdadp.private.as_fitted import as_fitted
+from fdadp.private.columns import HALF_WIDTH
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.solve.fitted import Fitted
-from fdadp.terms.base import HALF_WIDTH
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 
@@ -71,7 +71,8 @@ class Population:
         kernel = np.exp(-0.5 * ((s[:, None] - s) / np.exp(rng.uniform(low, high))) ** 2)
         self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
         self._scale = math.exp(rng.normal(0, 0.25))
-        covariance = design.only.term.prior_covariance(prior)
+        term = design.only.term
+        covariance = prior.surface.covariance(term.x.size, term.s.size)
         surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
         size = np.sqrt(design.response_shares)
         self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size

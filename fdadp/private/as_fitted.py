@@ -40,8 +40,8 @@ def as_fitted(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> Fitted:
     raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(design.t[-1] - design.t[0])  # (p, K)
     unexplained = float(np.trace(fit.residual_covariance)) + fit.outside_variance
     return Fitted(
-        terms=(term,),
-        coefficients=(term.from_features(raw),),
+        term=term,
+        coefficients=term.from_features(raw),
         feature_mean=white.centre * factor,
         rotation=whitening,
         covariance=fit.regression.covariance,

@@ -20,10 +20,10 @@ from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.ranges import Range
-from fdadp.terms.base import HALF_WIDTH
 
 __all__ = [
     "FILLERS",
+    "HALF_WIDTH",
     "REACH",
     "UNIFORM_VARIANCE",
     "Column",
@@ -34,6 +34,8 @@ __all__ = [
     "unit_grid",
 ]
 
+HALF_WIDTH = 4.0
+"""Standardised curves are clipped to ±4 of their standard deviations."""
 REACH = 3.0
 """Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
 UNIFORM_VARIANCE = 1 / 3

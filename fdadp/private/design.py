@@ -16,13 +16,12 @@ from fdadp.private.groups import FeatureGroups
 from fdadp.private.plan import Located
 from fdadp.private.ranges import Range
 from fdadp.private.white.base import WhiteTerm
-from fdadp.private.whiten import WhitenedTerm
-from fdadp.terms.base import HALF_WIDTH, Covariate, Unfixed
+from fdadp.private.white.of_surfaces import WhiteSurface
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["PrivateDesign", "curves_column", "of_one_term"]
+__all__ = ["PrivateDesign", "curves_column", "of_a_surface"]
 
 
 @dataclass(frozen=True)
@@ -141,10 +140,10 @@ class PrivateDesign:
         return len(self.numbers)
 
     @property
-    def only(self) -> WhitenedTerm:
+    def only(self) -> WhiteSurface:
         """The only term, of the only column of curves."""
         (white,) = self.groups.terms
-        assert isinstance(white, WhitenedTerm)
+        assert isinstance(white, WhiteSurface)
         return white
 
     @property
@@ -169,11 +168,9 @@ def curves_column(
     return CurvesColumn.guessed(name, at, grid, bounds, geometric, prior.x_scale, missing=missing)
 
 
-def of_one_term(
-    prior: PublicPrior, s: FloatArray, t: FloatArray, term: Unfixed, bounds: Range, missing: str = "linear"
+def of_a_surface(
+    prior: PublicPrior, s: FloatArray, t: FloatArray, bounds: Range, missing: str = "linear"
 ) -> PrivateDesign:
-    """Coordinates of one term of one column of curves, by the protocol of :mod:`fdadp.terms.base`."""
-    unit = unit_grid(s)
-    fixed = term.standard(Covariate(unit, (-HALF_WIDTH, HALF_WIDTH)), prior)
-    white = WhitenedTerm.of(fixed, prior.x.standard(unit), unit, prior, prior.max_features)
-    return PrivateDesign.of(prior, [curves_column(prior, fixed.column, 0, s, bounds, missing)], [white], t)
+    """Coordinates of the additive term of one column of curves, X."""
+    white = WhiteSurface.on("X", "X", s, prior)
+    return PrivateDesign.of(prior, [curves_column(prior, "X", 0, s, bounds, missing)], [white], t)

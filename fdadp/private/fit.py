@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fdadp.private.plan import Plan
     from fdadp.private.rows import Rows
     from fdadp.solve.fitted import Fitted
-    from fdadp.terms.base import Unfixed
 
 __all__ = ["Released", "Spending", "Spent", "describe_grid", "fit_private", "spend"]
 
@@ -189,11 +188,10 @@ def fit_private(
     mechanism: EndToEnd,
     bounds: Mapping[str, Range],
     *,
-    term: Unfixed | None = None,
     missing: str = "linear",
     noise: Noise | None = None,
 ) -> Released:
-    """Fit a model of one term privately.
+    """Fit the additive model privately.
 
     Parameters
     ----------
@@ -205,8 +203,6 @@ def fit_private(
         Grids of X and Y.
     bounds : mapping
         Public ranges of X and Y.
-    term : Unfixed, optional
-        What X contributes; default the additive term.
     missing : {"linear", "smooth"}
         How gaps of X are filled, each within its row.
     """
@@ -226,7 +222,7 @@ def fit_private(
         model,
         data,
         groups,
-        lambda: prior.design(s, t, term, bounds=bounds["X"], missing=missing),
+        lambda: prior.design(s, t, bounds=bounds["X"], missing=missing),
         bounds["Y"],
         privacy,
         mechanism,

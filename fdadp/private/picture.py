@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp.plot._canvas import PALETTE, panels
-from fdadp.terms.base import HALF_WIDTH
+from fdadp.private.columns import HALF_WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ def picture(public: PublicPrior, ax: Any = None, n_curves: int = CURVES) -> Figu
     term: Any = design.only.term
     basis = term.x.basis.design(X)
     at_half = term.s.basis.design(np.array([0.5]))[0]
-    covariance = term.prior_covariance(public)
+    covariance = public.surface.covariance(term.x.size, term.s.size)
     root = np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance)) * np.trace(covariance) / len(covariance))
     surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, public.n_basis_x, public.n_basis_s)
     slices = np.einsum("al,klm,m->ka", basis, surfaces, at_half)

@@ -18,11 +18,9 @@ from fdadp._common.checks import is_number
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.functional.curves import as_curves
-from fdadp.private.columns import CurvesColumn
-from fdadp.private.design import PrivateDesign, of_one_term
+from fdadp.private.columns import HALF_WIDTH, CurvesColumn
+from fdadp.private.design import PrivateDesign, of_a_surface
 from fdadp.private.ranges import Range
-from fdadp.terms.additive import Additive
-from fdadp.terms.base import HALF_WIDTH, Unfixed
 
 __all__ = ["CurvePrior", "FunctionPrior", "PublicPrior", "ResponsePrior", "SurfacePrior"]
 
@@ -289,30 +287,26 @@ class PublicPrior:
         self,
         s: ArrayLike,
         t: ArrayLike,
-        term: Unfixed | None = None,
         *,
         bounds: Range = (-HALF_WIDTH, HALF_WIDTH),
         missing: str = "linear",
     ) -> PrivateDesign:
-        """Public coordinates of one term of one column of curves; the last ones are remembered.
+        """Public coordinates of the additive term of one column of curves; the last ones are remembered.
 
         Parameters
         ----------
         s, t : array_like
             Grids of X and Y.
-        term : Unfixed, optional
-            Default: the additive one.
         bounds : (float, float)
             Public range of X; default that of standardised curves.
         missing : {"linear", "smooth"}
             How gaps of X are filled.
         """
         s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
-        term = Additive() if term is None else term
         if self.pilot is not None:
-            design = of_one_term(self, s, t, term, bounds)
+            design = of_a_surface(self, s, t, bounds)
         else:
-            design = _design(self, tuple(s.tolist()), tuple(t.tolist()), term)
+            design = _design(self, tuple(s.tolist()), tuple(t.tolist()))
         (column,) = design.curves
         own = CurvesColumn.guessed(column.name, 0, s, bounds, column.geometric_scale, self.x_scale, missing=missing)
         return replace(design, columns=(own,), t=t)  # grids that fitted models hand to their users
@@ -331,5 +325,5 @@ class PublicPrior:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...], term: Unfixed) -> PrivateDesign:
-    return of_one_term(prior, np.array(s), np.array(t), term, (-HALF_WIDTH, HALF_WIDTH))
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> PrivateDesign:
+    return of_a_surface(prior, np.array(s), np.array(t), (-HALF_WIDTH, HALF_WIDTH))

@@ -22,7 +22,6 @@ from fdadp.private.mechanisms import NoiseAfterFit
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.fitted import Fitted
-from fdadp.terms.additive import AdditiveTerm
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
@@ -157,14 +156,14 @@ def with_intervals_of(
 
 
 def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> Fitted:
-    (coefficients,) = fitted.coefficients
+    coefficients = fitted.coefficients
     flat = coefficients.reshape(len(coefficients), -1)
     noisy, scales, ledger = perturb_coefficients(
         flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy, sensitivity
     )
     return replace(
         fitted,
-        coefficients=(noisy.reshape(coefficients.shape),),
+        coefficients=noisy.reshape(coefficients.shape),
         # The coordinates are orthonormal, so the noise adds the same variance to each of them.
         covariance=fitted.covariance + 2 * scales[:, None, None] ** 2 * np.eye(fitted.covariance.shape[1]),
         ledger=ledger,
@@ -177,8 +176,7 @@ def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = Non
     Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
     residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
     """
-    (term,) = fitted.terms
-    assert isinstance(term, AdditiveTerm)
+    term = fitted.term
     rotation = np.kron(term.x.rotation[:, 1:], term.s.rotation)
     features = term.features(term.grid)
     basis = fitted.response.basis

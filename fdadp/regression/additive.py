@@ -20,7 +20,7 @@ from fdadp.regression.views import Views
 from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
 from fdadp.solve.fitted import Fitted
 from fdadp.solve.residuals import widened
-from fdadp.terms.additive import Additive, AdditiveTerm
+from fdadp.terms.additive import Additive
 from fdadp.terms.quantiles import QuantileTransform
 
 if TYPE_CHECKING:
@@ -243,9 +243,9 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         self._remember({"X": x}, y)
         return self
 
-    def _terms(self) -> tuple[Additive, ...]:
+    def _additive(self) -> Additive:
         sizes = self.n_basis_x, self.n_basis_s
-        return (Additive("X", *sizes, self.degree, self.penalty_order, self.quadrature, self.period_s),)
+        return Additive("X", *sizes, self.degree, self.penalty_order, self.quadrature, self.period_s)
 
     def _check_settings(self) -> None:
         one_of(self.missing, "missing", MISSING)
@@ -284,17 +284,14 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
 
     def _finished(self, fitted: Fitted) -> Fitted:
         """New curves are integrated by the model's rule."""
-        terms = [replace(term, quadrature=self.quadrature) for term in fitted.terms if isinstance(term, AdditiveTerm)]
-        return replace(fitted, terms=tuple(terms))
+        return replace(fitted, term=replace(fitted.term, quadrature=self.quadrature))
 
     def _adopt(self, fitted: Fitted) -> None:
         super()._adopt(fitted)
-        self.coef_ = fitted.coefficients[0]
+        self.coef_ = fitted.coefficients
         self.x_range_, self.s_, self.n_features_in_ = self._term.x_range, self._term.grid, self._term.grid.size
 
 
 def _in_units(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
     """The fit as one to curves in units of X, where it was one to their ranks."""
-    (term,) = fitted.terms
-    assert isinstance(term, AdditiveTerm)
-    return fitted if transform is None else replace(fitted, terms=(term.of_ranks(transform, x),))
+    return fitted if transform is None else replace(fitted, term=fitted.term.of_ranks(transform, x))

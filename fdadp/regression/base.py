@@ -1,9 +1,9 @@
-"""What functional regressions share: from settings to sums over curves, to a fit, and to attributes."""
+"""The additive model from settings to sums over curves, to a fit, and to attributes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -27,7 +27,7 @@ from fdadp.solve.chunks import Chunks, ranges_of
 from fdadp.solve.fitted import Fitted
 from fdadp.solve.least_squares import fit_sums, refuse_same_curves
 from fdadp.solve.sums import TrainingSums, add_up
-from fdadp.terms.base import Covariate, Term, Unfixed
+from fdadp.terms.additive import Additive
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
@@ -37,11 +37,14 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionalModel", "codes_of"]
 
+NAMES = ("X", "Y")
+"""Of the covariate and the response."""
+
 Model = TypeVar("Model", bound="FunctionalModel")
 
 
 class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators: a subclass says which terms it has (:meth:`_terms`) and how it reads curves."""
+    """Base of the additive model, which says what its term is (:meth:`_additive`) and how it reads curves."""
 
     n_components: float | Eigenbasis
     smoothing: str | ArrayLike
@@ -56,8 +59,8 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
-    def _terms(self) -> Sequence[Unfixed]:
-        """The terms, before the ranges of their covariates are known; checks their settings."""
+    def _additive(self) -> Additive:
+        """The term before the range of X is known; checks its settings."""
         raise NotImplementedError
 
     def _check_settings(self) -> None:
@@ -69,17 +72,15 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
             flag(self.progress, "progress")
         else:
             one_of(self.progress, "progress", ("auto",))
-        if self._is_private and len(self._terms()) > 1:
-            raise InputError(f"terms must be one term in a private fit, got {len(self._terms())}")
-        names = (*dict.fromkeys(term.column for term in self._terms()), "Y")
-        public_ranges(self.bounds, names, required=False)
+        self._additive()
+        public_ranges(self.bounds, NAMES, required=False)
         mechanism = mechanism_of(self.mechanism)
         if self.privacy is None:
             return
         if not isinstance(self.privacy, Privacy):
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
         if isinstance(mechanism, EndToEnd):
-            public_ranges(self.bounds, names)
+            public_ranges(self.bounds, NAMES)
             self.privacy.check()
             if self.privacy.n is not None:
                 mechanism.check_n(self.privacy, self.privacy.n)
@@ -113,18 +114,13 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
     def _sums(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]] | None = None) -> TrainingSums:
         """Sums over the training curves."""
         ranges = ranges or ranges_of(chunks)
-        terms, known = self._fixed_terms(chunks, ranges), chunks.n
-        sums = add_up(chunks, terms)
+        grid, known = chunks.head()[0]["X"].grid, chunks.n
+        term = self._additive().fixed(grid, ranges["X"], known)
+        sums = add_up(chunks, term)
         if chunks.n == known:
             return sums
-        again = self._fixed_terms(chunks, ranges)
-        if [term.n_features for term in again] != [term.n_features for term in terms]:
-            sums = add_up(chunks, again)  # few curves: only now their number is known
-        return sums
-
-    def _fixed_terms(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]]) -> list[Term]:
-        heads = chunks.head()[0]
-        return [term.fixed(Covariate(heads[term.column].grid, ranges[term.column], chunks.n)) for term in self._terms()]
+        again = self._additive().fixed(grid, ranges["X"], chunks.n)
+        return sums if again.n_features == term.n_features else add_up(chunks, again)  # few: only now known how many
 
     def _response(self, sums: TrainingSums) -> FunctionalResponse:
         """The response on its basis."""
@@ -162,28 +158,26 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         assert self.privacy is not None
         if self.privacy.labels == "public":
             same_rows(X=X, Y=Y, groups=groups)
-        name = self._terms()[0].column
-        x, y = private_curves(X, s, name), private_curves(Y, t, "Y")
+        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
         if len(x) != len(y):
-            raise InputError(f"{name} and Y must hold the same number of curves")
+            raise InputError("X and Y must hold the same number of curves")
         if groups is not None:
             check_groups(groups, len(x))
         self._check_saveable(y.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
         self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
-        self._remember({name: x}, y)
+        self._remember({"X": x}, y)
         return self
 
     def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
         """Release the model of curves, of which only what is public was checked."""
         from fdadp.private.fit import fit_private
 
-        mechanism, (term,) = mechanism_of(self.mechanism), self._terms()
+        mechanism = mechanism_of(self.mechanism)
         assert self.privacy is not None and isinstance(mechanism, EndToEnd)
-        bounds = public_ranges(self.bounds, (term.column, "Y"))
-        ranges = {"X": bounds[term.column], "Y": bounds["Y"]}
+        bounds = public_ranges(self.bounds, NAMES)
         fitted, statistic, warned = fit_private(
-            self, data, groups, s, t, self.privacy, mechanism, ranges, term=term, missing=self._gaps, noise=noise
+            self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
         )
         self._adopt(self._finished(fitted))
         self.moments_: NoisyMoments | None = statistic

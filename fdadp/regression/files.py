@@ -120,7 +120,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         "ledger": None if ledger is None else ledger.to_json(),
     }
     arrays = {name: getattr(fitted, name) for name in _ARRAYS} | {
-        "coef": fitted.coefficients[0],
+        "coef": fitted.coefficients,
         "interval_functions": fitted.response.interval_functions,
         "mean_variance": residual.mean_variance,
         "residual_variance": residual.variance,
@@ -185,8 +185,8 @@ def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: floa
         content["interval_inverse_dof"],
     )
     return Fitted(
-        terms=(term,),
-        coefficients=(arrays["coef"],),
+        term=term,
+        coefficients=arrays["coef"],
         response=FunctionalResponse(basis, arrays["interval_functions"]),
         residual=residual,
         n=content["n"],

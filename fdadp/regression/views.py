@@ -35,9 +35,7 @@ class Views(FunctionalModel):
     @property
     def _term(self) -> AdditiveTerm:
         """The one term of the fit."""
-        (term,) = self._fitted.terms
-        assert isinstance(term, AdditiveTerm)
-        return term
+        return self._fitted.term
 
     def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
         """Return F on a product grid.
@@ -59,7 +57,7 @@ class Views(FunctionalModel):
         """
         check_is_fitted(self, "coef_")
         functions = self._fitted.response.basis.evaluate(np.atleast_1d(numbers(t, "t")))[1]
-        return self._term.surface(self._fitted.coefficients[0], functions, x, s)
+        return self._term.surface(self._fitted.coefficients, functions, x, s)
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""

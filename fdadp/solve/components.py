@@ -21,10 +21,10 @@ from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.least_squares import problem_of_scores
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.moments import Moments
-from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.residuals import Unexplained, unexplained
 from fdadp.solve.solution import Solution
 from fdadp.terms.intercept import ones
@@ -95,16 +95,9 @@ def fit_components(
     """
     moments, q = _moments(designs, blocks), sum(design.size for design in designs)
     gram, cross, scatter = moments.scatter[:q, :q], moments.scatter[:q, q:], moments.scatter[q:, q:]
-    basis = response.fixed(moments.n, moments.mean[q:], scatter, t).basis
-    projection = (basis.functions * basis.weights).T
-    problem = PenalizedLeastSquares(
-        gram,
-        cross @ projection,
-        np.einsum("tk,tu,uk->k", projection, scatter, projection),
-        moments.n,
-        [design.penalties for design in designs],
-        n_unpenalized=n_unpenalized,
-    )
+    fixed = response.fixed(moments.n, moments.mean[q:], scatter, t)
+    penalties, basis = [design.penalties for design in designs], fixed.basis
+    problem = problem_of_scores(moments.n, gram, cross, scatter, penalties, fixed, n_unpenalized)
     k = basis.n_components
     if isinstance(smoothing, str):
         solutions = problem.optimize(smoothing)

@@ -1,4 +1,4 @@
-"""A fitted functional regression: terms with their coefficients, how sure they are, and what they predict.
+"""A fitted additive regression: its term with coefficients, how sure they are, and what they predict.
 
 Every way of fitting returns a :class:`Fitted` — least squares, a private mechanism, a file, the published scheme — and
 every prediction is computed here.
@@ -16,7 +16,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.curves import Curves
 from fdadp.responses.functional import FunctionalResponse
-from fdadp.terms.base import Term
+from fdadp.terms.surface import AdditiveTerm
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
@@ -64,15 +64,15 @@ class Residual:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A functional regression ``E[Y | X](t) = mean(t) + Σ_k φ_k(t) Σ_terms (rows - their mean) @ coefficients_k``.
+    """The additive regression ``E[Y | X](t) = mean(t) + Σ_k φ_k(t) (row - mean row) @ coefficients_k``.
 
     Attributes
     ----------
-    terms : tuple of Term
-    coefficients : tuple of ndarray
-        For each term, as it publishes them: K response functions first.
+    term : AdditiveTerm
+    coefficients : ndarray of shape (K, kx, ks)
+        As the term publishes them, for each response function.
     feature_mean : ndarray of shape (q,)
-        Mean feature row, of all terms side by side.
+        Mean feature row.
     rotation : ndarray of shape (q, p)
         From feature rows to the coordinates that the covariance is of.
     covariance : ndarray of shape (C, p, p) or (C, p + 1, p + 1)
@@ -99,8 +99,8 @@ class Fitted:
         How a private fit shared out its budget.
     """
 
-    terms: tuple[Term, ...]
-    coefficients: tuple[FloatArray, ...]
+    term: AdditiveTerm
+    coefficients: FloatArray
     feature_mean: FloatArray
     rotation: FloatArray
     covariance: FloatArray
@@ -119,20 +119,18 @@ class Fitted:
 
     @cached_property
     def of_features(self) -> FloatArray:
-        """Coefficients of the feature rows of all terms, shape (q, K)."""
-        parts = [term.to_features(c) for term, c in zip(self.terms, self.coefficients, strict=True)]
-        return parts[0] if len(parts) == 1 else np.vstack(parts)
+        """Coefficients of the feature rows, shape (q, K)."""
+        return self.term.to_features(self.coefficients)
 
     def features(self, data: Mapping[str, Curves]) -> FloatArray:
-        """Feature rows of all terms about their training mean, shape (n, q).
+        """Feature rows about their training mean, shape (n, q).
 
         Raises
         ------
         InputError
             A covariate on another domain than the training curves'.
         """
-        parts = [term.rows(data[term.column]) for term in self.terms]
-        return np.asarray((parts[0] if len(parts) == 1 else np.hstack(parts)) - self.feature_mean)
+        return np.asarray(self.term.rows(data[self.term.column]) - self.feature_mean)
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Predicted coefficients on the response functions, shape (n, K).

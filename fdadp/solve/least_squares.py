@@ -1,8 +1,9 @@
-"""From sums over training curves to a fit: penalised least squares of each output on the features of all terms."""
+"""From sums over training curves to a fit: penalised least squares of each score of the response on the features."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fdadp.solve.residuals import residual_of
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["fit_sums", "problem_of", "refuse_same_curves"]
+__all__ = ["fit_sums", "problem_of", "problem_of_scores", "refuse_same_curves"]
 
 
 def problem_of(
@@ -32,14 +33,44 @@ def problem_of(
     InputError
         Covariates that are the same for all curves, or too few curves.
     """
-    refuse_same_curves(", ".join(term.column for term in sums.terms), sums.x)
+    refuse_same_curves(sums.term.column, sums.x)
+    parts = (sums.n, sums.gram, sums.cross, sums.y.scatter)
+    return problem_of_scores(*parts, [sums.term.penalties], response, n_unpenalized)
+
+
+def problem_of_scores(
+    n: int,
+    gram: FloatArray,
+    cross: FloatArray,
+    scatter: FloatArray,
+    penalties: Sequence[FloatArray],
+    response: FunctionalResponse,
+    n_unpenalized: int | None = None,
+) -> PenalizedLeastSquares:
+    """The penalised least squares of K scores of curves on features of any terms, from sums.
+
+    Parameters
+    ----------
+    n : int
+        Number of curves.
+    gram : ndarray of shape (p, p)
+        Scatter of the features.
+    cross : ndarray of shape (p, T)
+        Products of them and the response, both centred.
+    scatter : ndarray of shape (T, T)
+        Of the response.
+    penalties : sequence of ndarray of shape (M_j, p_j)
+        Of each term.
+    response : FunctionalResponse
+    n_unpenalized : int, optional
+    """
     projection = response.projection
     return PenalizedLeastSquares(
-        sums.gram,
-        sums.cross @ projection,
-        np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection),
-        sums.n,
-        sums.penalties,
+        gram,
+        cross @ projection,
+        np.einsum("tk,tu,uk->k", projection, scatter, projection),
+        n,
+        penalties,
         n_unpenalized=n_unpenalized,
     )
 
@@ -55,7 +86,7 @@ def fit_sums(
     response : FunctionalResponse
         On a known basis of K functions.
     smoothing : {"reml", "gcv"} or array_like of shape (M,) or (K, M)
-        Criterion, or the smoothing parameters of the M penalties of all terms.
+        Criterion, or the smoothing parameters of the M penalties.
     n_unpenalized : int, optional
         Dimension that REML counts as unpenalised, to repeat programs that count otherwise.
 
@@ -70,7 +101,7 @@ def fit_sums(
         Coordinates without a penalty that the training curves do not tell apart; they are left out.
     """
     k = response.n_outputs
-    given = None if isinstance(smoothing, str) else _given(smoothing, (k, sum(map(len, sums.penalties))))
+    given = None if isinstance(smoothing, str) else _given(smoothing, (k, len(sums.term.penalties)))
     problem = problem_of(sums, response, n_unpenalized)
     _warn_unidentified(problem, sums)
     if given is not None:
@@ -79,10 +110,9 @@ def fit_sums(
 
 
 def _fitted(sums: TrainingSums, response: FunctionalResponse, solutions: list[Solution], criterion: str) -> Fitted:
-    parts = sums.by_term(np.stack([f.coefficients for f in solutions], axis=1))
     return Fitted(
-        terms=sums.terms,
-        coefficients=tuple(term.published(part.T) for term, part in zip(sums.terms, parts, strict=True)),
+        term=sums.term,
+        coefficients=sums.term.published(np.stack([f.coefficients for f in solutions], axis=1).T),
         feature_mean=sums.moments.mean[: sums.n_features],
         rotation=sums.rotation,
         covariance=np.stack([f.covariance for f in solutions]),  # Bayesian, of the identified coordinates
@@ -93,7 +123,7 @@ def _fitted(sums: TrainingSums, response: FunctionalResponse, solutions: list[So
         smoothing_parameters=np.stack([f.smoothing_parameters for f in solutions]),
         criterion=np.array([getattr(f, criterion) for f in solutions]),
         n=sums.n,
-        notes=tuple(note for term in sums.terms for note in term.notes()),
+        notes=sums.term.notes(),
     )
 
 
@@ -125,13 +155,9 @@ def _warn_unidentified(problem: PenalizedLeastSquares, sums: TrainingSums) -> No
     """
     if problem.identified.all():
         return
-    start, names = 0, []
-    for term in sums.terms:
-        stop = start + term.penalties.shape[1]
-        names += term.names(np.flatnonzero(~problem.identified[start:stop]).tolist())
-        start = stop
+    names = sums.term.names(np.flatnonzero(~problem.identified).tolist())
     warnings.warn(
-        f"the curves {', '.join(term.column for term in sums.terms)} do not identify {', '.join(names)}: among the "
+        f"the curves {sums.term.column} do not identify {', '.join(names)}: among the "
         "training curves they are functions of the other integrals of this kind, or do not vary (as for one shape "
         "times a number). They are left out; the fit is not affected, predictions for curves of another shape rest on "
         "this choice",

@@ -1,24 +1,22 @@
-"""From training curves to sums over them: moments of (feature rows of all terms, response curve), in one pass.
+"""From training curves to sums over them: moments of (feature row, response curve), in one pass.
 
 Everything after that is computed from :class:`TrainingSums`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from fdadp._common.threads import map_blocks, one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 from fdadp.solve.chunks import Chunks, Columns
 from fdadp.solve.moments import Moments
-from fdadp.terms.base import Term
+from fdadp.terms.surface import AdditiveTerm
 
 __all__ = ["TrainingSums", "add_up"]
 
@@ -30,15 +28,15 @@ class TrainingSums:
     Attributes
     ----------
     moments : Moments
-        Of the rows (Z_i, Y_i): feature rows of all terms side by side, then the response on its grid.
-    terms : tuple of Term
-        With what they learned from the training curves (:meth:`fdadp.terms.base.Term.learned`).
+        Of the rows (Z_i, Y_i): the feature row, then the response on its grid.
+    term : AdditiveTerm
+        With what it learned from the training curves (:meth:`fdadp.terms.surface.AdditiveTerm.learned`).
     t : ndarray of shape (T,)
         Grid of the response.
     """
 
     moments: Moments
-    terms: tuple[Term, ...]
+    term: AdditiveTerm
     t: FloatArray
 
     @property
@@ -48,8 +46,8 @@ class TrainingSums:
 
     @property
     def n_features(self) -> int:
-        """Length of a feature row, of all terms."""
-        return sum(term.n_features for term in self.terms)
+        """Length of a feature row."""
+        return self.term.n_features
 
     @property
     def y(self) -> Moments:
@@ -65,13 +63,8 @@ class TrainingSums:
 
     @cached_property
     def rotation(self) -> FloatArray:
-        """From identified coordinates of all terms to their features, shape (q, p)."""
-        return _blocks([term.rotation for term in self.terms])
-
-    @property
-    def penalties(self) -> list[FloatArray]:
-        """Diagonals of the penalties of each term in its identified coordinates, shapes (M_j, p_j)."""
-        return [term.penalties for term in self.terms]
+        """From identified coordinates to features, shape (q, p)."""
+        return self.term.rotation
 
     @cached_property
     def gram(self) -> FloatArray:
@@ -84,30 +77,24 @@ class TrainingSums:
         q = self.n_features
         return np.asarray(self.rotation.T @ self.moments.scatter[:q, q:])
 
-    def by_term(self, coordinates: FloatArray) -> list[FloatArray]:
-        """Split identified coordinates (p, K) into those of each term."""
-        sizes = [penalty.shape[1] for penalty in self.penalties]
-        return np.split(coordinates, np.cumsum(sizes)[:-1])
 
-
-def add_up(chunks: Chunks, terms: Sequence[Term]) -> TrainingSums:
+def add_up(chunks: Chunks, term: AdditiveTerm) -> TrainingSums:
     """Add up the training curves in one pass.
 
     Parameters
     ----------
     chunks : Chunks
-    terms : sequence of Term
+    term : AdditiveTerm
         On known bases.
     """
     t = chunks.head()[1].grid
     total: _Sums | None = None
     for columns, y in chunks.read("sums over curves"):
         with one_blas_thread():
-            for part in map_blocks(partial(_sums_of, terms, columns, y.values), len(y)):
+            for part in map_blocks(partial(_sums_of, term, columns, y.values), len(y)):
                 total = total.merge(part) if total else part
     assert total is not None  # read() refuses an empty source
-    learned = tuple(term.learned(seen, total.moments.n) for term, seen in zip(terms, total.seen, strict=True))
-    return TrainingSums(total.moments, learned, t)
+    return TrainingSums(total.moments, term.learned(total.seen, total.moments.n), t)
 
 
 @dataclass
@@ -115,29 +102,17 @@ class _Sums:
     """What a block of curves contributes to :class:`TrainingSums`."""
 
     moments: Moments
-    seen: list[Any]
+    seen: Any
 
     def merge(self, other: _Sums) -> _Sums:
         self.moments.merge(other.moments)
-        self.seen = [a if a is None else a.merge(b) for a, b in zip(self.seen, other.seen, strict=True)]
+        self.seen = self.seen.merge(other.seen)
         return self
 
 
-def _sums_of(terms: Sequence[Term], columns: Columns, y: FloatArray, block: slice) -> _Sums:
-    sizes = [term.n_features for term in terms]
-    p = sum(sizes)
+def _sums_of(term: AdditiveTerm, columns: Columns, y: FloatArray, block: slice) -> _Sums:
+    p, whole = term.n_features, columns[term.column]
     rows = np.zeros((len(y[block]), p + y.shape[1]))
     rows[:, p:] = y[block]
-    seen, start = [], 0
-    for term, size in zip(terms, sizes, strict=True):
-        whole = columns[term.column]
-        own = np.zeros((len(rows), size)) if start else rows  # the first columns are the first term's
-        seen.append(term.add_to(Curves(whole.values[block], whole.grid), own))
-        if start:
-            rows[:, start : start + size] = own
-        start += size
+    seen = term.add_to(Curves(whole.values[block], whole.grid), rows)
     return _Sums(Moments.of(rows), seen)
-
-
-def _blocks(parts: Sequence[FloatArray]) -> FloatArray:
-    return parts[0] if len(parts) == 1 else np.asarray(block_diag(*parts))

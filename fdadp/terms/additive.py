@@ -11,7 +11,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.margins import Margin
 from fdadp.functional.quadrature import RULES
-from fdadp.terms.base import Covariate, Prior
 from fdadp.terms.sizes import basis_sizes, check_size
 from fdadp.terms.surface import AdditiveTerm
 
@@ -59,19 +58,18 @@ class Additive:
         if period is not None and not (isinstance(period, (int, float, np.number)) and 0 < period < np.inf):
             raise InputError(f"period_s must be a number above 0 or None, got {period!r}")
 
-    def fixed(self, covariate: Covariate) -> AdditiveTerm:
-        """The term on splines over the range and the domain of its covariate."""
-        grid = covariate.grid
-        over_x, over_s = basis_sizes((self.n_basis_x, self.n_basis_s), covariate.n, grid.size, self.degree)
-        x = Margin.pspline(*covariate.range, over_x, degree=self.degree, order=self.penalty_order, name="n_basis_x")
+    def fixed(self, grid: FloatArray, x_range: tuple[float, float], n: int | None = None) -> AdditiveTerm:
+        """The term on splines over the range and the domain of its curves, `n` of them where that is known."""
+        over_x, over_s = basis_sizes((self.n_basis_x, self.n_basis_s), n, grid.size, self.degree)
+        x = Margin.pspline(*x_range, over_x, degree=self.degree, order=self.penalty_order, name="n_basis_x")
         s = self._over_s(grid, over_s)
-        return AdditiveTerm(x, s, grid, covariate.range, self.quadrature, self.period, column=self.column)
+        return AdditiveTerm(x, s, grid, x_range, self.quadrature, self.period, column=self.column)
 
-    def standard(self, covariate: Covariate, prior: Prior) -> AdditiveTerm:
-        """The term on standardised curves, on as many splines as the prior says."""
-        x = Margin.pspline(*covariate.range, prior.n_basis_x, margin=0.0)
-        s = Margin.pspline(0.0, 1.0, prior.n_basis_s, margin=0.0)
-        return AdditiveTerm(x, s, covariate.grid, covariate.range, column=self.column)
+    def standard(self, grid: FloatArray, x_range: tuple[float, float], over_x: int, over_s: int) -> AdditiveTerm:
+        """The term on standardised curves on [0, 1], for a private fit: on numbers of splines that are public."""
+        x = Margin.pspline(*x_range, over_x, margin=0.0)
+        s = Margin.pspline(0.0, 1.0, over_s, margin=0.0)
+        return AdditiveTerm(x, s, grid, x_range, column=self.column)
 
     def _over_s(self, grid: FloatArray, size: int) -> Margin:
         if self.period is None:

@@ -17,17 +17,19 @@ from fdadp.functional.curves import Curves, refuse_other_domain
 from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.terms._rows import FeatureMap
-from fdadp.terms.base import Prior, Term
 from fdadp.terms.quantiles import QuantileTransform
 
 __all__ = ["AdditiveTerm"]
 
 
 @dataclass(frozen=True)
-class AdditiveTerm(Term):
+class AdditiveTerm:
     """``∫ F{X(s), s, t} ds`` with F a tensor product of splines over x and s, on known bases.
 
-    Its coefficients are values ``F(x_l, s_l')`` at the points of the two bases, shape (K, kx, ks).
+    Its coefficients are values ``F(x_l, s_l')`` at the points of the two bases, shape (K, kx, ks). It is used in this
+    order: :meth:`add_to` for each block of training curves, :meth:`learned` when all were seen; then `rotation` and
+    `penalties` say what is estimated and how it is smoothed, :meth:`published` turns the estimates into coefficients
+    for users, and :meth:`rows` with :meth:`to_features` predict.
 
     Attributes
     ----------
@@ -188,10 +190,6 @@ class AdditiveTerm(Term):
         values = (to_values @ features).T.reshape((features.shape[1], self.x.size, self.s.size))
         on_unit = (self.grid - self.grid[0]) / (self.grid[-1] - self.grid[0])
         return self.centred(values, quadrature_weights(on_unit))
-
-    def prior_covariance(self, prior: Prior) -> FloatArray:
-        """Prior covariance of the B-spline coefficients of F, a Gaussian process in x and s; shape (q, q)."""
-        return prior.surface.covariance(self.x.size, self.s.size)
 
     def in_units(self, location: float, scale: float, grid: FloatArray) -> tuple[AdditiveTerm, float]:
         """The term on curves as they are: splines of the same shape over their own units."""

@@ -146,7 +146,7 @@ def _surface(asked: Asked, column: str, sizes: Any, default: Any) -> WhiteTerm:
     over_s = asked.size(sizes[0], default[0], prior.n_basis_s)
     over_x = asked.size(sizes[1], default[1], prior.n_basis_x)
     prior = replace(prior, n_basis_s=over_s, n_basis_x=over_x)
-    return WhiteSurface.on(asked.name, asked.curves_of(column), prior)
+    return WhiteSurface.on(asked.name, column, asked.curves_of(column).grid, prior)
 
 
 def _linear(asked: Asked, spec: Linear) -> WhiteTerm:

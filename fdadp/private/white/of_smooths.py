@@ -16,9 +16,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.columns import Column, NumberColumn, Scalars
+from fdadp.private.columns import HALF_WIDTH, Column, NumberColumn, Scalars
 from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of, white_directions
-from fdadp.terms.base import HALF_WIDTH
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.columns import Column, CurvesColumn, unit_grid
-from fdadp.private.white.base import column_of
-from fdadp.private.whiten import WhitenedTerm
+from fdadp.functional.curves import Curves
+from fdadp.privacy import rowwise_matmul
+from fdadp.private.columns import HALF_WIDTH, Column, CurvesColumn, unit_grid
+from fdadp.private.white.base import WhiteTerm, column_of, white_axes
 from fdadp.terms.additive import Additive
-from fdadp.terms.base import HALF_WIDTH, Covariate
 from fdadp.terms.surface import AdditiveTerm
 
 if TYPE_CHECKING:
@@ -25,17 +25,62 @@ POINTS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhiteSurface(WhitenedTerm):
-    """Features of the additive term (:class:`~fdadp.terms.surface.AdditiveTerm`) on standardised curves, whitened."""
+class WhiteSurface(WhiteTerm):
+    """Features ``(z(x) - centre) @ whitening`` of a standardised curve x, z those of the additive term.
+
+    Attributes
+    ----------
+    term : AdditiveTerm
+        For curves on [0, 1] with values in ±4.
+    grid : ndarray of shape (S,)
+    centre : ndarray of shape (q,)
+        Prior mean of the feature rows z.
+    whitening : ndarray of shape (q, d)
+        White under (prior of the curves) x (prior of the surface), the most telling direction first.
+    """
+
+    term: AdditiveTerm
+    grid: FloatArray
+    centre: FloatArray
+    whitening: FloatArray
 
     @classmethod
-    def on(cls, name: str, column: CurvesColumn, prior: PublicPrior) -> WhiteSurface:
-        """Whiten under the prior's curves, and a Gaussian process for F, on splines as many as the prior says."""
-        unit = unit_grid(column.grid)
-        term = Additive(column.name).standard(Covariate(unit, (-HALF_WIDTH, HALF_WIDTH)), prior)
-        white = cls.of(term, prior.x.standard(unit), unit, prior, prior.max_features)
-        assert isinstance(white, cls)
-        return replace(white, name=name)
+    def on(cls, name: str, column: str, grid: FloatArray, prior: PublicPrior) -> WhiteSurface:
+        """Whiten under the prior's curves, and a Gaussian process for F, on splines as many as the prior says.
+
+        Parameters
+        ----------
+        name, column : str
+            Of the term, and of the curves.
+        grid : ndarray of shape (S,)
+            Of the curves.
+        prior : PublicPrior
+        """
+        unit = unit_grid(grid)
+        curves = prior.x.standard(unit)
+        reach = (-HALF_WIDTH, HALF_WIDTH)
+        term = Additive(column).standard(unit, reach, prior.n_basis_x, prior.n_basis_s)
+        rows = np.zeros((len(curves), term.n_features))
+        term = term.learned(term.add_to(Curves(curves, unit), rows), len(curves))
+        law = prior.surface.covariance(term.x.size, term.s.size)
+        centre, whitening, variances = white_axes(rows, law, prior.max_features)
+        return cls(
+            name=name,
+            columns=(column,),
+            shares=variances / variances.sum(),
+            term=term,
+            grid=unit,
+            centre=centre,
+            whitening=whitening,
+        )
+
+    def rows(self, x: Curves) -> FloatArray:
+        """Feature rows of standardised curves about the prior's mean, shape (m, q)."""
+        return np.asarray(self.term.rows(x) - self.centre)
+
+    def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
+        """First white features of standardised curves without gaps, each row by itself; shape (m, count)."""
+        return rowwise_matmul(self.rows(seen[self.columns[0]]), np.ascontiguousarray(self.whitening[:, :count]))
 
     def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
         """Points of s, and values of X within ±4 standard deviations."""
@@ -49,7 +94,6 @@ class WhiteSurface(WhitenedTerm):
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
         """F at points (s, x), s slowest, less its mean over the prior's curves at each s."""
         column, term = column_of(columns, self.columns[0], CurvesColumn), self.term
-        assert isinstance(term, AdditiveTerm)
         assert term.mean_x_basis is not None
         length = column.grid[-1] - column.grid[0]
         at_s = (np.asarray(points[0], dtype=np.float64) - column.grid[0]) / length

@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from fdadp import PublicPrior
+from fdadp import FunctionalRegression, Privacy, PublicPrior
+from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.as_fitted import as_fitted
+from fdadp.private.columns import unit_grid
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.groups import FeatureGroups
 from fdadp.private.prior import CurvePrior, ResponsePrior, SurfacePrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
-from fdadp.private.whiten import WhitenedTerm
-from fdadp.terms.additive import Additive
-from fdadp.terms.base import Covariate, Term
+from fdadp.private.white.base import WhiteTerm, white_axes
+from fdadp.private.white.made import MAKERS
+from fdadp.private.white.of_surfaces import WhiteSurface
+from fdadp.terms.spec import TermSpec
 
 UNIT = np.linspace(0, 1, 21)
 
 
-class MeanAndEnd(Term):
+def mean_and_end(x):
+    mean = rowwise_matmul(x, np.full((x.shape[1], 1), 1 / x.shape[1]))
+    return np.hstack((mean, x[:, -1:]))
+
+
+@dataclass(frozen=True)
+class MeanAndEnd(TermSpec):
     """Mean of X over the domain, and its last value."""
 
-    column = "X"
-    n_features = 2
+    name = "mean_and_end(X)"
+    columns = ("X",)
 
-    def rows(self, x):
-        mean = rowwise_matmul(x.values, np.full((x.values.shape[1], 1), 1 / x.values.shape[1]))
-        return np.hstack((mean, x.values[:, -1:]))
+    def fixed(self, seen, t):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteMeanAndEnd(WhiteTerm):
+    centre: FloatArray
+    whitening: FloatArray
+
+    @classmethod
+    def on(cls, grid, prior):
+        rows = mean_and_end(prior.x.standard(unit_grid(grid)))
+        centre, whitening, variances = white_axes(rows, np.eye(2), 2)
+        shares = variances / variances.sum()
+        return cls(name=MeanAndEnd.name, columns=("X",), shares=shares, centre=centre, whitening=whitening)
+
+    def features(self, seen, count):
+        return rowwise_matmul(mean_and_end(seen["X"].values) - self.centre, self.whitening[:, :count].copy())
+
+    def effect(self, columns, count, *points):
+        raise NotImplementedError
 
 
 def curves(n, seed):
@@ -44,12 +72,29 @@ def curves(n, seed):
     return s, t, x, f
 
 
-@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
-@pytest.mark.parametrize("whose", ["a term that nobody knows", "the additive one"])
-def test_a_term_is_fitted_privately_and_predicts(whose):
+def test_a_term_that_nobody_knows_is_fitted_privately_and_predicts(monkeypatch):
+    monkeypatch.setitem(
+        MAKERS, MeanAndEnd, lambda asked, spec: WhiteMeanAndEnd.on(asked.curves_of("X").grid, asked.prior)
+    )
     s, t, x, f = curves(5000, 0)
     y = f + 0.3 * np.random.default_rng(1).normal(size=f.shape)
-    design = PublicPrior().design(s, t, MeanAndEnd() if "nobody" in whose else None, bounds=(30.0, 70.0))
+    privacy, bounds = Privacy(2.0, 1e-6, n=5000, random_state=0), {"X": (30.0, 70.0), "Y": (-8.0, 8.0)}
+    model = FunctionalRegression([MeanAndEnd()], privacy=privacy, bounds=bounds)
+    model.fit({"X": x, "Y": y}, grids={"X": s, "Y": t})
+    _, _, new, wanted = curves(500, 2)
+    predicted = model.predict({"X": new})
+    assert 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean() > 0.9
+    low, high = model.predict_interval({"X": new}, 0.95)
+    seen = wanted + 0.3 * np.random.default_rng(3).normal(size=wanted.shape)
+    assert 0.92 < ((low <= seen) & (seen <= high)).mean() < 0.99
+    assert model.ledger_.private
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
+def test_the_additive_term_is_fitted_privately_and_predicts():
+    s, t, x, f = curves(5000, 0)
+    y = f + 0.3 * np.random.default_rng(1).normal(size=f.shape)
+    design = PublicPrior().design(s, t, bounds=(30.0, 70.0))
     assert design.feature_shares.sum() == pytest.approx(1.0)
     cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
     plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
@@ -67,10 +112,7 @@ def test_a_term_is_fitted_privately_and_predicts(whose):
 def test_terms_are_whitened_apart_and_merged_by_their_shares():
     prior = PublicPrior()
     sample = np.clip(prior.x.curves(UNIT), -4, 4)
-    terms = [
-        WhitenedTerm.of(term.standard(Covariate(UNIT, (-4.0, 4.0)), prior), sample, UNIT, prior, 60)
-        for term in (Additive(), MeanAndEnd())
-    ]
+    terms = [WhiteSurface.on("sff(X)", "X", UNIT, prior), WhiteMeanAndEnd.on(UNIT, prior)]
     both = FeatureGroups.merged(terms, 20)
     assert both.shares.sum() == pytest.approx(1.0) and (np.diff(both.shares) <= 0).all()
     assert both.shares.size == 20 and both.counts(20) == [18, 2] and both.counts(1) in ([1, 0], [0, 1])

@@ -20,9 +20,6 @@ from fdadp.private.design import curves_column
 from fdadp.private.groups import FeatureGroups
 from fdadp.private.white.made import white_term
 from fdadp.private.white.of_smooths import law_of_numbers
-from fdadp.private.whiten import WhitenedTerm
-from fdadp.terms.additive import Additive
-from fdadp.terms.base import Covariate
 from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()
@@ -204,8 +201,7 @@ def test_surfaces_are_in_units_of_the_curves(made, spec):
 
 def test_a_surface_is_the_additive_term(made):
     unit = unit_grid(S)
-    term = Additive().standard(Covariate(unit, (-4.0, 4.0)), PRIOR)
-    old = WhitenedTerm.of(term, PRIOR.x.standard(unit), unit, PRIOR, PRIOR.max_features)
+    old = PRIOR.design(S, np.linspace(0, 1, 11)).only  # of AdditiveFunctionOnFunction
     seen = {"X": Curves(PRIOR.x.standard(unit)[:300], unit)}
     new = made(terms.sff("X"))
     np.testing.assert_array_equal(new.features(seen, 60), old.features(seen, 60))

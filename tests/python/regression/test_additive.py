@@ -396,10 +396,10 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         base.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
-    (term,) = caught["sums"].terms
+    term = caught["sums"].term
     z = term.features(term.grid).rows(x) @ model._fitted.rotation
     scores = (y - model.mean_) @ (model.eigenfunctions_ * model._fitted.response.weights).T
-    penalty = np.diag(np.array([0.1, 0.2]) @ caught["sums"].penalties[0])
+    penalty = np.diag(np.array([0.1, 0.2]) @ term.penalties)
 
     def fit(keep):
         a, b = z[keep] - z[keep].mean(axis=0), scores[keep] - scores[keep].mean(axis=0)

@@ -12,7 +12,6 @@ from fdadp.solve.chunks import Chunks, ranges_of
 from fdadp.solve.least_squares import fit_sums
 from fdadp.solve.sums import add_up
 from fdadp.terms.additive import Additive
-from fdadp.terms.base import Covariate
 from r_bridge.affr import AffrFits, recorded_fit, smoothing_parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
@@ -22,8 +21,8 @@ GRID = np.linspace(0, 1, 21)
 
 def fit_scalar(x, grid, y, smoothing, sizes=(7, 7)):
     chunks = Chunks.of({"X": Curves(x, grid)}, Scalar.curves(y), progress=False)
-    term = Additive("X", *sizes).fixed(Covariate(grid, ranges_of(chunks)["X"], len(x)))
-    sums = add_up(chunks, [term])
+    term = Additive("X", *sizes).fixed(grid, ranges_of(chunks)["X"], len(x))
+    sums = add_up(chunks, term)
     return fit_sums(sums, Scalar().fixed(sums.n, sums.y.mean, sums.y.scatter, sums.t), smoothing)
 
 
