@@ -92,12 +92,19 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
         raise InputError(f"{name} must hold curves, or one entry a row, got {_shown(data)}")
     if not isinstance(data, np.ndarray):
         whole = hasattr(data, "__array__") or (len(data) > 0 and isinstance(data[0], list | tuple | np.ndarray))
-        data = np.asarray(data) if whole else pd.Series(list(data)).array
+        data = _rows_of_lists(data, name) if whole else pd.Series(list(data)).array
     if data.ndim == 2 and (data.shape[1] > 1 or grid is not None):
         return TableColumn(as_curves(data, grid, name=name, default=default))
     if data.ndim not in (1, 2):
         raise InputError(f"{name} must have shape (n,), or (n, S) for curves, got {data.shape}")
     return _one_entry_a_row(pd.Series(data if data.ndim == 1 else data[:, 0]), name, grid, default)
+
+
+def _rows_of_lists(data: Any, name: str) -> Any:
+    try:
+        return np.asarray(data)
+    except ValueError as exc:  # which tells no row
+        raise InputError(f"{name} must have rows of one length, got rows of several") from exc
 
 
 def _of_skfda(data: Any, name: str, grid: ArrayLike | None) -> Curves:

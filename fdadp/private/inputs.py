@@ -19,7 +19,7 @@ __all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 LEAST_POINTS = 3
 
 
-def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves:
+def private_curves(data: CurveData, grid: ArrayLike | None, name: str, *, empty: bool = False) -> Curves:
     """Take curves as they are, without looking at their values.
 
     Parameters
@@ -29,6 +29,8 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
         has not the length of the grid, or of most rows, is a curve without values.
     grid : array_like of shape (S,), optional
     name : str
+    empty : bool
+        Whether there may be no curve at all: a refusal would tell a private n of 0 from 1.
 
     Returns
     -------
@@ -41,9 +43,9 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
         Not curves on one grid, or a grid that does not fit: all of it public.
     """
     if type(data).__module__.split(".")[0] == "skfda":
-        return _of_fdatagrid(data, grid, name)
+        return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
-    values: Any = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name)
+    values: Any = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
     size = values.shape[1]
     labels = _column_labels(data)
     if labels is None:
@@ -55,13 +57,13 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str) -> Curves
     return replace(public, values=values.turned() if turned else values, index=None, kind=kind)
 
 
-def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str) -> Curves:
+def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> Curves:
     values: Any
     if is_irregular(data) and grid is not None:
         points = as_grid(grid, np.size(grid), f"grid of {name}")
         if data.dim_domain != 1 or data.dim_codomain != 1:
             raise InputError(f"{name} must hold real functions of one variable")
-        values = _checked(table_of_irregular(data, points), name)
+        values = _checked(table_of_irregular(data, points), name, empty)
         return Curves(values, points, "fdatagrid", gridded=True)
     if type(data).__name__ != "FDataGrid":
         raise InputError(
@@ -71,7 +73,7 @@ def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str) -> Curves:
         )
     if data.dim_domain != 1 or data.dim_codomain != 1:
         raise InputError(f"{name} must hold real functions of one variable")
-    values = _checked(table(data.data_matrix[..., 0], name), name)
+    values = _checked(table(data.data_matrix[..., 0], name), name, empty)
     zeros = np.zeros((1, values.shape[1], 1))
     public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
     return replace(public, values=values, index=None)
@@ -101,7 +103,8 @@ def _column_labels(data: Any) -> pd.Index[Any] | None:
     return None
 
 
-def _checked(found: Table | None, name: str) -> Table:
-    if found is None or len(found.shape) != 2 or found.shape[0] == 0 or found.shape[1] < LEAST_POINTS:
+def _checked(found: Table | None, name: str, empty: bool) -> Table:
+    none = found is not None and found.shape[0] == 0 and not empty
+    if found is None or len(found.shape) != 2 or none or found.shape[1] < LEAST_POINTS:
         raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
     return found

@@ -7,8 +7,11 @@ could change them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
+from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal
 
@@ -20,7 +23,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, in_order
-from fdadp.privacy.boundary import labels, table
+from fdadp.privacy.boundary import labels, number_of, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.inputs import check_groups, private_curves
@@ -162,7 +165,7 @@ class PrivateTable:
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
-        return private_curves(self.raw(name) if raw is None else raw, self._grids.get(name), name)
+        return private_curves(self.raw(name) if raw is None else raw, self._grids.get(name), name, empty=True)
 
     def bounded(self, name: str) -> bool:
         """Whether bounds were given of a column."""
@@ -305,9 +308,27 @@ def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise PrivacyError(f"bounds of {name} must be a list of its levels, got {given!r}")
     levels = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
+    if isinstance(given, tuple) and len(levels) == 2 and _is_range(levels):
+        raise PrivacyError(
+            f"bounds of {name} must be a list of its levels where it holds labels, or (low, high) in numbers where it "
+            f"holds numbers, got {given!r}, which looks like a range"
+        )
     if len(levels) < 2:
         raise PrivacyError(f"bounds of {name} must have at least two levels, got {list(levels)!r}")
     return levels
+
+
+def _is_range(pair: tuple[Any, ...]) -> bool:
+    """Whether two entries of a tuple, taken for levels, are more likely ends: numbers, also as text, dates, decimals.
+
+    Two numbers next to one another, such as 0 and 1, are levels.
+    """
+    if all(isinstance(v, bool) for v in pair):
+        return False
+    if any(isinstance(v, date | np.datetime64 | timedelta | Decimal) for v in pair):
+        return True
+    low, high = map(number_of, pair)
+    return math.isfinite(low) and math.isfinite(high) and high - low != 1
 
 
 def is_pair(given: Any) -> bool:
