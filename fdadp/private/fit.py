@@ -208,6 +208,8 @@ def fit_private(
     """
     if mechanism.anchor is not None:
         raise InputError("prior='persistence' is there for FunctionalRegression and ScalarRegression")
+    if getattr(mechanism, "errors_by_record", False):
+        raise InputError("errors_by_record is there for FunctionalRegression and ScalarRegression")
     prior = mechanism.public_prior
     public = {
         "bounds of X": bounds["X"],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.looks import shares_of_looks
+from fdadp.private.looks import with_looks
 from fdadp.private.plan import Plan
 from fdadp.private.sharing import Coordinates, make_plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Ramp, Tuning
@@ -58,9 +58,9 @@ def plan_forecasts(
         size = replace(tuning.residual_scale, cap=tuning.residual_scale.cap + most)
         tuning = replace(tuning, calibration=NOTHING, residual_scale=size)
     plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, **parts)
-    shares = shares_of_looks(plan.eta, pure=pure) | {"anchor": ANCHOR.share(plan.eta, pure=pure)}
-    left = 1 - sum(shares.values())
-    return replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | shares)
+    guard = ANCHOR.share(plan.eta, pure=pure)
+    shares = {k: v * (1 - guard) for k, v in plan.budget_shares.items()} | {"anchor": guard}
+    return with_looks(replace(plan, budget_shares=shares))
 
 
 def about_anchor(plan: Plan) -> bool:

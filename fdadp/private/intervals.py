@@ -121,7 +121,7 @@ class PrivateFit:
         Persons with usable rows that the releases show, relative to n, and the sd of the noise in that; NaN where
         nothing shows it.
     looks : tuple of Look
-        Of forecasts: how errors hang on what records look like.
+        Of forecasts, and where it was asked for: how errors hang on what records look like.
     dropped : bool
         Whether the fit was no better than its anchor, which alone is left of it.
     """
@@ -158,7 +158,9 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     else:
         variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
-    looks = learn_looks(releases, residuals, rows.columns, design.prior) if forecasts else ()
+    looks: tuple[Look, ...] = ()
+    if "errors by looks" in plan.budget_shares:
+        looks = learn_looks(releases, residuals, rows.columns, design.prior, forecasts=forecasts)
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
         residuals.set_spread(variance, regression.mean_variance, regression.covariance)

@@ -15,11 +15,13 @@ import numpy as np
 from numba import njit
 
 from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rowwise import log_positions
 from fdadp.private.bayes import Measurement, combine
 from fdadp.private.columns import CurvesColumn, unit_grid
+from fdadp.private.plan import Plan
 from fdadp.private.projection import observed_mean
 from fdadp.private.shrinkage import shrunk
 from fdadp.private.tuning import Aux
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
 
-__all__ = ["Look", "error_logs", "exponentials", "factors", "learn_looks", "looks_of", "shares_of_looks"]
+__all__ = ["Look", "error_logs", "exponentials", "factors", "learn_looks", "looks_of", "shares_of_looks", "with_looks"]
 
-ROUGH, ROUGH_SD = 0.17, 0.2
-"""Prior mean and sd of what a standard deviation of log roughness adds to the logarithm of the sd of errors; the mean
-is that of heart rates in intensive care."""
-BEND, BEND_SD = 0.03, 0.05
-"""The same of its square less 1, over √2: calm records differ less than wild ones."""
+ROUGH, BEND = 0.17, 0.03
+"""Of forecasts, prior means of what a standard deviation of log roughness, and its square less 1 over √2, add to the
+logarithm of the sd of errors: as for heart rates in intensive care. Elsewhere nothing is believed to hang on looks."""
+ROUGH_SD, BEND_SD = 0.2, 0.05
+"""Their prior sds."""
 LEVEL_SD = 0.1
 """The same of the level, of mean 0."""
 SIZE, SIZE_SD = -0.2, 0.3
@@ -78,8 +80,8 @@ class Look:
     name: str
     centre: float
     of_level: float = 0.0
-    of_roughness: float = ROUGH
-    of_square: float = BEND
+    of_roughness: float = 0.0
+    of_square: float = 0.0
 
     def standard(self, looks: FloatArray) -> FloatArray:
         """Level and place of roughness (m, 2) in standard deviations, within reach, and the square; shape (m, 3)."""
@@ -152,6 +154,21 @@ def shares_of_looks(eta: float, *, pure: bool) -> dict[str, float]:
     }
 
 
+def with_looks(plan: Plan) -> Plan:
+    """The plan with releases of how errors hang on looks, whose shares are taken from all others alike.
+
+    Raises
+    ------
+    InputError
+        There is no column of curves.
+    """
+    if not plan.located.curves:
+        raise InputError("errors_by_record needs a column of curves among the terms, got none")
+    shares = shares_of_looks(plan.eta, pure=plan.pure)
+    left = 1 - sum(shares.values())
+    return replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | shares)
+
+
 def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
     """What is believed in public, by the prior's curves."""
     unit = unit_grid(column.grid)
@@ -160,7 +177,7 @@ def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
 
 
 def learn_looks(
-    releases: Releases, residuals: ResidualRows, columns: Mapping[str, Any], prior: PublicPrior
+    releases: Releases, residuals: ResidualRows, columns: Mapping[str, Any], prior: PublicPrior, *, forecasts: bool
 ) -> tuple[Look, ...]:
     """Release how the errors hang on the looks of rows, each a mean of clipped products.
 
@@ -177,9 +194,9 @@ def learn_looks(
         for i, look in enumerate(looks):
             centre = float(shrunk(found[i], sd, look.centre, PLACE_SD))
             looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)))
-    residuals.looks = tuple(looks)
+    believed = np.array([SIZE, *[0.0, *((ROUGH, BEND) if forecasts else (0.0, 0.0))] * m])
+    residuals.looks = _sloped(looks, believed)
     if plan.budget_shares["errors by looks"]:
-        believed = np.array([SIZE, *[0.0, ROUGH, BEND] * m])
         uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD, BEND_SD] * m])
         slopes, steps = believed, list[Measurement]()
         for key in ("errors by looks", "errors again"):

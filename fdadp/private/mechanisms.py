@@ -17,6 +17,7 @@ from fdadp.private.counting import least_n_epsilon
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.forecasts import plan_forecasts
+from fdadp.private.looks import with_looks
 from fdadp.private.moments import NoisyMoments, fit_moments, plan_moments
 from fdadp.private.output import fit_output, plan_output
 from fdadp.private.plan import Plan
@@ -165,6 +166,9 @@ class DPAFF(EndToEnd):
         row's curve, as an offset. Anchors cost nothing, and the fit is dropped where it is no better than its own.
     allow_useless : bool
         As of :class:`EndToEnd`.
+    errors_by_record : bool
+        Of the regressions of many terms: prediction intervals vary by level and roughness of a record's curves, as
+        those of forecasts do. That takes up to 3.5 % of the budget; default False: one width for all records.
     tuning : Tuning, optional
         Accuracies aimed at, caps and clips; default :data:`fdadp.private.tuning.GAUSSIAN`, or ``PURE`` without δ.
 
@@ -174,6 +178,7 @@ class DPAFF(EndToEnd):
     DPAFF(allow_useless=True)
     """
 
+    errors_by_record: bool = False
     tuning: Tuning | None = None
 
     name: ClassVar[str] = "dp-aff"
@@ -182,13 +187,15 @@ class DPAFF(EndToEnd):
         if not (isinstance(self.prior, str) and self.prior == "persistence"):
             check_prior(self.prior, " or 'persistence'")
         check_allow_useless(self.allow_useless)
+        if not isinstance(self.errors_by_record, bool):
+            raise InputError(f"errors_by_record must be True or False, got {self.errors_by_record!r}")
         if self.tuning is not None and not isinstance(self.tuning, Tuning):
             raise InputError(f"tuning must be a Tuning, got {type(self.tuning).__name__}")
 
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget over rounds of gradients."""
         make = make_plan if self.anchor is None else plan_forecasts
-        return make(
+        plan = make(
             n,
             noise_multiplier,
             design,
@@ -197,6 +204,7 @@ class DPAFF(EndToEnd):
             located=design.located,
             gradient_shares=None if design.groups.separable else design.gradient_shares,
         )
+        return with_looks(plan) if self.errors_by_record and self.anchor is None else plan
 
     def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
         """Spend it; nothing is kept beside the fit."""

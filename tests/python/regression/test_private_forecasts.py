@@ -167,10 +167,11 @@ def test_an_offset_whose_rows_know_of_each_other_is_refused(monkeypatch):
 
 # --- neighbours ---
 
+BY_RECORD = DPAFF(errors_by_record=True)
 NASTY = {0: np.nan, 1: np.inf, 2: 1e30, 3: -1e30}
 
 
-def forecasts(seed, epsilon, delta=1e-3, anchored=False):
+def forecasts(seed, epsilon, delta=1e-3, anchored=False, by_record=False):
     """Forty rows of which some are nasty, and a fit of any of them with an offset on a tape."""
     n = 40
     data = {name: values.copy() for name, values in days(n, seed).items()}
@@ -184,11 +185,11 @@ def forecasts(seed, epsilon, delta=1e-3, anchored=False):
     def run(keep, noise):
         part = {name: values[keep] for name, values in data.items()}
         model = FunctionalRegression(
-            "Y ~ ff(X) + z" if anchored else "Y ~ mean(X) + z",
+            "Y ~ ff(X) + z" if anchored or by_record else "Y ~ mean(X) + z",
             privacy=Privacy(epsilon, delta, n=n),
             bounds=BOUNDS | {"z": (0.0, 100.0), "mean(X)": (-4.0, 4.0)},
             missing={"z": "indicator"},
-            mechanism=DPAFF(allow_useless=True, prior="persistence" if anchored else None),
+            mechanism=DPAFF(allow_useless=True, prior="persistence" if anchored else None, errors_by_record=by_record),
         )
         grids = {"X": S, "Y": S, "o": S}
         model._fit_private(
@@ -200,14 +201,21 @@ def forecasts(seed, epsilon, delta=1e-3, anchored=False):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "anchored"), [(400.0, 1e-3, False), (4.0, None, False), (400.0, 1e-3, True)]
+    ("epsilon", "delta", "anchored", "by_record"),
+    [
+        (400.0, 1e-3, False, False),
+        (4.0, None, False, False),
+        (400.0, 1e-3, True, False),
+        (400.0, 1e-3, False, True),
+        (400.0, None, False, True),
+    ],
 )
-def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta, anchored):
-    n, run = forecasts(0, epsilon, delta, anchored)
+def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta, anchored, by_record):
+    n, run = forecasts(0, epsilon, delta, anchored, by_record)
     first = TapeNoise()
     seen = fingerprint(vars(run(np.arange(n), first)))
     changes = []
-    for person in (4, 6, 10) if anchored else (0, 1, 2, 3, 6, 10, 12, 13):
+    for person in (4, 6, 10) if anchored or by_record else (0, 1, 2, 3, 6, 10, 12, 13):
         again = TapeNoise(tape=first.entries)
         found = fingerprint(vars(run(np.delete(np.arange(n), person), again)))
         assert difference(found, seen) == ""
@@ -215,11 +223,14 @@ def test_brute_force_sensitivity_with_offsets_of_nasty_people(epsilon, delta, an
     assert 0.9 < max(changes) <= 1
 
 
-@pytest.mark.parametrize(("delta", "anchored"), [(1e-6, False), (None, False), (1e-6, True)])
-def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta, anchored):
-    pairs = []
-    for row in (6,) if anchored else (2, 10):
-        n, run = forecasts(row, 60.0 if anchored else 8.0, delta, anchored)
+@pytest.mark.parametrize(
+    ("delta", "anchored", "by_record"),
+    [(1e-6, False, False), (None, False, False), (1e-6, True, False), (None, False, True)],
+)
+def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta, anchored, by_record):
+    pairs, epsilon = [], 60.0 if anchored or by_record else 8.0
+    for row in (6,) if anchored or by_record else (2, 10):
+        n, run = forecasts(row, epsilon, delta, anchored, by_record)
         keep = np.delete(np.arange(n), row)
         new = days(5, 9)
         pairs.append(
@@ -231,7 +242,7 @@ def test_an_offset_costs_at_most_the_budget_and_shows_nothing_else(delta, anchor
                 },
                 np.arange(n),
                 keep,
-                Budget(60.0 if anchored else 8.0, delta).total,
+                Budget(epsilon, delta).total,
             )
         )
     result = replay_audit(pairs)
@@ -391,6 +402,32 @@ def test_intervals_of_forecasts_cover_calm_people_and_wild_ones(by):
     names = [release.name for release in anchored.ledger_.releases]
     for wanted in ("roughness of X", "residuals by level and roughness, again", "residuals against the anchor's"):
         assert wanted in names and wanted not in [release.name for release in plain.ledger_.releases]
+
+
+def test_intervals_of_any_fit_of_curves_may_vary_by_record(tmp_path):
+    data, new = uneven_days(4000, 0, 0.5), uneven_days(1500, 1, 0.5)
+    wide = BOUNDS | {"X": (-8.0, 8.0), "Y": (-8.0, 8.0)}
+    alike, by_record = (
+        fitted(data, n=4000, bounds=wide, mechanism=DPAFF(errors_by_record=flag)) for flag in (False, True)
+    )
+    assert np.ptp(quarters(by_record, new)) < 0.5 * np.ptp(quarters(alike, new))
+    assert quarters(by_record, new).min() > 0.9
+    assert by_record.score(new) > alike.score(new) - 0.003
+    again = FunctionalRegression.load(by_record.save(tmp_path / "m.fdadp"))
+    np.testing.assert_array_equal(again.predict_interval(new)[1], by_record.predict_interval(new)[1])
+    even, new = days(4000, 0), days(1500, 1)  # where errors do not vary little is lost
+    assert np.ptp(quarters(fitted(even, n=4000, mechanism=DPAFF(errors_by_record=True)), new)) < 0.04
+
+
+def test_intervals_by_record_need_curves_and_the_regressions_of_many_terms():
+    with pytest.raises(InputError, match="column of curves"):
+        fitted(days(300), n=300, formula="Y ~ z", bounds=BOUNDS | {"z": (0.0, 100.0)}, mechanism=BY_RECORD)
+    with pytest.raises(InputError, match="errors_by_record is there for FunctionalRegression"):
+        AdditiveFunctionOnFunction(
+            privacy=Privacy(1.0, 1e-6, n=300), bounds={"X": (-5, 5), "Y": (-5, 5)}, mechanism=BY_RECORD
+        ).fit(days(300)["X"], days(300)["Y"])
+    with pytest.raises(InputError, match="errors_by_record must be True or False"):
+        DPAFF(errors_by_record="yes")
 
 
 def test_looks_that_know_of_other_rows_are_refused(monkeypatch):
