@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import block_diag
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -68,7 +67,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedMean(TermDesign):
-    """The mean curve on the public response functions."""
+    """The mean curve about its mean over t, on the public response functions."""
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """Ones, shape (n, 1)."""
@@ -164,7 +163,9 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     if design.scalar:
         coefficients[0] = coefficients[0] + mean
     else:
-        own = _margin(design, design.response.shape[1])
+        levels = _levels(design)
+        coefficients[0] = coefficients[0] + levels @ mean
+        own = margin_of(design.t, design.response - levels)
         designs.append(ReleasedMean(name="s(t)", columns=(), along=own, own_penalties=no_penalties(1)))
         coefficients.append(mean)
     columns, left_out = {column.name: column for column in fit.columns}, design.groups.left_out(plan.weights)
@@ -185,7 +186,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         )
         coefficients.append(regression.coefficients[1 + at].ravel())
         places.append(1 + at)
-    covariance = _covariance(regression, places, scalar=design.scalar)
+    covariance = _covariance(regression, places, None if design.scalar else _levels(design))
     sigma2 = float(fit.residual_variance @ design.t_weights)
     form = LongForm(tuple(designs), design.t)
     means = np.zeros(form.size)
@@ -212,8 +213,17 @@ def _margin(design: PrivateDesign, count: int) -> SmoothMargin:
     return SmoothMargin.constant() if design.scalar else margin_of(design.t, design.response[:, :count])
 
 
-def _covariance(regression: Regression, places: list[IntArray], *, scalar: bool) -> FloatArray:
-    """Posterior covariance of all coefficients, feature slow: first those of the mean, constants among them."""
+def _levels(design: PrivateDesign) -> FloatArray:
+    """Means over t of the response functions, shape (m,)."""
+    return design.t_weights @ design.response
+
+
+def _covariance(regression: Regression, places: list[IntArray], levels: FloatArray | None) -> FloatArray:
+    """Posterior covariance of all coefficients, feature slow: first those of the mean, constants among them.
+
+    The intercept comes before them: `levels` times the mean's coefficients; None where the response is a number, whose
+    constant is in one coefficient with the mean.
+    """
     k = regression.coefficients.shape[1]
     order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
     every, size = regression.covariances, order.size * k
@@ -221,8 +231,10 @@ def _covariance(regression: Regression, places: list[IntArray], *, scalar: bool)
     mean[:k, :k] += every[0, :, 0]
     cross[:k] = every[0][:, order].reshape(k, size)
     both = np.block([[mean, cross], [cross.T, every[order][:, :, order].reshape(size, size)]])
-    # Where the response is a number its constant is in one coefficient with the mean.
-    return both if scalar else np.asarray(block_diag(np.zeros((1, 1)), both))
+    if levels is None:
+        return both
+    with_intercept = np.vstack([np.append(levels, np.zeros(size)), np.eye(len(both))])
+    return np.asarray(with_intercept @ both @ with_intercept.T)
 
 
 def _gram(
@@ -234,6 +246,8 @@ def _gram(
     first = form.size - order.size * (form.designs[-1].along.size if order.size else 0)
     out = np.zeros((form.size, form.size))
     out[:first, :first] = np.eye(first) * rows
+    if not design.scalar:  # the mean curve about its mean
+        out[1:first, 1:first] -= np.outer(_levels(design), _levels(design)) * rows
     if order.size:
         size = form.size - first
         out[first:, first:] = regression.moments[order][:, :, order].reshape(size, size) * rows

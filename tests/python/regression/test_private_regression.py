@@ -296,3 +296,18 @@ def test_a_plan_before_there_are_data_is_that_of_the_fit(kind):
         kind(formula, privacy=private(600), bounds={k: BOUNDS[k] for k in "XYy"}).plan(grids)
     with pytest.raises(InputError, match="privacy must be a Privacy or None, got NoneType"):
         kind(formula).plan(grids)
+
+
+def test_the_intercept_is_the_mean_of_the_mean_curve_and_knows_its_error():
+    """It was the released level alone, with a standard error of zero."""
+    estimates, errors = [], []
+    for seed in range(6):
+        data, _, _ = people(1500, seed)
+        model = FunctionalRegression("Y ~ ff(X) + z", privacy=private(1500, seed=seed), bounds=BOUNDS).fit(data)
+        (row,) = model.coef("(Intercept)", se=True).itertuples()
+        curve = model.coef("s(t)")
+        assert abs(np.mean(curve["value"])) < 0.02 * np.abs(curve["value"]).max()
+        estimates.append(row.value - np.mean(np.cos(S)))  # of centred covariates
+        errors.append(row.se)
+    assert 0.005 < min(errors) < max(errors) < 0.2
+    assert np.abs(np.array(estimates) / errors).max() < 4
