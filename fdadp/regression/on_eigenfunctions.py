@@ -89,6 +89,7 @@ class OnEigenfunctions(AdditiveModel):
                 Functional(self.n_components),
                 self.smoothing,
                 self._n_unpenalized,
+                self.response_name_,
             )
         self._beyond, self.eigenbasis_, self._precision = found.beyond, found.basis, found.precision
         return found.fit

@@ -21,7 +21,7 @@ from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.least_squares import problem_of_scores
+from fdadp.solve.least_squares import problem_of_scores, vary
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.moments import Moments
@@ -70,6 +70,7 @@ def fit_components(
     response: Functional,
     smoothing: str | ArrayLike,
     n_unpenalized: int | None = None,
+    name: str = "Y",
 ) -> Components:
     """Fit terms to the scores of curves in one pass.
 
@@ -87,14 +88,20 @@ def fit_components(
         in a regression of the score.
     n_unpenalized : int, optional
         Dimension that REML counts as unpenalised in each.
+    name : str
+        Of the response, for messages.
 
     Raises
     ------
     InputError
-        Smoothing parameters of another shape, too few curves, or curves that are all the same.
+        Smoothing parameters of another shape, too few curves, or responses or features that are all the same.
     """
     moments, q = _moments(designs, blocks), sum(design.size for design in designs)
     gram, cross, scatter = moments.scatter[:q, :q], moments.scatter[:q, q:], moments.scatter[q:, q:]
+    ends = np.cumsum([0, *(design.size for design in designs), t.size]).tolist()
+    for what, start, stop in zip((*(design.name for design in designs), name), ends[:-1], ends[1:], strict=True):
+        if not vary(Moments(moments.n, moments.mean[start:stop], moments.scatter[start:stop, start:stop])):
+            raise InputError(f"{what} must vary between rows, got the same in all")
     fixed = response.fixed(moments.n, moments.mean[q:], scatter, t)
     penalties, basis = [design.penalties for design in designs], fixed.basis
     problem = problem_of_scores(moments.n, gram, cross, scatter, penalties, fixed, n_unpenalized)

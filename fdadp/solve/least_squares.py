@@ -18,7 +18,7 @@ from fdadp.solve.residuals import residual_of
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["fit_sums", "problem_of", "problem_of_scores", "refuse_same_curves"]
+__all__ = ["fit_sums", "problem_of", "problem_of_scores", "refuse_same_curves", "vary"]
 
 
 def problem_of(
@@ -136,6 +136,11 @@ def _given(smoothing: Any, shape: tuple[int, int]) -> FloatArray:
         ) from exc
 
 
+def vary(moments: Moments) -> bool:
+    """Whether rows are not all the same but for rounding."""
+    return bool(moments.scatter.diagonal().max() > 1e-24 * moments.n * (moments.mean @ moments.mean))
+
+
 def refuse_same_curves(name: str, moments: Moments) -> None:
     """Refuse curves that are all the same but for rounding, from the moments of them or of their features.
 
@@ -144,7 +149,7 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
     InputError
         Naming the argument.
     """
-    if moments.scatter.diagonal().max() <= 1e-24 * moments.n * (moments.mean @ moments.mean):
+    if not vary(moments):
         raise InputError(f"{name} must vary between curves, got the same curve every time")
 
 

@@ -302,6 +302,28 @@ def test_settings_are_checked(data, settings, asked, text):
         model.fit(data, grids=GRIDS, **asked)
 
 
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"Y": np.outer(np.ones(150), T)}, "Y must vary between rows, got the same in all"),
+        ({"X": np.ones((150, 31))}, r"ff\(X\) must vary between rows"),
+        ({"x": np.full(150, 3.0)}, "x must vary between rows"),
+    ],
+)
+def test_what_does_not_vary_is_refused(data, change, text):
+    with pytest.raises(InputError, match=text):
+        FunctionalRegression("Y ~ ff(X) + x", response_basis="eigen").fit(data | change, grids=GRIDS)
+
+
+@pytest.mark.parametrize("n", [4, 5, 8])
+def test_few_rows_and_perfect_fits_have_finite_answers(n):
+    few, _ = table(n, 3)
+    for columns in (few, few | {"Y": 1 + np.outer(few["x"], T)}):
+        model = FunctionalRegression("Y ~ ff(X) + x", response_basis="eigen").fit(columns, grids=GRIDS)
+        assert np.isfinite(model.predict_se(columns)).all() and np.isfinite(model.predict_interval(columns)).all()
+        assert model.test_terms()["p"].between(0, 1).all()
+
+
 def test_gaps_of_the_response_are_refused(data):
     y = data["Y"].copy()
     y[4, 3] = np.nan
