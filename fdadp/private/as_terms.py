@@ -63,6 +63,8 @@ class Found(Protocol):
 
 TINY = 1e-300
 """Keeps 0/0 from arising."""
+CURVES_DRAWN = 4000
+"""Of the law of residuals, for what holds of whole curves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,12 @@ class ReleasedVariance(ResidualLaw):
         """Of the absolute value of a standardised residual."""
         at = (1 + level) / 2
         return self.scale * float(norm.ppf(at) if self.inverse_dof == 0 else student.ppf(at, 1 / self.inverse_dof))
+
+    def whole_curve_quantile(self, level: float) -> float:
+        """Of the largest absolute value of a curve of standardised residuals, by curves drawn from their law."""
+        errors = self.draw(CURVES_DRAWN, np.random.default_rng(0))
+        largest = np.abs(errors / np.sqrt(np.maximum(self.values, TINY))).max(axis=1)
+        return max(float(np.quantile(largest, level)), self.quantile(level))
 
 
 def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVariance:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import fraction, one_of
+from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
@@ -328,9 +328,15 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         return self._wrapped(se, points)
 
     def predict_interval(
-        self, data: Any, level: float = 0.95, t: ArrayLike | None = None, *, grids: Any = None
+        self,
+        data: Any,
+        level: float = 0.95,
+        t: ArrayLike | None = None,
+        *,
+        grids: Any = None,
+        simultaneous: bool = False,
     ) -> tuple[Any, Any]:
-        """Pointwise prediction intervals of new response curves: lower and upper ends.
+        """Prediction intervals of new response curves: lower and upper ends.
 
         Parameters
         ----------
@@ -338,17 +344,21 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             As in :meth:`predict`.
         level : float
             Nominal coverage at each point, in (0, 1). The variance about the mean is that of :attr:`variance`.
+        simultaneous : bool
+            Of private fits: `level` holds for a whole curve at the grid points of the fit at once, by the released law
+            of its errors. Default: point by point.
 
         Returns
         -------
         lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
         """
         fraction(level, "level")
+        flag(simultaneous, "simultaneous")
         self._refuse_other_families("predict_interval")
         records, points = self._new(data, grids), self._at(t)
         mean = self._predictor(records, data, None, points)
         se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
-        half = self._half_width(records, points, se, level, self.variance)
+        half = self._half_width(records, points, se, level, self.variance, simultaneous=simultaneous)
         return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:

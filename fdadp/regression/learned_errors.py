@@ -178,11 +178,23 @@ class LearnedErrors:
             known = looks(own.records, form.predictor(own.records, self._fit.coefficients))
         return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)
 
-    def _half_width(self, records: Records, points: FloatArray, se: FloatArray, level: float, kind: str) -> FloatArray:
-        """Of pointwise prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
+    def _half_width(
+        self,
+        records: Records,
+        points: FloatArray,
+        se: FloatArray,
+        level: float,
+        kind: str,
+        *,
+        simultaneous: bool = False,
+    ) -> FloatArray:
+        """Of prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
         released: Any = self._spread.get("released")
         if released is not None:  # of a private fit
-            return np.asarray(released.quantile(level) * np.sqrt(released.of_records(records, points) + se**2))
+            quantile = released.whole_curve_quantile(level) if simultaneous else released.quantile(level)
+            return np.asarray(quantile * np.sqrt(released.of_records(records, points) + se**2))
+        if simultaneous:
+            raise InputError("simultaneous must be False without privacy, where intervals are pointwise, got True")
         if not self._has_rows and not self._spread:
             if kind in ("t", "model"):
                 raise InputError(f"variance={kind!r} needs residuals of single curves, which this model has not")

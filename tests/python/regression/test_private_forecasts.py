@@ -419,6 +419,24 @@ def test_intervals_of_any_fit_of_curves_may_vary_by_record(tmp_path):
     assert np.ptp(quarters(fitted(even, n=4000, mechanism=DPAFF(errors_by_record=True)), new)) < 0.04
 
 
+@pytest.mark.parametrize("prior", [None, "persistence"])
+def test_bands_of_whole_curves_hold_them(prior, tmp_path):
+    data, new = days(1500, 3), days(1500, 1)
+    model = fitted(data, n=1500, mechanism=DPAFF(prior=prior))
+    ends, pointwise = model.predict_interval(new, simultaneous=True), model.predict_interval(new)
+    whole, of_pointwise = (
+        ((low <= new["Y"]) & (new["Y"] <= high)).all(axis=1).mean() for low, high in (ends, pointwise)
+    )
+    assert whole > 0.93 and of_pointwise < 0.88
+    assert (ends[1] - ends[0]).mean() < 2 * (pointwise[1] - pointwise[0]).mean()
+    again = FunctionalRegression.load(model.save(tmp_path / "m.fdadp"))
+    np.testing.assert_allclose(again.predict_interval(new, simultaneous=True)[1], ends[1], rtol=1e-12)
+    with pytest.raises(InputError, match="simultaneous must be False without privacy"):
+        FunctionalRegression("Y ~ ff(X, k=(5, 5))").fit(
+            {name: data[name][:200] for name in "XY"}, grids={"X": S, "Y": S}
+        ).predict_interval(new, simultaneous=True)
+
+
 def test_intervals_by_record_need_curves_and_the_regressions_of_many_terms():
     with pytest.raises(InputError, match="column of curves"):
         fitted(days(300), n=300, formula="Y ~ z", bounds=BOUNDS | {"z": (0.0, 100.0)}, mechanism=BY_RECORD)
