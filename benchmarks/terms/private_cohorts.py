@@ -34,6 +34,8 @@ class Scenario:
     model: str
     bounds: dict[str, Any]
     family: str = "gaussian"
+    factors: bool = True
+    """Whether features are the same at all points of the response, so that second moments of them say all."""
 
     @property
     def response(self) -> str:
@@ -112,6 +114,30 @@ def of_counts(n: int, rng: np.random.Generator) -> PrivateCohort:
     return PrivateCohort({"X": _seen(x, rng), "z": z, "y": rng.poisson(mean).astype(float)}, mean)
 
 
+def concurrent(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """A curve acts at the same point, and a number."""
+    x, z = curves(n, rng), _number(n, rng)
+    mean = x * (0.8 + 0.6 * np.sin(2 * np.pi * S)) + ((z - 44) / 12)[:, None] * 0.4 * (1 - S) + np.cos(2 * np.pi * S)
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "Y": mean + _errors(n, rng)}, mean)
+
+
+def historical(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """A curve acts from its start up to each point, most what was just before, and a number."""
+    x, z = curves(n, rng), _number(n, rng)
+    before = S[:, None] <= S
+    beta = 3.25 * np.exp(-(S - S[:, None]) / 0.3) * np.cos(np.pi * S)[:, None] + 1.3 * np.sin(np.pi * S)[:, None]
+    mean = (x * W) @ np.where(before, beta, 0.0) + ((z - 44) / 12)[:, None] * 0.3 * (1 - S) + np.cos(2 * np.pi * S)
+    return PrivateCohort({"X": _seen(x, rng), "z": z, "Y": mean + _errors(n, rng)}, mean)
+
+
+def whole_and_concurrent(n: int, rng: np.random.Generator) -> PrivateCohort:
+    """One curve acts as a whole, another one at the same point."""
+    x, v = curves(n, rng), curves(n, rng)
+    beta = 2.2 * np.sin(np.pi * S)[:, None] * np.cos(np.pi * S) + 1.5 * np.exp(-((S[:, None] - S) ** 2) / 0.05)
+    mean = (x * W) @ beta + v * (0.6 * np.sin(2 * np.pi * S) + 0.3) + np.sin(2 * np.pi * S)
+    return PrivateCohort({"X": _seen(x, rng), "V": 30 + 10 * v, "Y": mean + _errors(n, rng)}, mean)
+
+
 SCENARIOS = {
     "ff + number + factor": Scenario(
         with_factor,
@@ -129,6 +155,23 @@ SCENARIOS = {
     ),
     "counts: lf + number": Scenario(
         of_counts, "y ~ lf(X) + z", {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": (0.0, 50.0)}, "poisson"
+    "concurrent + number": Scenario(
+        concurrent,
+        "Y ~ concurrent(X) + z",
+        {"X": (-4.0, 4.0), "z": (0.0, 100.0), "Y": (-6.0, 6.0)},
+        factors=False,
+    ),
+    "historical + number": Scenario(
+        historical,
+        "Y ~ ff(X, limits='s<=t') + z",
+        {"X": (-4.0, 4.0), "z": (0.0, 100.0), "Y": (-6.0, 6.0)},
+        factors=False,
+    ),
+    "ff + concurrent": Scenario(
+        whole_and_concurrent,
+        "Y ~ ff(X) + concurrent(V)",
+        {"X": (-4.0, 4.0), "V": (0.0, 100.0), "Y": (-6.0, 6.0)},
+        factors=False,
     ),
 }
 """By name; bounds hold all but a few values, and are wide about the numbers."""

@@ -17,10 +17,13 @@ from fdadp.audit.terms import MODELS, observe_terms, promised, term_model, term_
 from fdadp.privacy import Budget, Privacy
 from fdadp.privacy._kernel import Kernel
 from fdadp.private.columns import NumberColumn
+from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
 from fdadp.private.white.made import MAKERS
 from fdadp.private.white.of_curves import WhiteIntegral
+from fdadp.private.white.of_history import WhiteHistory
 from fdadp.private.white.of_labels import WhiteLevels
+from fdadp.private.white.of_points import WhiteConcurrent
 from fdadp.regression import private_table
 from fdadp.regression.formula import parse
 
@@ -165,6 +168,42 @@ def centred_features(monkeypatch):
     monkeypatch.setattr(WhiteIntegral, "features", mutant)
 
 
+def centred_values(monkeypatch):
+    """Values at points about their mean over a block of rows."""
+    no_check_of_rows(monkeypatch)
+    right = WhiteConcurrent.features
+
+    def mutant(self, seen, count):
+        features = right(self, seen, count)
+        return features - features.mean(axis=0)
+
+    monkeypatch.setattr(WhiteConcurrent, "features", mutant)
+
+
+def integrals_by_the_data(monkeypatch):
+    """Integrals as large as those of a block of rows are on average."""
+    no_check_of_rows(monkeypatch)
+    right = WhiteHistory.features
+
+    def mutant(self, seen, count):
+        features = right(self, seen, count)
+        return features * (1 + np.tanh(10 * features.mean()))
+
+    monkeypatch.setattr(WhiteHistory, "features", mutant)
+
+
+def residuals_about_their_mean(monkeypatch):
+    """Residuals about the mean curve of those of a block of rows."""
+    no_check_of_rows(monkeypatch)
+    right = Rows.away
+
+    def mutant(self, block):
+        away = right(self, block)
+        return away - np.nanmean(away, axis=0)
+
+    monkeypatch.setattr(Rows, "away", mutant)
+
+
 def less_noise(monkeypatch):
     from fdadp.privacy import SeededNoise
 
@@ -177,7 +216,10 @@ def less_noise(monkeypatch):
     monkeypatch.setattr(SeededNoise, "prepare", mutant)
 
 
-@pytest.mark.parametrize("formula", ["Y ~ ff(X) + z + C(g)", "y ~ lf(X) + s(z) + C(g)"])
+VARYING = "Y ~ concurrent(X) + ff(V, limits='s<=t') + z"
+
+
+@pytest.mark.parametrize("formula", ["Y ~ ff(X) + z + C(g)", "y ~ lf(X) + s(z) + C(g)", VARYING])
 def test_the_unmutated_pairs_pass(formula):
     result = replay_audit(pairs(formula))
     assert result.passed, str(result)
@@ -197,6 +239,11 @@ def test_the_unmutated_pairs_pass(formula):
         (filled_with_the_mean, {"formula": "y ~ z + w"}, "times the sensitivity"),
         (centred_features, {}, "times the sensitivity"),
         (centred_features, {"formula": "y ~ lf(X)"}, "times the sensitivity"),
+        (halved_sensitivity, {"formula": VARYING}, "times the sensitivity"),
+        (halved_sensitivity, {"formula": VARYING, "delta": None}, "times the sensitivity"),
+        (centred_values, {"formula": "Y ~ concurrent(X) + z"}, "times the sensitivity"),
+        (integrals_by_the_data, {"formula": "Y ~ ff(X, limits='s<=t')"}, "times the sensitivity"),
+        (residuals_about_their_mean, {"formula": VARYING}, "times the sensitivity"),
     ],
 )
 def test_mutants_go_red(monkeypatch, mutant, kwargs, finding):

@@ -16,7 +16,9 @@ N = 40
 
 @pytest.mark.statistics
 @pytest.mark.parametrize("delta", [1e-3, None])
-@pytest.mark.parametrize("formula", ["Y ~ ff(X) + z + C(g)", "y ~ lf(X) + z + w"])
+@pytest.mark.parametrize(
+    "formula", ["Y ~ ff(X) + z + C(g)", "y ~ lf(X) + z + w", "Y ~ concurrent(X) + ff(V, limits='s<=t') + z"]
+)
 def test_each_person_in_turn(formula, delta):
     """Ten odd people, of whom every third is left out; with a large budget every release there is."""
     table, epsilon = people(N, np.random.default_rng(0)), 400.0
