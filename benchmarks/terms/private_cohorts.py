@@ -155,6 +155,7 @@ SCENARIOS = {
     ),
     "counts: lf + number": Scenario(
         of_counts, "y ~ lf(X) + z", {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": (0.0, 50.0)}, "poisson"
+    ),
     "concurrent + number": Scenario(
         concurrent,
         "Y ~ concurrent(X) + z",

@@ -1,4 +1,4 @@
-"""CPU seconds of private fits of three terms with secure noise, beside fits without privacy.
+"""CPU seconds of private fits of two or three terms with secure noise, beside fits without privacy.
 
 ``python benchmarks/terms/private_speed.py [n ...]``, by default 10,000 and 100,000 people with curves on 60 points.
 """
@@ -9,6 +9,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import itertools
 import sys
 import time
 import zlib
@@ -19,6 +20,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from private_cohorts import SCENARIOS, S  # noqa: E402
+
+
+NAMES = ("ff + number + factor", "concurrent + number", "historical + number", "ff + concurrent")
 
 
 def seconds(model: Any, data: Any, grids: Any) -> tuple[float, float]:
@@ -33,17 +37,16 @@ def main(sizes: list[int]) -> None:
 
     from fdadp import FunctionalRegression, Privacy
 
-    name = "ff + number + factor"
-    scenario = SCENARIOS[name]
-    for n in [1000, *sizes]:  # the first compiles
+    for name, n in itertools.product(NAMES, [1000, *sizes]):  # the first compiles
+        scenario = SCENARIOS[name]
         data = scenario.draw(n, np.random.default_rng([n, zlib.crc32(name.encode())])).data
-        grids = {"X": S, "Y": S}
+        grids = {name: S for name, values in data.items() if values.ndim == 2}
         private = FunctionalRegression(scenario.model, privacy=Privacy(1.0, 1e-6, n=n), bounds=scenario.bounds)
         secure, wall = seconds(private, data, grids)
         plain, _ = seconds(FunctionalRegression(scenario.model), data, grids)
         if n != 1000 or not sizes:
             print(
-                f"n = {n:,}: private, secure noise {secure:.2f} s CPU ({wall:.2f} s on the clock), "
+                f"{name}, n = {n:,}: private, secure noise {secure:.2f} s CPU ({wall:.2f} s on the clock), "
                 f"no privacy {plain:.2f} s CPU, ratio {secure / plain:.1f}",
                 flush=True,
             )
