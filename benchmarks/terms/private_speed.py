@@ -21,7 +21,6 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
 
 from private_cohorts import SCENARIOS, S  # noqa: E402
 
-
 NAMES = ("ff + number + factor", "concurrent + number", "historical + number", "ff + concurrent")
 
 

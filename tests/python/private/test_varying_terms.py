@@ -375,6 +375,17 @@ def test_offsets_and_persistence():
     assert 1 - ((model.predict(new) - truth) ** 2).mean() / truth.var() > 0.97
 
 
+def test_chunks_are_the_fit_in_memory():
+    data, parts = cohort(600, 4)
+    data["Y"] = parts["concurrent"] + parts["history"]
+    grids = {"X": S, "V": S, "Y": S}
+    privacy = Privacy(4.0, 1e-6, n=600, random_state=3)
+    model = FunctionalRegression("Y ~ concurrent(X) + ff(V, limits='s<=t')", privacy=privacy, bounds=BOUNDS)
+    whole = model.fit(data, grids=grids).predict(data)
+    pieces = [{name: values[i : i + 170] for name, values in data.items()} for i in range(0, 600, 170)]
+    np.testing.assert_array_equal(model.fit_chunks(pieces, grids=grids).predict(data), whole)
+
+
 def test_what_cannot_be_afforded_is_said_before_the_read():
     forecast = plan("Y ~ concurrent(X) + z", n=500, epsilon=1.0, bounds=BOUNDS)
     assert forecast.left_out == () and 0.5 < forecast.share <= 1
