@@ -8,17 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fdadp._common.typing import FloatArray, IntArray
-from fdadp.privacy import rowwise_matmul
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "integrals", "quadratic"]
+__all__ = ["added", "integrals", "quadratic", "windowed"]
 
 
 def added(values: FloatArray, z: FloatArray, effects: FloatArray) -> FloatArray:
     """``values(t) + Σ_j z_j(t) effects_j(t)``, shape (m, T); `effects` (q, T)."""
-    out = np.array(values)
-    for j, effect in enumerate(effects):
-        out += z[:, j] * effect
+    out = np.array(values, order="C")
+    _add(np.ascontiguousarray(z), np.ascontiguousarray(effects), out)
     return out
 
 
@@ -32,9 +30,9 @@ def integrals(z: FloatArray, curves: FloatArray, weighted: FloatArray) -> FloatA
     weighted : ndarray of shape (T, K)
         The functions φ times quadrature weights.
     """
-    m, q, points = z.shape
-    products = (z * curves[:, None, :]).reshape(m * q, points)
-    return rowwise_matmul(products, np.ascontiguousarray(weighted)).reshape(m, q, -1)
+    out = np.zeros((*z.shape[:2], weighted.shape[1]))
+    _integrate(np.ascontiguousarray(z), np.ascontiguousarray(curves), np.ascontiguousarray(weighted), out)
+    return out
 
 
 def quadratic(features: FloatArray, z: FloatArray, places: IntArray, forms: FloatArray) -> FloatArray:
@@ -55,6 +53,56 @@ def quadratic(features: FloatArray, z: FloatArray, places: IntArray, forms: Floa
     out = np.zeros((len(features), forms.shape[2]))
     _quadratic(np.ascontiguousarray(features), np.ascontiguousarray(z), at, np.ascontiguousarray(forms), out)
     return out
+
+
+def windowed(values: FloatArray, weighted: FloatArray, inside: BoolArray) -> FloatArray:
+    """Sums ``Σ_s x(s) B_j(s)`` over the points s inside a window for each point t, shape (m, q, T).
+
+    From one window to the next only what comes in or goes out is added or taken off.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, S)
+    weighted : ndarray of shape (S, q)
+        Functions B times quadrature weights.
+    inside : bool ndarray of shape (T, S)
+    """
+    steps = np.diff(inside.astype(np.int8), axis=0, prepend=np.zeros((1, inside.shape[1]), dtype=np.int8))
+    at_t, at_s = np.nonzero(steps)
+    ends = np.searchsorted(at_t, np.arange(len(inside) + 1))
+    out = np.empty((len(values), weighted.shape[1], len(inside)))
+    signed = np.ascontiguousarray(weighted[at_s] * steps[at_t, at_s][:, None])
+    _sum_windows(np.ascontiguousarray(values), signed, at_s, ends, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add(z, effects, out):  # type: ignore[no-untyped-def]
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            for t in range(z.shape[2]):
+                out[i, t] += z[i, j, t] * effects[j, t]
+
+
+@njit(cache=True, nogil=True)
+def _integrate(z, curves, weighted, out):  # type: ignore[no-untyped-def]
+    for i in range(z.shape[0]):
+        for j in range(z.shape[1]):
+            for t in range(z.shape[2]):
+                product = z[i, j, t] * curves[i, t]
+                for k in range(weighted.shape[1]):
+                    out[i, j, k] += product * weighted[t, k]
+
+
+@njit(cache=True, nogil=True)
+def _sum_windows(values, signed, at, ends, out):  # type: ignore[no-untyped-def]
+    for i in range(values.shape[0]):
+        for j in range(signed.shape[1]):
+            total = 0.0
+            for t in range(ends.size - 1):
+                for c in range(ends[t], ends[t + 1]):
+                    total += values[i, at[c]] * signed[c, j]
+                out[i, j, t] = total
 
 
 @njit(cache=True, nogil=True)

@@ -13,9 +13,9 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines import BSplines
-from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import Column, CurvesColumn, unit_grid
 from fdadp.private.prior import PublicPrior
+from fdadp.private.varying import windowed
 from fdadp.private.white.base import column_of, white_directions
 from fdadp.private.white.of_curves import FUNCTIONS, MOST, WhiteIntegral
 from fdadp.terms.functional_linear import Limits, limits_of
@@ -81,9 +81,10 @@ class WhiteHistory(WhiteIntegral):
         """The integrals up to other points."""
         return replace(self, t=t)
 
-    def _inside(self, s: FloatArray) -> FloatArray:
-        """1 where a point s acts on a point t, shape (T, S)."""
-        return np.asarray(limits_of(self.limits)(s[None, :], self.t[:, None]), dtype=np.float64)
+    def _inside(self, s: FloatArray) -> BoolArray:
+        """Where a point s acts on a point t, shape (T, S)."""
+        acts = np.asarray(limits_of(self.limits)(s[None, :], self.t[:, None]), dtype=bool)
+        return np.broadcast_to(acts, (self.t.size, s.size))
 
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
         """Integrals of the standardised curves against white functions at each t, shape (m, count, T)."""
@@ -92,8 +93,7 @@ class WhiteHistory(WhiteIntegral):
         functions = (self.over_s.design(x.grid) @ self.whitening)[:, :count]
         weighted = functions * quadrature_weights(x.grid)[:, None]
         inside = self._inside(start + x.grid * (end - start))
-        by_t = np.ascontiguousarray((weighted[:, :, None] * inside.T[:, None, :]).reshape(x.grid.size, -1))
-        return rowwise_matmul(x.values, by_t).reshape(len(x.values), count, -1)
+        return windowed(x.values, weighted, inside)
 
     def drawn(self, prior: PublicPrior, count: int) -> FloatArray:
         """Integrals of the prior's curves."""

@@ -20,7 +20,7 @@ from fdadp.private.pairs import Pairs
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan, water_fill
-from fdadp.private.varying import added, integrals, quadratic
+from fdadp.private.varying import added, integrals, quadratic, windowed
 from fdadp.private.white.made import white_term
 
 PRIOR = PublicPrior()
@@ -150,6 +150,9 @@ def test_features_that_vary_do_what_sums_over_points_do():
     np.testing.assert_allclose(integrals(z, curves, weighted), np.einsum("mqt,mt,tk->mqk", z, curves, weighted))
     effects = rng.normal(size=(2, 9))
     np.testing.assert_allclose(added(curves, z, effects), curves + np.einsum("mqt,qt->mt", z, effects))
+    inside = rng.random((9, 7)) < 0.5
+    x, basis = rng.normal(size=(5, 7)), rng.normal(size=(7, 3))
+    np.testing.assert_allclose(windowed(x, basis, inside), np.einsum("ms,sq,ts->mqt", x, basis, inside), atol=1e-13)
     f, forms = rng.normal(size=(5, 4)), rng.normal(size=(4, 4, 9))
     forms = forms + np.swapaxes(forms, 0, 1)
     f[:, [1, 3]] = 0
