@@ -284,7 +284,7 @@ refused(Privacy(epsilon=1.0, delta=1e-3, n=3000), bounds=bounds)  # a delta that
 # ### One budget for several fits
 #
 # A `Budget` that several fits share adds up what they cost, and refuses the one that would overspend. Costs do not add
-# up in ε but in ρ (zero-concentrated differential privacy), which is kinder: five fits at ε = 1 cost less than ε = 5.
+# up in ε but in μ² (Gaussian differential privacy), which is kinder: five fits at ε = 1 cost less than ε = 5.
 
 # %%
 shared = Budget(epsilon=1.5, delta=1e-6)

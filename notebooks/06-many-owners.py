@@ -94,7 +94,7 @@ print(together.ledger_)
 # %% [markdown]
 # The statement of the ledger now has conditions that it does not have with one custodian: how many shares must stay
 # secret, and that proxy and data user do not collude. If these two did, they could decrypt one hospital's share; it
-# still carries noise, and its people are protected at three times the ρ.
+# still carries noise, and its people are protected at √3 times the μ of the first lines.
 #
 # ## Was it worth it?
 

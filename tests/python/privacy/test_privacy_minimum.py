@@ -230,8 +230,9 @@ def test_spherical_noise_has_a_gamma_length_and_no_direction():
     sampler = OpenDPNoise().prepare("spherical", 3, 2.0**40, 0.5)
     draws = np.array([sampler(np.zeros(3, dtype=np.int64)) for _ in range(1500)]) / sampler.scale
     length = np.linalg.norm(draws, axis=1)
-    assert kstest(length, gamma(3).cdf).pvalue > 1e-4
-    assert kstest(draws[:, 0] / length, lambda x: (x + 1) / 2).pvalue > 1e-4  # uniform in three dimensions
+    # The draws cannot be seeded: each of these fails by chance once in a million runs.
+    assert kstest(length, gamma(3).cdf).pvalue > 1e-6
+    assert kstest(draws[:, 0] / length, lambda x: (x + 1) / 2).pvalue > 1e-6  # uniform in three dimensions
     assert draws.std() == pytest.approx(sampler.sd / sampler.scale, rel=0.1)
 
 
