@@ -97,7 +97,12 @@ private_column <- function(data, name, grid = NULL) {
 }
 
 # Ranges as numbers, levels as text or numbers.
-as_bounds <- function(own) if (is.numeric(own)) array(as.double(own), length(own)) else as.list(as.character(own))
+as_bounds <- function(own) {
+  if (inherits(own, c("Date", "POSIXt", "difftime"))) {
+    input_error("bounds must be numbers or levels, got ", class(own)[1], ": make the column and its bounds numbers, as by as.numeric()")
+  }
+  if (is.numeric(own)) array(as.double(own), length(own)) else as.list(as.character(own))
+}
 
 # The right side of a formula as Python's parser of formulas reads it.
 as_python <- function(call) {
@@ -115,6 +120,7 @@ as_python <- function(call) {
     return(if (length(inner) == 1) paste0(kind, inner) else paste(inner, collapse = paste0(" ", kind, " ")))
   }
   if (kind == "(") return(paste0("(", inner, ")"))
+  if (kind == "I") inner <- gsub("^", "**", inner, fixed = TRUE) # within I() it is a power
   if (kind %in% c("factor", "as.factor")) kind <- "C"
   named <- names(inner)
   if (is.null(named)) named <- rep("", length(inner))

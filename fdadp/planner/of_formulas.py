@@ -34,9 +34,9 @@ from fdadp.private.synthetic import draw_column
 from fdadp.private.varying import added
 from fdadp.private.white.made import white_term
 from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.private_levels import is_pair, levels_of
 from fdadp.regression.private_prepared import factor_columns
 from fdadp.regression.private_read import OF_ANCHOR, about, persistence
-from fdadp.regression.private_table import is_pair, levels_of
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import expression
 from fdadp.terms.additive_functional import AdditiveFunctional

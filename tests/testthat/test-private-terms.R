@@ -75,3 +75,28 @@ test_that("what is wrong is said before anything is read", {
 test_that("formulas are said as Python reads them", {
   expect_equal(as_python(quote(ff(X, k = c(5, 5), rule = "simpson") + s(age, k = 8) + factor(sex) * z - 1)), "ff(X, k=(5, 5), rule=\"simpson\") + s(age, k=8) + C(sex) * z - 1")
 })
+
+test_that("columns and bounds as R has them", {
+  skip_without_python()
+  data <- people(400)
+  fit <- function(d, formula = Y ~ sff(X) + age + sex, b = bounds) {
+    dp_fdadp(formula, d, epsilon = 2, delta = 1e-6, n = 400, bounds = b, seed = 1)
+  }
+  new <- people(5, seed = 9)
+  plain <- predict(fit(data), new)
+  data$age[7] <- NA
+  gone <- predict(fit(data), new)
+  others <- list(
+    factor(data$sex, c("z", "m", "f")), factor(data$sex, ordered = TRUE), I(data$sex)
+  )
+  for (sex in others) expect_identical(predict(fit(modifyList(data, list(sex = sex))), new), gone)
+  as_text <- modifyList(data, list(age = factor(format(data$age, digits = 17))))
+  as_text$age[7] <- NA
+  expect_equal(predict(fit(as_text), new), gone)
+  expect_identical(predict(fit(modifyList(data, list(age = matrix(data$age, ncol = 1)))), new), gone)
+  expect_false(identical(plain, gone))
+  squares <- fit(data, y ~ I(age^2) + sex)
+  expect_gt(cor(predict(squares, new), new$age), 0.5)
+  expect_error(fit(data, b = modifyList(bounds, list(age = as.Date(c("2020-01-01", "2021-01-01"))))), "bounds must be numbers or levels, got Date")
+  expect_error(fit(data, y ~ C(age)), "looks like a range")
+})
