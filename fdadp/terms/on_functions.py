@@ -25,8 +25,6 @@ from fdadp.terms.times_column import By, multiplied
 
 __all__ = ["OnFunctions", "by_function", "in_scalar_form"]
 
-ONE_NUMBER = "must be one number where the response is on eigenfunctions (response_basis='eigen'), got {!r}"
-
 NOT_THERE = {
     Concurrent: "its features differ between points of the response",
     ScalarsTogether: "its curves are splines along the response under one smoothing parameter; use linear()",
@@ -68,7 +66,10 @@ def in_scalar_form(spec: TermSpec, seen: Seen, t: FloatArray) -> TermDesign:
     if isinstance(spec, FunctionalAdditive | ComponentScores):
         return _alone(spec.fixed(seen, t))
     if isinstance(spec, Smooth) and isinstance(spec.k, tuple | list):
-        raise InputError(f"k of {spec.name} " + ONE_NUMBER.format(spec.k))
+        raise InputError(
+            f"k of {spec.name} must be one number where the response is on eigenfunctions (response_basis='eigen'), "
+            f"got {spec.k!r}"
+        )
     design = spec.fixed(seen, None)
     if not design.separable:
         raise InputError(f"{spec.name} must go with response_basis='splines', not 'eigen': {NOT_THERE[Concurrent]}")
