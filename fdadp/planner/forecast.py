@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
@@ -13,13 +12,13 @@ from fdadp._common.checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
+from fdadp.planner.shown import Shown
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES
 from fdadp.private.counting import expected_left, least_n_epsilon
 from fdadp.private.mechanisms import DPAFF
-from fdadp.private.plan import Plan
 from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
 
@@ -35,7 +34,7 @@ LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(Shown):
     """Predicted accuracy of a private fit; ``print`` shows it, :meth:`plot` draws it.
 
     Attributes
@@ -62,10 +61,6 @@ class Forecast:
         How the budget would be shared out.
     """
 
-    n: int
-    epsilon: float
-    delta: float | None
-    adjacency: str
     share: float
     rmspe_ratio: float
     width_ratio: float
@@ -75,17 +70,13 @@ class Forecast:
     smallest_epsilon: float | None
     by_n: list[tuple[float, Outcome]] = field(repr=False)
     by_epsilon: list[tuple[float, Outcome]] = field(repr=False)
-    plan: Plan = field(repr=False)
+
+    _closing = "From simulation under the public prior, for one population of many: no promise about your data."
 
     @property
     def reached(self) -> bool:
         """Whether the wanted accuracy is predicted to be reached (True where none was asked for)."""
         return self.accuracy is None or self.share >= self.accuracy
-
-    def _title(self) -> str:
-        kind = "pure" if self.delta is None else f"delta {self.delta:g}"
-        n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
-        return f"Forecast for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
@@ -103,20 +94,15 @@ class Forecast:
             ]
         return facts
 
-    def __str__(self) -> str:
-        lines = [self._title(), "", *(f"  {name:<52}{value:>12}" for name, value in self._facts()), ""]
+    def _curves(self) -> list[str]:
+        lines = []
         for what, curve in (("n", self.by_n), ("epsilon", self.by_epsilon)):
             lines.append(f"  {what:<12}" + "".join(f"{at:>9,.4g}" if at < 1000 else f"{at:>9,.0f}" for at, _ in curve))
             for name in ("share", "rmspe_ratio", "width_ratio"):
                 label = {"share": "share", "rmspe_ratio": "RMSPE ratio", "width_ratio": "width ratio"}[name]
                 lines.append(f"  {label:<12}" + "".join(f"{getattr(o, name):>9.2f}" for _, o in curve))
             lines.append("")
-        lines += ["From simulation under the public prior, for one population of many: no promise about your data.", ""]
-        return "\n".join(lines) + str(self.plan)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
-        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
+        return lines
 
     def plot(self, **kwargs: Any) -> Any:
         """Picture of the prediction against n and ε, see :func:`fdadp.planner.picture.picture`."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.functional.records import Records
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
+from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.as_terms import as_terms, importances, released_variance
@@ -26,7 +26,6 @@ from fdadp.private.design import PrivateDesign, curves_column
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.forecasts import SIGNAL
 from fdadp.private.mechanisms import DPAFF
-from fdadp.private.plan import Plan
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import public_range
 from fdadp.private.rows import Rows
@@ -62,7 +61,7 @@ OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
 
 
 @dataclass(frozen=True)
-class TermsForecast:
+class TermsForecast(Shown):
     """Predicted accuracy of a private fit of many terms; ``print`` shows it.
 
     Attributes
@@ -89,23 +88,18 @@ class TermsForecast:
     """
 
     formula: str
-    n: int
-    epsilon: float
-    delta: float | None
-    adjacency: str
     share: float
     worst_share: float
     coverage: float
     importances: Mapping[str, float]
     left_out: tuple[str, ...]
-    plan: Plan = field(repr=False)
     offset: str | None = None
     less: tuple[float, float] | None = None
 
-    def _title(self) -> str:
-        kind = "pure" if self.delta is None else f"delta {self.delta:g}"
-        n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
-        return f"Forecast of {self.formula} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
+    _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
+
+    def _title(self, of: str = "") -> str:
+        return super()._title(of or f" of {self.formula}")
 
     def _facts(self) -> list[tuple[str, str]]:
         facts = [
@@ -118,18 +112,6 @@ class TermsForecast:
             facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
         facts += [(f"found importance of {name}", f"{value:.2f}") for name, value in self.importances.items()]
         return facts + [("not afforded", name) for name in self.left_out]
-
-    def __str__(self) -> str:
-        lines = [self._title(), "", *(f"  {name:<52}{value:>12}" for name, value in self._facts()), ""]
-        lines += [
-            "From simulation under the public prior, terms as important as it says: no promise about your data.",
-            "",
-        ]
-        return "\n".join(lines) + str(self.plan)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
-        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
 
 
 def plan_formula(

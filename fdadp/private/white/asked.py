@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
@@ -19,6 +19,10 @@ __all__ = ["Asked", "default_of"]
 
 SMALLEST, LARGEST = 5, 40
 """Numbers of cubic B-splines that may be asked for."""
+RANGE = 'a range, as in bounds={{"{}": (low, high)}}'
+LEVELS = 'all its levels, as in bounds={{"{}": ["a", "b"]}}'
+_KINDS: dict[type, str] = {CurvesColumn: "curves", NumberColumn: "numbers", LabelColumn: "labels"}
+C = TypeVar("C", CurvesColumn, NumberColumn, LabelColumn)
 
 
 @dataclass(frozen=True)
@@ -54,32 +58,27 @@ class Asked:
 
     def curves_of(self, name: str) -> CurvesColumn:
         """A column of curves."""
-        column = self._column(name, f'a range, as in bounds={{"{name}": (low, high)}}')
-        if not isinstance(column, CurvesColumn):
-            raise InputError(f"{name} must hold curves for {self.name}, got a column of {_kind(column)}")
-        return column
+        return self._of_kind(name, CurvesColumn, RANGE)
 
     def numbers_of(self, name: str) -> NumberColumn:
         """A column of numbers with a public range."""
-        wanted = f'a range, as in bounds={{"{name}": (low, high)}}'
-        column = self._column(name, wanted)
-        if isinstance(column, LabelColumn):
-            raise InputError(f"bounds of {name} must be {wanted}, for {self.name}; got the levels {column.levels!r}")
-        if not isinstance(column, NumberColumn):
-            raise InputError(f"{name} must hold numbers for {self.name}, got a column of curves")
-        return column
+        return self._of_kind(name, NumberColumn, RANGE)
 
     def labels_of(self, name: str) -> LabelColumn:
         """A column of labels with public levels."""
-        wanted = f'all its levels, as in bounds={{"{name}": ["a", "b"]}}'
-        column = self._column(name, wanted)
-        if isinstance(column, NumberColumn):
-            raise InputError(f"bounds of {name} must be {wanted}, for {self.name}; got the range {column.bounds!r}")
-        if not isinstance(column, LabelColumn):
-            raise InputError(f"{name} must hold labels for {self.name}, got a column of curves")
+        column = self._of_kind(name, LabelColumn, LEVELS)
         if len(column.levels) < 2:
             raise InputError(f"{name} must have at least two levels, got {column.levels!r}")
         return column
+
+    def _of_kind(self, name: str, kind: type[C], wanted: str) -> C:
+        wanted = wanted.format(name)
+        column = self._column(name, wanted)
+        if isinstance(column, kind):
+            return column
+        if CurvesColumn not in (kind, type(column)):  # numbers or labels is what bounds say
+            raise InputError(f"bounds of {name} must be {wanted}, for {self.name}; got {_declared(column)}")
+        raise InputError(f"{name} must hold {_KINDS[kind]} for {self.name}, got a column of {_KINDS[type(column)]}")
 
     def coding_of(self, name: str) -> str:
         """How a column multiplies: as numbers or as levels, as what is public of it says."""
@@ -155,5 +154,5 @@ def default_of(spec: TermSpec, option: str) -> Any:
     return found
 
 
-def _kind(column: Column) -> str:
-    return "numbers" if isinstance(column, NumberColumn) else "labels"
+def _declared(column: Column) -> str:
+    return f"the levels {column.levels!r}" if isinstance(column, LabelColumn) else f"the range {column.bounds!r}"

@@ -1,0 +1,55 @@
+"""How forecasts are shown, whatever they are of."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from fdadp.private.plan import Plan
+
+__all__ = ["Shown"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What every forecast says first, and its text and table.
+
+    Attributes
+    ----------
+    n : int
+    epsilon, delta, adjacency
+        As asked for; the number of persons is private under ``"add-remove"``.
+    plan : Plan
+        How the budget would be shared out.
+    """
+
+    n: int
+    epsilon: float
+    delta: float | None
+    adjacency: str
+    plan: Plan = field(repr=False)
+
+    _closing: ClassVar[str]
+    """What the forecast does not promise."""
+
+    def _title(self, of: str = "") -> str:
+        kind = "pure" if self.delta is None else f"delta {self.delta:g}"
+        n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
+        return f"Forecast{of} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        raise NotImplementedError
+
+    def _curves(self) -> list[str]:
+        """Lines on other n and ε."""
+        return []
+
+    def __str__(self) -> str:
+        facts = [f"  {name:<52}{value:>12}" for name, value in self._facts()]
+        lines = [self._title(), "", *facts, "", *self._curves(), self._closing, ""]
+        return "\n".join(lines) + str(self.plan)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._facts())
+        return f"<p>{html.escape(self._title())}</p><table>{rows}</table>{self.plan._repr_html_()}"
