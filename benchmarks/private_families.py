@@ -1,14 +1,16 @@
 """Private fits of zeros and ones, and of counts: simulated, and deaths in intensive care.
 
     python benchmarks/private_families.py simulated [--n 300 1000 --seeds 10 --epsilon 1 --family binomial --pure]
+    python benchmarks/private_families.py coverage [--n 1000 --seeds 40 --epsilon 1 --family binomial --level 0.3]
     python benchmarks/private_families.py rare [--n 3000 --seeds 20]
     python benchmarks/private_families.py icu [--splits 5 --noises 10 --epsilon 0.5 1]
 
 Simulated: a curve and a number; share of the variance of the true means that is explained on 2,000 fresh rows, beside
-the fit without privacy. Rare: a base rate of 2 %, and by how much the predicted log-odds are off as a whole. ICU: area
-under the ROC curve and calibration in the large on the stays that were not fitted, beside that on the stays that were,
-which the chance of the split has no part in (needs them in FDADP_DATA).
-``--out FILE`` also writes the table as Markdown.
+the fit without privacy. Coverage: what 95 % intervals by ``predict_se`` hold of the true linear predictors and means,
+by regions of the linear predictor, with curves that are measured without error. Rare: a base rate of 2 %, and by how
+much the predicted log-odds are off as a whole. ICU: area under the ROC curve and calibration in the large on the stays
+that were not fitted, and on those that were, which the chance of the split has no part in (needs them in FDADP_DATA).
+``--out FILE`` also writes the table as text.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.optimize import brentq
-from scipy.special import expit
+from scipy.special import expit, logit
 from tqdm import tqdm
 
 from fdadp import Privacy, ScalarRegression, load_icu
@@ -34,6 +36,8 @@ BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0)}
 LARGEST_COUNT = 20
 TRAINED, ENOUGH_HOURS = 5500, 18
 LARGEST_OFF = 0.15
+OF_COVERAGE, REGIONS = 6000, (0.05, 0.25, 0.5, 0.75, 0.95)
+"""First seed of cohorts whose coverage is reported; quantiles between regions."""
 OF_STAYS = {"HR": (30.0, 180.0), "MAP": (30.0, 150.0), "age": (16.0, 90.0), "died": [0, 1]}
 TYPES = ["cardiac surgery", "coronary", "medical", "surgical"]
 FORMULA = "died ~ lf(HR) + lf(MAP) + age + C(type)"
@@ -49,7 +53,7 @@ def smooth_curves(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def people(
-    n: int, rng: np.random.Generator, *, family: str = "binomial", level: float = 0.3
+    n: int, rng: np.random.Generator, *, family: str = "binomial", level: float = 0.3, error: float = 0.1
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Columns X, z and y, and the true means; X as it is measured, with noise."""
     x, z = smooth_curves(n, rng), 20 + 60 * rng.beta(2, 3, n)
@@ -61,7 +65,7 @@ def people(
     else:
         mean = np.exp(level + eta)
         y = rng.poisson(mean)
-    return {"X": x + rng.normal(0, 0.1, x.shape), "z": z, "y": y}, mean
+    return {"X": x + rng.normal(0, error, x.shape), "z": z, "y": y}, mean
 
 
 def fitted(
@@ -95,6 +99,23 @@ def simulated(asked: argparse.Namespace) -> pd.DataFrame:
                 found[f"{name}: se covers"] = float((np.abs(away) <= 1.96 * model.predict_se(new)).mean())
             rows.append(found)
     return pd.DataFrame(rows).groupby("n").agg(["mean", "min"])
+
+
+def coverage(asked: argparse.Namespace) -> pd.DataFrame:
+    rows = []
+    for n in asked.n:
+        for seed in tqdm(range(OF_COVERAGE, OF_COVERAGE + asked.seeds), desc=f"n = {n}", disable=None):
+            rng, how = np.random.default_rng(seed), {"family": asked.family, "level": asked.level, "error": 0.0}
+            data, _ = people(n, rng, **how)
+            new, mean = people(TEST_ROWS, rng, **how)
+            eta = logit(mean) if asked.family == "binomial" else np.log(mean)
+            model = fitted(data, asked.family, asked.epsilon[0], seed, pure=asked.pure)
+            region = np.searchsorted(np.quantile(eta, REGIONS), eta)
+            for kind, truth in (("link", eta), ("response", mean)):
+                held = np.abs(model.predict(new, type=kind) - truth) <= 1.96 * model.predict_se(new, type=kind)
+                found = {f"region {i + 1}": held[region == i].mean() for i in range(len(REGIONS) + 1)}
+                rows.append({"n": n, "of": kind, "all": held.mean(), **found})
+    return pd.DataFrame(rows).groupby(["n", "of"]).mean()
 
 
 def rare(asked: argparse.Namespace) -> pd.DataFrame:
@@ -169,11 +190,12 @@ def icu(asked: argparse.Namespace) -> pd.DataFrame:
 
 def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("simulated", "rare", "icu"))
+    parser.add_argument("what", choices=("simulated", "coverage", "rare", "icu"))
     parser.add_argument("--n", nargs="+", type=int, default=[300, 1000, 3000, 10000])
     parser.add_argument("--epsilon", nargs="+", type=float, default=None)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--family", choices=("binomial", "poisson"), default="binomial")
+    parser.add_argument("--level", type=float, default=0.3, help="linear predictor of the average person")
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--noises", type=int, default=10)
@@ -181,10 +203,10 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     asked = parser.parse_args(arguments)
     asked.epsilon = asked.epsilon or ([0.5, 1.0] if asked.what == "icu" else [1.0])
     warnings.simplefilter("ignore")
-    table = {"simulated": simulated, "rare": rare, "icu": icu}[asked.what](asked)
+    table = {"simulated": simulated, "coverage": coverage, "rare": rare, "icu": icu}[asked.what](asked)
     if asked.out:
         flat = table.copy()
-        flat.columns = [" ".join(column) for column in table.columns]
+        flat.columns = [column if isinstance(column, str) else " ".join(column) for column in table.columns]
         asked.out.write_text(flat.reset_index().to_string(index=False, float_format="{:.3f}".format) + "\n")
     return table
 
