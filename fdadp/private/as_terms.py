@@ -202,7 +202,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     return AdditiveFit(
         form=form,
         coefficients=np.concatenate(coefficients),
-        inverse=covariance / sigma2,
+        inverse=np.ascontiguousarray(covariance / sigma2),  # as a file gives it back
         gram=_gram(form, regression, design, places, plan.n),
         edf=_edf(form, regression, places),
         identified=np.ones(form.size, dtype=bool),

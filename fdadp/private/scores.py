@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.privacy import rowwise_matmul
 from fdadp.private.bayes import Measurement, posteriors, steady
 from fdadp.private.bounded_rows import BoundedResponse
 
@@ -62,12 +64,15 @@ class _Score:
     whole: bool
 
 
+@lru_cache(maxsize=8)
 def gaussian_draws(d: int, count: int = DRAWS) -> FloatArray:
     """Public draws of white features, the constant first: symmetric, of second moment exactly I; shape (count, d)."""
     half = np.random.default_rng(0).standard_normal((count // 2, d - 1))
     both = np.concatenate((half, -half))
     white = np.linalg.solve(np.linalg.cholesky(both.T @ both / len(both)), both.T).T if d > 1 else both
-    return np.hstack((np.ones((len(both), 1)), white))
+    out = np.hstack((np.ones((len(both), 1)), white))
+    out.flags.writeable = False
+    return out
 
 
 class Scores:
@@ -118,7 +123,7 @@ class Scores:
 
     def predictor(self, theta: FloatArray) -> FloatArray:
         """Linear predictors of the draws."""
-        return self.location + (self._draws @ theta)[:, 0]
+        return self.location + rowwise_matmul(self._draws, theta)[:, 0]
 
     def add(self, gradient: FloatArray, sd: FloatArray, theta: FloatArray, largest: float | None = None) -> None:
         """Take one gradient in.
@@ -167,7 +172,7 @@ class Scores:
         sampling = _products(f, weight**2 * self.response.variance(eta)) / (self.n * (width * unit) ** 2)
         measured = [
             (
-                (score.gradient - f.T @ (score.weight * (mean - score.mean)) / len(f))[:, None] / unit,
+                (score.gradient[:, None] - _averages(f, (score.weight * (mean - score.mean))[:, None])) / unit,
                 score.theta,
                 score.variance[:, None] / unit**2,
             )
@@ -224,4 +229,9 @@ class Scores:
 
 def _products(features: FloatArray, weight: FloatArray) -> FloatArray:
     """Mean of weighted outer products of features."""
-    return np.asarray(features.T @ (features * weight[:, None]) / len(features))
+    return _averages(features, features * weight[:, None])
+
+
+def _averages(features: FloatArray, values: FloatArray) -> FloatArray:
+    """Means of products of features (N, d) and values (N, k), (d, k): in a fixed order, the same bits in every fit."""
+    return np.asarray(rowwise_matmul(np.ascontiguousarray(features.T), values) / len(features))
