@@ -137,7 +137,12 @@ family_name <- function(family) {
 }
 
 # What is believed of errors, when not told: what the fit says.
-believed <- function(object, se) if (is.null(se)) object$se else one_of(se, c("curve", "cluster", "iid"), "se")
+believed <- function(object, se, unconditional = FALSE) {
+  no_na(unconditional = unconditional)
+  if (isTRUE(unconditional) && !is.null(se)) input_error("se must be NULL with unconditional = TRUE, got '", se, "'")
+  if (isTRUE(unconditional)) se <- "unconditional"
+  if (is.null(se)) object$se else one_of(se, c("curve", "cluster", "iid", "unconditional"), "se")
+}
 
 # Let Python do something with a fit: its model is there in this session, or is made again from what the fit holds.
 call_on_fit <- function(.name, object, ...) call_python(.name, fit = as_handle(object), ...)

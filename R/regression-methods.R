@@ -8,7 +8,9 @@
 #' @param grids Grids of new matrices by column; default those of the fit.
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
 #' @param level Nominal coverage of the intervals.
-#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`; default that of the fit.
+#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`, `"unconditional"`; default that of the fit.
+#' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
+#'   Standard errors by curves and groups always know that they are.
 #' @param ... Not used.
 #' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
 #'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number).
@@ -21,7 +23,7 @@
 #' }
 #' @export
 predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms"), se.fit = FALSE, t = NULL, grids = list(),
-                                     interval = c("none", "prediction"), level = 0.95, se = NULL, ...) {
+                                     interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, ...) {
   no_more(...)
   no_na(t = t, se.fit = se.fit, level = level)
   type <- one_of(type, c("response", "link", "terms"), "type")
@@ -40,7 +42,7 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     offset <- if (length(object$offsets)) per_row(Reduce(`+`, lapply(object$offsets, value_in, newdata)), "offset")
   }
   found <- call_on_fit("predict_terms", object,
-    columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se), level = if (interval == "prediction") level
+    columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level
   )
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {
@@ -66,7 +68,8 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #' @param simultaneous Shall the band hold the whole function, not each point?
 #' @param parm Name of a term, as `print()` shows it: `"ff(X)"`, `"s(t)"` (the mean curve), `"(Intercept)"`; of `confint()` names of terms, default
 #'   all.
-#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"` (refund's); default that of the fit.
+#' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"` (refund's), `"unconditional"`; default that of the fit.
+#' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
 #' @param type Of residuals: `"response"`, `"pearson"`.
 #' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
 #' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
@@ -119,9 +122,9 @@ confint.fdadp_regression <- function(object, parm = NULL, level = 0.95, simultan
 #' @rdname fdadp-methods
 #' @importFrom stats vcov
 #' @export
-vcov.fdadp_regression <- function(object, se = NULL, ...) {
+vcov.fdadp_regression <- function(object, se = NULL, unconditional = FALSE, ...) {
   no_more(...)
-  found <- call_on_fit("covariance_of_coefficients", object, errors = believed(object, se))$covariance
+  found <- call_on_fit("covariance_of_coefficients", object, errors = believed(object, se, unconditional))$covariance
   dimnames(found) <- list(object$coefficient.names, object$coefficient.names)
   found
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ClippingWarning",
+    "CompletedCurvesWarning",
     "ExtrapolationWarning",
     "FdadpError",
     "FdadpWarning",
@@ -70,6 +71,10 @@ class NotPrivateWarning(FdadpWarning):
 
 class ClippingWarning(FdadpWarning):
     """Released values say that much of what is estimated lies beyond a private clip, as with heavy tails."""
+
+
+class CompletedCurvesWarning(FdadpWarning):
+    """Standard errors take sparse curves that were completed as known, and are too small for that."""
 
 
 class NoiseVarianceWarning(FdadpWarning):

@@ -319,9 +319,15 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Returns
         -------
         FDataGrid, DataFrame or ndarray of shape (n, T')
+
+        Warns
+        -----
+        CompletedCurvesWarning
+            With ``missing="pace"``: what is left open about a curve is not in them.
         """
         one_of(type, "type", ("response", "link"))
         records, points = self._new(data, grids), self._at(t)
+        self._say_of_completed()
         se = self._standard_errors(records, kind, points)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, points))

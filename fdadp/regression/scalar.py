@@ -257,9 +257,15 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """Standard errors of the predicted means, or of the linear predictor, shape (n,).
 
         Those of means are those of the linear predictor times its slope (the delta method).
+
+        Warns
+        -----
+        CompletedCurvesWarning
+            With ``missing="pace"``: what is left open about a curve is not in them.
         """
         one_of(type, "type", ("response", "link"))
         records = self._new(data, grids)
+        self._say_of_completed()
         se = self._fit.form.standard_errors(records, self._covariance_of(kind))
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
@@ -282,7 +288,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         fraction(level, "level")
         self._refuse_other_families("predict_interval")
         mean: FloatArray = self.predict(data, grids=grids)
-        se = self.predict_se(data, grids=grids)
+        se = self._fit.form.standard_errors(self._new(data, grids), self._covariance_of(None))[:, 0]
         left = max(self._fit.n_rows - self.edf_, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + self.sigma2_)
         return mean - half, mean + half

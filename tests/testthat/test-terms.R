@@ -64,6 +64,11 @@ test_that("the S3 methods agree with each other", {
   expect_equal(sum(fit$term.edf), fit$edf)
   expect_identical(dim(vcov(fit)), rep(length(coef(fit)), 2))
   expect_identical(names(coef(fit)), rownames(vcov(fit)))
+  wider <- vcov(fit, unconditional = TRUE) # mgcv's: what estimating smoothing parameters adds
+  expect_equal(wider, vcov(fit, se = "unconditional"))
+  expect_true(min(eigen(wider - vcov(fit, se = "iid"), TRUE, only.values = TRUE)$values) > -1e-8 * max(diag(wider)) && any(diag(wider) > diag(vcov(fit, se = "iid"))))
+  expect_true(all(predict(fit, se.fit = TRUE, unconditional = TRUE)$se.fit >= predict(fit, se.fit = TRUE, se = "iid")$se.fit - 1e-12))
+  expect_error(vcov(fit, se = "iid", unconditional = TRUE), "se must be NULL with unconditional = TRUE, got 'iid'")
   band <- confint(fit, "s(age)", level = 0.9)[["s(age)"]]
   wide <- confint(fit, "s(age)", level = 0.9, simultaneous = TRUE)[["s(age)"]]
   expect_true(all(band$lower <= band$value & wide$lower <= band$lower & wide$upper >= band$upper))

@@ -7,7 +7,7 @@ import pytest
 from skfda.representation.irregular import FDataIrregular
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
-from fdadp.errors import InputError
+from fdadp.errors import CompletedCurvesWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
 
 S = np.linspace(0, 1, 41)
@@ -49,6 +49,17 @@ def test_sparse_noisy_curves():
     new, truth, _ = sparse(300, seed=9)
     spread = np.sqrt(((mean - mean.mean(axis=0)) ** 2).mean())
     assert np.sqrt(((np.asarray(many.predict({"X": new})) - truth) ** 2).mean()) < 0.2 * spread
+
+
+def test_standard_errors_of_completed_curves_say_what_they_lack(recwarn):
+    few, _ = fitted(60, missing="pace")
+    whole, _ = fitted(60, missing="linear")
+    new, _, _ = sparse(3, seed=3)
+    few.predict_interval({"X": new})
+    whole.predict_se({"X": new})
+    assert not [w for w in recwarn if w.category is CompletedCurvesWarning]
+    with pytest.warns(CompletedCurvesWarning, match="take X as known, which missing='pace' completed"):
+        few.predict_se({"X": new})
 
 
 def test_new_rows_and_files(tmp_path):
