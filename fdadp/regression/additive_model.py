@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import CompletedCurvesWarning, IdentificationWarning, InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.regression.completed_again import CompletedAgain
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
 from fdadp.regression.private_terms import PrivateTerms
@@ -58,6 +60,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     """How new rows are read."""
     _offset: str | None = None
     """Column of rows, or an expression of them, that belongs to the model and is added to what it predicts."""
+    _again: CompletedAgain | None = None
+    """The fit with sparse curves completed anew."""
     _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
@@ -148,17 +152,37 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         kept = () if self._offset is None else (self._offset,)
         return self._covariates.read(data, (*columns_of(self._fit.form.designs), *kept), grids)
 
-    def _say_of_completed(self) -> None:
-        """Standard errors of means do not know what is left open about sparse curves."""
+    def _complete_again(self, training: Training) -> None:
+        """Learn how far the fit depends on the components that completed sparse curves."""
+        sparse = "pace" in self._covariates.completion.how.values()
+        self._again = None
+        if sparse and training.loose is not None and self._least_squares:
+            with contextlib.suppress(InputError):  # too few curves: standard errors say so
+                own = training.loose, self._covariates.completion, training.observed, self._fit
+                self._again = CompletedAgain.of(*own)
+
+    @property
+    def _least_squares(self) -> bool:
+        """Whether the fit is by least squares with splines along the response."""
+        splines = getattr(self, "response_basis", "splines") == "splines"
+        return self._family.name == "gaussian" and getattr(self, "errors", "iid") == "iid" and splines
+
+    def _with_completion(self, se: FloatArray, data: Any, grids: Grids | None, t: FloatArray) -> FloatArray:
+        """Standard errors of linear predictors (n, T') that know that components of sparse curves were estimated."""
         sparse = [name for name, how in self._covariates.completion.how.items() if how == "pace"]
-        if sparse:
+        if not sparse:
+            return se
+        if self._again is None:
             warnings.warn(
                 f"standard errors take {', '.join(sparse)} as known, which missing='pace' completed: in simulations "
-                "nominal 95 % held the mean given what was seen of a curve in 57 to 64 %; predict_interval of curves "
-                "holds new responses (docs/decisions/0028-incomplete-covariates.md)",
+                "nominal 95 % held the mean given what was seen of a curve in 57 to 64 % "
+                "(docs/decisions/0028-incomplete-covariates.md)",
                 CompletedCurvesWarning,
                 stacklevel=3,
             )
+            return se
+        loose = self._covariates.loose(data, columns_of(self._fit.form.designs), grids)
+        return np.asarray(np.sqrt(se**2 + self._again.variance(loose, self._fit.form, t)))
 
     def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""

@@ -60,7 +60,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         expect (``"fpca"``, for curves that are mostly observed); or replace sparse, noisy curves as a whole by their
         conditional expectations (``"pace"``: Yao, Müller & Wang 2005, doi:10.1198/016214504000001745). Of numbers: fill
         in the mean, and add a term ``missing(x)``, 1 where x was missing and 0 elsewhere (``"indicator"``). Standard
-        errors take what was filled in as known (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is
+        errors take what was filled in as known, but for those of predictions with ``"pace"``
+        (docs/decisions/0028-incomplete-covariates.md). ``"auto"`` is
         ``"raise"``, in a private fit ``"linear"``; there only what stays within a row is allowed.
     progress : bool or "auto"
         Progress bars: always, never, or on work of more than two seconds.
@@ -216,6 +217,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
             training, form = self._trained_on(asked, curves=True)
             self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            self._complete_again(training)
             assert training.curves is not None and training.grid is not None
             form = self._fit.form
             eta = training.observed.predictor(form, self._fit.coefficients)
@@ -323,12 +325,12 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Warns
         -----
         CompletedCurvesWarning
-            With ``missing="pace"``: what is left open about a curve is not in them.
+            With ``missing="pace"`` where they take completed curves as known: of families other than the Gaussian, of
+            generalised least squares, on eigenfunctions. Else a jackknife counts that components were estimated.
         """
         one_of(type, "type", ("response", "link"))
         records, points = self._new(data, grids), self._at(t)
-        self._say_of_completed()
-        se = self._standard_errors(records, kind, points)
+        se = self._with_completion(self._standard_errors(records, kind, points), data, grids, points)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, points))
         return self._wrapped(se, points)

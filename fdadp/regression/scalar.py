@@ -157,6 +157,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             asked = self._asked(data, y, grids, weights=weights, offset=offset)
             training, form = self._trained_on(asked, curves=False)
             self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            self._complete_again(training)
             self._classes = None if training.classes is None else training.classes.tolist()
             mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
             self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
@@ -261,12 +262,13 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Warns
         -----
         CompletedCurvesWarning
-            With ``missing="pace"``: what is left open about a curve is not in them.
+            With ``missing="pace"`` and a family that is not Gaussian: completed curves are taken as known. Else a
+            jackknife counts that components were estimated.
         """
         one_of(type, "type", ("response", "link"))
         records = self._new(data, grids)
-        self._say_of_completed()
         se = self._fit.form.standard_errors(records, self._covariance_of(kind))
+        se = self._with_completion(se, data, grids, self._fit.form.t)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
         return np.asarray(se[:, 0])

@@ -35,6 +35,7 @@ class TermViews(TermDiagnostics):
     _shares: tuple[float, float] | None = None
     """Adjusted R² and the explained share of the deviance, where the training rows were at hand."""
     _stored: ClassVar[tuple[str, ...]] = (
+        "_again",
         "_covariates",
         "response_name_",
         "null_deviance_",

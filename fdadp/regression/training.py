@@ -92,6 +92,8 @@ class Training:
         Labels of the rows.
     covariates : Covariates
         How covariates were read.
+    loose : Records or None
+        Covariates as they came, where something was filled in.
     """
 
     observed: Observations
@@ -101,6 +103,7 @@ class Training:
     classes: Labels | None
     index: pd.Index[Any] | None
     covariates: Covariates
+    loose: Records | None = None
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,12 @@ class Covariates:
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows."""
+        return self.completion(self.loose(data, columns, grids))
+
+    def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """The same as they come, with what they lack."""
         given = [name for name in columns if name not in self.completion.indicators.values()]
-        how = self.completion.how
-        return self.completion(read_records(data, given, grids, defaults=self.grids, missing=how)[0])
+        return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
 
 
 def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
@@ -133,7 +139,7 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     InputError
         Columns that are not there, do not agree, or hold what the family cannot have.
     """
-    records, index, covariates = _covariates(asked)
+    records, index, covariates, loose = _covariates(asked)
     name, n = asked.response, records.n
     for column, values in records.columns.items():
         _refuse_sizes(column, values.values if isinstance(values, Curves) else values)
@@ -146,9 +152,8 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
         response = read_response(asked.data, name, asked.grids, n=n, index=index)
     else:
         response = read_response({name: asked.y}, name, asked.grids, n=n, index=index)
-    if curves:
-        return _with_curves(asked, family, records, response, index, covariates)
-    return _with_numbers(asked, family, records, response, index, covariates)
+    made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
+    return replace(made, loose=loose)
 
 
 def _refuse_sizes(name: str, values: Any) -> None:
@@ -158,8 +163,8 @@ def _refuse_sizes(name: str, values: Any) -> None:
         raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
-def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates]:
-    """Training rows whose columns lack nothing."""
+def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
+    """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
     if asked.missing != "raise":
         loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
@@ -167,7 +172,7 @@ def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates
     records, index = read_records(asked.data, asked.columns, asked.grids, missing=how)
     grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
     completion = Completion.learned(records, how)
-    return completion(records), index, Covariates(grids, completion)
+    return completion(records), index, Covariates(grids, completion), records if how else None
 
 
 def _with_curves(
