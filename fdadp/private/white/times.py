@@ -183,7 +183,7 @@ class WhiteTimes(WhiteTerm):
     def _chosen(self, count: int, products: FloatArray, alone: FloatArray) -> FloatArray:
         """First features from all products (m, J, copies), or (m, J, copies, T), and the column by itself (m, q)."""
         which, copy = self._first(count)
-        points = products.shape[3:]
+        _, _, _, *points = products.shape
         out = np.empty((len(products), count, *points))
         own = which == 0
         out[:, own] = alone[:, copy[own]].reshape(len(products), -1, *(1 for _ in points))
