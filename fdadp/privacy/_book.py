@@ -1,9 +1,6 @@
-"""Who has taken what of a budget: reservations, and what their releases cost, in the memory of one process.
+"""Where a budget keeps its accounts: in the memory of one process (here), or in a study (:mod:`fdadp.privacy.study`).
 
-Four steps, in this order: ``reserve`` (before anything is read), ``open`` (just before the first read: from here on the
-whole reservation is spent), ``spend`` (just before each release: its share and its cost), and ``close`` (nothing was
-read) or ``stop`` (what no release has used goes back). :class:`Book` is what a :class:`~fdadp.privacy.Budget` asks for;
-:class:`MemoryBook` keeps it in memory. What is promised, and what a thread or a fork can do to it, is in
+The rules are those of :mod:`fdadp.privacy._reservations`. What a thread or a fork can do to accounts in memory is in
 ``docs/theory/accounting.md#filter``.
 """
 
@@ -16,46 +13,23 @@ import os
 import secrets
 import threading
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fdadp.errors import PrivacyError
+from fdadp.privacy._reservations import Binding, Reservation, check_charge, check_left, gone
 
-__all__ = ["SAFETY", "TOLERANCE", "Binding", "Book", "MemoryBook", "Reservation"]
+if TYPE_CHECKING:
+    from fdadp.privacy.ledger import Release
 
-TOLERANCE = 1e-9
-"""Shares such as ten times 0.1 may add up to a hair above 1 ..."""
-SAFETY = 1 - 3e-9
-"""... and this factor on every amount keeps their true sum below the total: (1 + 1e-9)² (1 - 3e-9) < 1."""
-
-
-@dataclass(frozen=True)
-class Binding:
-    """What a budget protects. Spending on another data set, unit or adjacency would have no common meaning."""
-
-    dataset: object = field(repr=False)
-    unit: str
-    adjacency: str
-
-
-@dataclass
-class Reservation:
-    """What one cohort holds, as a share of the total; the shares of its releases are of the reservation."""
-
-    share: float
-    shares: list[float] = field(default_factory=list)
-    costs: list[float] = field(default_factory=list)
-    state: str = "reserved"
-    """"reserved", then "open" (rows were read), then "closed"."""
-    whole: bool = False
-    """Whether it went to a release that is accounted for in (ε, δ) by itself."""
+__all__ = ["Book", "MemoryBook", "process"]
 
 
 class Book(Protocol):
     """What a budget keeps its accounts in. Each method is one transaction, and raises PrivacyError or happens."""
 
-    def reserve(self, share: float, binding: Binding) -> int:
-        """Set a share of the total aside; returns the number of the reservation."""
+    def reserve(self, share: float, binding: Binding, about: Mapping[str, Any]) -> int:
+        """Set a share of the total aside; returns the number of the reservation. `about` says for what."""
 
     def look(self, at: int) -> Reservation:
         """Give a copy of a reservation."""
@@ -63,7 +37,7 @@ class Book(Protocol):
     def open(self, at: int) -> None:
         """Count a reservation as spent."""
 
-    def spend(self, at: int, share: float, cost: float, *, whole: bool) -> None:
+    def spend(self, at: int, share: float, cost: float, *, whole: bool, release: Release | None) -> None:
         """Charge a release: its share of the reservation, and its cost in the measure of the total."""
 
     def close(self, at: int) -> None:
@@ -77,6 +51,12 @@ class Book(Protocol):
 
     def taken(self) -> tuple[float, float, float]:
         """Shares that are spent and reserved, and the sum of all costs."""
+
+    def facts(self, at: int) -> Mapping[str, Any]:
+        """Say in a ledger where a reservation is written down."""
+
+    def recipe(self) -> tuple[Any, ...] | None:
+        """How pickle makes the budget again in another process; None where that gets a copy to look at."""
 
     @property
     def here(self) -> bool:
@@ -103,16 +83,16 @@ class MemoryBook:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._forgotten: deque[int] = deque()
-        self._process = _process() if spent is None else None
+        self._process = process() if spent is None else None
         if spent:
             self._reservations[0] = Reservation(spent, state="open")
 
     @property
     def here(self) -> bool:
         """Whether this is the process that opened it."""
-        return self._process == _process()
+        return self._process == process()
 
-    def reserve(self, share: float, binding: Binding) -> int:
+    def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> int:
         """Set a share aside; raises PrivacyError if it is not left, or if the budget protects something else."""
         self._check_process()
         with self._lock:
@@ -125,12 +105,7 @@ class MemoryBook:
                     f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
                     "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
                 )
-            left = 0.0 if any(r.whole for r in held) else 1 - math.fsum(r.share for r in held)
-            if share > left + TOLERANCE or left <= 0:
-                raise PrivacyError(
-                    f"share must be at most what the budget has left, {max(left, 0.0):.6g} of its total, "
-                    f"got {share:g}; nothing was read and nothing was spent"
-                )
+            check_left(held, share)
             self._binding = binding
             at = next(self._numbers)
             self._reservations[at] = Reservation(share)
@@ -150,30 +125,13 @@ class MemoryBook:
         with self._lock:
             self._held(at).state = "open"
 
-    def spend(self, at: int, share: float, cost: float, *, whole: bool = False) -> None:
+    def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
         """Charge a release; raises PrivacyError, and charges nothing, if it is more than there is."""
         self._check_process()
         with self._lock:
             r = self._held(at)
-            used = math.fsum(r.shares)
-            if r.whole or used + share > 1 + TOLERANCE:
-                raise PrivacyError(
-                    f"share must be at most what this cohort has left, {0.0 if r.whole else max(1 - used, 0.0):.6g}, "
-                    f"got {share:g}; nothing was read for this release and nothing was spent on it"
-                )
-            others = math.fsum(o.share for o in self._reservations.values() if o is not r)
-            if whole and (r.shares or others > 0):
-                raise PrivacyError("a release that is accounted for in (epsilon, delta) takes a whole budget by itself")
-            reserved = self.total * r.share
-            everything = math.fsum(c for o in self._reservations.values() for c in o.costs)
-            if not 0 < cost <= reserved or math.fsum([*r.costs, cost]) > reserved or everything + cost > self.total:
-                raise PrivacyError(
-                    f"the noise of this release costs {cost:g}, and with what was spent before that is more than the "
-                    f"{reserved:g} that were reserved; nothing was read for it"
-                )
-            r.state, r.whole = "open", whole
-            r.shares.append(share)
-            r.costs.append(cost)
+            check_charge(r, self._reservations.values(), self.total, share, cost, whole=whole)
+            r.charge(share, cost, whole=whole)
 
     def close(self, at: int) -> None:
         """Give a reservation back that was not opened; else do nothing."""
@@ -188,7 +146,7 @@ class MemoryBook:
             self._give_back(at)
             r = self._reservations.get(at)
             if r is not None and r.state == "open":
-                r.share, r.state = min(r.share, r.share * math.fsum(r.shares)), "closed"
+                r.stop()
 
     def forget(self, at: int) -> None:
         """Note that nobody holds a reservation; takes no lock, for a garbage collector may run inside one."""
@@ -205,6 +163,14 @@ class MemoryBook:
                 math.fsum(c for r in held for c in r.costs),
             )
 
+    def facts(self, at: int) -> Mapping[str, Any]:
+        """Nothing: what is in memory is gone with it."""
+        return {}
+
+    def recipe(self) -> tuple[Any, ...] | None:
+        """None: what is in memory is of one process."""
+        return None
+
     def _looking(self) -> contextlib.AbstractContextManager[object]:
         """The lock; in a fork none, for a thread that is not there may hold it."""
         return self._lock if self.here else contextlib.nullcontext()
@@ -212,7 +178,7 @@ class MemoryBook:
     def _held(self, at: int) -> Reservation:
         r = self._reservations.get(at)
         if r is None or r.state == "closed":
-            raise PrivacyError("this cohort was closed and gave its budget back: make a new one")
+            raise gone()
         return r
 
     def _give_back(self, at: int) -> None:
@@ -239,7 +205,7 @@ _TOKEN = [secrets.token_bytes(16)]
 """Of this process: a process id alone may come again."""
 
 
-def _process() -> tuple[int, bytes]:
+def process() -> tuple[int, bytes]:
     return os.getpid(), _TOKEN[0]
 
 

@@ -25,7 +25,7 @@ from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Release
 from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 
-__all__ = ["Kernel", "Noisy", "check_clip", "check_name"]
+__all__ = ["Kernel", "Noisy", "check_clip", "check_name", "is_secure"]
 
 _NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}
 _NOISE_NAMES = {
@@ -107,8 +107,7 @@ class Kernel:
     @property
     def secure(self) -> bool:
         """Whether the noise may be used for a release: exactly the kernel's own classes, no subclass."""
-        noise = self.noise
-        return type(noise) is OpenDPNoise or (type(noise) is DistributedNoise and noise.secure)
+        return is_secure(self.noise)
 
     def derive(self, f: RowFunction, name: str) -> Kernel:
         """Kernel of the rows f(row), on the same account and list of releases."""
@@ -229,9 +228,17 @@ class Kernel:
         else:
             kind = matrix or ("laplace" if self.pure else "gaussian")
         sampler, cost = self.prepare(kind, size, sensitivity, amount, name, columns=columns, accounting=accounting)
-        self.account.spend(
-            share, self.account.amount if whole else cost, whole=whole
-        )  # from here on it is gone, whatever happens
+        self.charge(
+            sampler,
+            clip * 2.0**-bits,
+            share,
+            name,
+            cost=self.account.amount if whole else cost,
+            clip=clip,
+            norm=norm,
+            bits=bits,
+            whole=whole,
+        )
         if sampler.known is not None:
             noisy = sampler.known
         else:
@@ -243,16 +250,16 @@ class Kernel:
                 mean = per_person == "mean"
                 total = exact_sum(self.vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
             noisy = sampler(total)
-        self.record(sampler, clip * 2.0**-bits, share, name, clip=clip, norm=norm, bits=bits, whole=whole)
         return noisy, sampler
 
-    def record(
+    def charge(
         self,
         sampler: Sampler,
         step: float,
         share: float,
         name: str,
         *,
+        cost: float,
         clip: float,
         norm: int | None = None,
         bits: int | None = None,
@@ -260,37 +267,48 @@ class Kernel:
         whole: bool = False,
         spent: float | None = None,
     ) -> None:
-        """Write a release down, one unit of the sampler's integers being `step` of its own.
+        """Spend on a release and write it down, just before it reads: from here on it is gone whatever happens.
 
-        ``norm``: by default that of the noise. ``whole``: accounted for in (ε, δ) by itself. ``spent``: the ε of a pure
-        release where it is not what the sampler cost.
+        Parameters
+        ----------
+        sampler : Sampler
+        step : float
+            One unit of the sampler's integers, in units of what is released.
+        share, cost : float
+            Of the reservation, and in the measure of the budget.
+        norm : int, optional
+            By default that of the noise.
+        whole : bool
+            Accounted for in (ε, δ) by itself.
+        spent : float, optional
+            The ε of a pure release where it is not what the sampler cost.
         """
         accounting = self.budget.accounting
         epsilon = self.budget.epsilon if whole else sampler.spent if spent is None else spent
         counted = not (self.pure or whole)
         norm = norm if norm is not None else L1 if sampler.kind == "laplace" else L2
         source = _OURS.get(sampler.kind) if type(self.noise) is OpenDPNoise else None
-        self.releases.append(
-            Release(
-                name=name,
-                size=1 if sampler.kind in SELECTIONS else sampler.size,
-                noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {source or self.noise.description}",
-                scale=sampler.scale * step,
-                sensitivity=sampler.sensitivity * step,
-                epsilon=None if counted and sampler.kind in IN_RHO else epsilon,
-                rho=_cost("zcdp", sampler) if counted else None,
-                mu=math.sqrt(2 * _cost("gdp", sampler)) if counted and accounting == "gdp" else None,
-                share=float(share),
-                sd=sampler.sd * step,
-                clip=clip,
-                norm=_NORMS[norm],
-                adjacency=self.adjacency,
-                unit=self.unit,
-                secure=self.secure,
-                lattice_bits=bits,
-                delta=None if not whole else 0.0 if sampler.kind in MATRICES else self.budget.delta,
-            )
+        release = Release(
+            name=name,
+            size=1 if sampler.kind in SELECTIONS else sampler.size,
+            noise=f"{_NOISE_NAMES[sampler.kind]}{where}, {source or self.noise.description}",
+            scale=sampler.scale * step,
+            sensitivity=sampler.sensitivity * step,
+            epsilon=None if counted and sampler.kind in IN_RHO else epsilon,
+            rho=_cost("zcdp", sampler) if counted else None,
+            mu=math.sqrt(2 * _cost("gdp", sampler)) if counted and accounting == "gdp" else None,
+            share=float(share),
+            sd=sampler.sd * step,
+            clip=clip,
+            norm=_NORMS[norm],
+            adjacency=self.adjacency,
+            unit=self.unit,
+            secure=self.secure,
+            lattice_bits=bits,
+            delta=None if not whole else 0.0 if sampler.kind in MATRICES else self.budget.delta,
         )
+        self.account.spend(share, cost, whole=whole, release=release)
+        self.releases.append(release)
 
     def sensitivity(self, what: str, bits: int, factor: float | None) -> float:
         """Of the integer sum: one person's bound, doubled where a person is replaced (except as said)."""
@@ -304,6 +322,11 @@ class Kernel:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("private rows cannot be copied or pickled")
+
+
+def is_secure(noise: Noise) -> bool:
+    """Whether noise may be used for a release: exactly the kernel's own classes, no subclass."""
+    return type(noise) is OpenDPNoise or (type(noise) is DistributedNoise and noise.secure)
 
 
 def _cost(accounting: str, sampler: Sampler) -> float:

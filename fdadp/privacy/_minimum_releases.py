@@ -137,18 +137,24 @@ class MinimumReleases:
 
         # 0.1 % more than a person's influence for rounding in the solution (_minima), and a lattice step for its own.
         slack = both * 1.001 + (0 if squared else 2 * GRADIENT_ERROR)
-        value, sampler, step = self._noisy_point(solve, D * K, bound, slack, share, name)
-        self._kernel.record(sampler, step, share, name, clip=float(clip), where=" on the minimiser")
+        value, sampler, step = self._noisy_point(solve, D * K, bound, slack, share, name, float(clip))
         return Noisy(value.reshape(D, K), sampler.sd * step)
 
     def _noisy_point(
-        self, solve: Callable[[], FloatArray], size: int, unit: float, slack: float, share: float, name: str
+        self,
+        solve: Callable[[], FloatArray],
+        size: int,
+        unit: float,
+        slack: float,
+        share: float,
+        name: str,
+        clip: float,
     ) -> tuple[FloatArray, Sampler, float]:
         """Noise on a point that neighbouring data move by at most unit · slack in L2; charges the share."""
         amount = self._kernel.account.check(share)
         step = unit * 2.0**-24
         sampler, cost = self._point_noise(size, math.ceil(slack * 2.0**24), amount, name)
-        self._kernel.account.spend(share, cost)
+        self._kernel.charge(sampler, step, share, name, cost=cost, clip=clip, where=" on the minimiser")
         noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
         return noisy * step, sampler, step
 
@@ -195,14 +201,20 @@ class MinimumReleases:
         step = away * 2.0**-12
         moves = math.ceil(2 * math.sqrt(K) * 2.0**12)
         point, _ = self._point_noise(D * K, moves, extra, name, own)
-        self._kernel.account.spend(share, amount if pure else self._kernel.account.amount, whole=not pure)
+        self._kernel.charge(
+            linear[0],
+            lattice,
+            share,
+            name,
+            cost=amount if pure else self._kernel.account.amount,
+            clip=1.0,
+            where=" in the objective",
+            whole=not pure,
+            spent=amount if pure else None,
+        )
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
         w = logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=b)
         noisy = point(_to_lattice(w, step)) * step
-        spent = amount if pure else None
-        self._kernel.record(
-            linear[0], lattice, share, name, clip=1.0, where=" in the objective", whole=not pure, spent=spent
-        )
         return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
 
 

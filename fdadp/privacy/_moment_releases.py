@@ -170,8 +170,13 @@ class MomentReleases:
         size = D * (D + 1) // 2
         bounded = 1.001 * (2.0**24 + math.sqrt(size) + 4 * D) * (2 if self._kernel.adjacency == "replace" else 1)
         kind = "bingham" if self._kernel.pure else "bingham-zcdp"
-        sampler, cost = self._kernel.prepare(kind, size, bounded, amount, name)  # those that follow cost the same
-        self._kernel.account.spend(share, k * cost)
+        samplers = []
+        for j in range(k):
+            sampler, cost = self._kernel.prepare(kind, (D - j) * (D - j + 1) // 2, bounded, amount, name)
+            self._kernel.charge(
+                sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", cost=cost, clip=float(clip)
+            )
+            samplers.append(sampler)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         total = exact_sum(
             self._kernel.vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True
@@ -184,11 +189,9 @@ class MomentReleases:
                 basis = np.linalg.qr(np.vstack([found, np.eye(D)]).T)[0][:, j:]  # public: from what was released
                 inner, at = basis.T @ S @ basis, triangle(D - j)
                 entries = np.rint((inner + inner.T)[at] / 2 * W[at]).astype(np.int64)
-                sampler, _ = self._kernel.prepare(kind, len(entries), bounded, amount, name)
-            u = basis @ np.asarray(sampler(entries), dtype=np.float64)
+            u = basis @ np.asarray(samplers[j](entries), dtype=np.float64)
             u -= found.T @ (found @ u)
             found = np.vstack([found, u / np.linalg.norm(u)])
-            self._kernel.record(sampler, clip * 2.0**-24, share / k, f"{name}, {j + 1} of {k}", clip=float(clip))
         return found
 
     def wishart_moment(self, f: RowFunction, *, clip: float, share: float, name: str) -> Noisy:
@@ -217,10 +220,10 @@ class MomentReleases:
         nu = degrees(*self._kernel.for_one(self._kernel.budget.epsilon, self._kernel.budget.delta))
         p = math.prod(shape)
         sampler = self._kernel.noise.prepare("wishart", p * (p + 1) // 2, 4.0**BITS, 1 / (4 * nu))
-        self._kernel.account.spend(share, self._kernel.account.amount, whole=True)
-        noisy = sampler(exact_moment(self._kernel.vault, f, shape, float(clip)))
         unit = (clip * 2.0**-BITS) ** 2
-        self._kernel.record(sampler, unit, share, name, clip=float(clip), whole=True)
+        cost = self._kernel.account.amount
+        self._kernel.charge(sampler, unit, share, name, cost=cost, clip=float(clip), whole=True)
+        noisy = sampler(exact_moment(self._kernel.vault, f, shape, float(clip)))
         upper = np.zeros((p, p))
         upper[np.triu_indices(p)] = noisy * unit
         m = nu + p - 1

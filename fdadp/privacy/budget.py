@@ -11,15 +11,24 @@ Vadhan 2016).
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy._book import SAFETY, TOLERANCE, Binding, Book, MemoryBook
+from fdadp.privacy._book import Book, MemoryBook
 from fdadp.privacy._measures import MEASURES
+from fdadp.privacy._reservations import SAFETY, TOLERANCE, Binding, gone
 from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
 
+if TYPE_CHECKING:
+    from fdadp.privacy.ledger import Release
+
 __all__ = ["Account", "Binding", "Budget"]
+
+
+ROUNDING = 1e-12
+"""Of a total that another version or machine has computed."""
 
 
 class Budget:
@@ -85,6 +94,24 @@ class Budget:
             self.total = mu_from(self.epsilon, self.delta) ** 2 / 2 if gdp else rho_from(self.epsilon, self.delta)
         self._book: Book = MemoryBook(self.total)
 
+    @classmethod
+    def kept(cls, book: Book, epsilon: float, delta: float | None, accounting: str, total: float) -> Budget:
+        """A budget whose accounts are elsewhere, with the total that was fixed there.
+
+        Raises
+        ------
+        PrivacyError
+            The total is more than ε and δ allow.
+        """
+        budget = cls(epsilon, delta, accounting="gdp" if accounting == "pure" else accounting)
+        if budget.accounting != accounting or not 0 < total <= budget.total * (1 + ROUNDING):
+            raise PrivacyError(
+                f"total must be at most what epsilon and delta allow, {budget.total:g} ({budget.measure}), got "
+                f"{total:g} in {accounting!r}"
+            )
+        budget.total, budget._book = total, book
+        return budget
+
     @property
     def pure(self) -> bool:
         """Whether the budget is in pure ε."""
@@ -133,7 +160,7 @@ class Budget:
             return epsilon_from_mu(math.sqrt(2 * amount), self.delta)
         return epsilon_from(amount, self.delta)
 
-    def reserve(self, share: float, binding: Binding) -> Account:
+    def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> Account:
         """Set aside a share of the total for one cohort, before any of its rows are read.
 
         Parameters
@@ -142,6 +169,8 @@ class Budget:
             In (0, 1].
         binding : Binding
             The first reservation binds the budget to it.
+        about : mapping, optional
+            For what, in public: budgets that are kept in a file write it down.
 
         Raises
         ------
@@ -149,7 +178,7 @@ class Budget:
             The share is not left, or the budget is bound to another data set, unit or adjacency.
         """
         share = _share(share)
-        return Account(self, self._book, self._book.reserve(share, binding), share)
+        return Account(self, self._book, self._book.reserve(share, binding, about or {}), share)
 
     def __repr__(self) -> str:
         delta = "pure" if self.delta is None else f"delta={self.delta:g}"
@@ -165,7 +194,10 @@ class Budget:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _as_seen, (self.epsilon, self.delta, self.accounting, math.fsum(self._book.taken()[:2]))
+        return self._book.recipe() or (
+            _as_seen,
+            (self.epsilon, self.delta, self.accounting, math.fsum(self._book.taken()[:2])),
+        )
 
 
 def _as_seen(epsilon: float, delta: float | None, accounting: str, spent: float) -> Budget:
@@ -186,10 +218,14 @@ class Account:
         self.amount = budget.total * share
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """Where it is written down, for ledgers."""
+        return self._book.facts(self._at)
+
+    @property
     def used(self) -> float:
         """Sum of the shares of the releases, of 1."""
-        held = self._book.look(self._at)
-        return 1.0 if held.whole else math.fsum(held.shares)
+        return self._book.look(self._at).used
 
     @property
     def opened(self) -> bool:
@@ -207,7 +243,7 @@ class Account:
         share = _share(share)
         held = self._book.look(self._at)
         if held.state == "closed":
-            raise PrivacyError("this cohort was closed and gave its budget back: make a new one")
+            raise gone()
         if self.used + share > 1 + TOLERANCE:
             raise PrivacyError(
                 f"share must be at most what this cohort has left, {max(1 - self.used, 0.0):.6g}, got {share:g}; "
@@ -219,7 +255,7 @@ class Account:
         """Spend the whole reservation: called just before the first row is read."""
         self._book.open(self._at)
 
-    def spend(self, share: float, cost: float, *, whole: bool = False) -> None:
+    def spend(self, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
         """Take a share for a release, just before it reads; from here on it is gone whatever happens.
 
         Parameters
@@ -230,13 +266,15 @@ class Account:
             What the noise of the release costs: μ²/2, ρ or ε.
         whole : bool
             Accounted for in (ε, δ) by itself: takes a whole budget, of which nothing was reserved by anybody else.
+        release : Release, optional
+            What it is, for books that keep that.
 
         Raises
         ------
         PrivacyError
             The share is not left, or the costs add up to more than was reserved. Nothing was charged.
         """
-        self._book.spend(self._at, _share(share), cost, whole=whole)
+        self._book.spend(self._at, _share(share), cost, whole=whole, release=release)
 
     def close(self) -> None:
         """Give the reservation back if nothing was read; else do nothing, for it is spent."""

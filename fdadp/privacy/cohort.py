@@ -28,7 +28,7 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy._kernel import Kernel, Noisy
+from fdadp.privacy._kernel import Kernel, Noisy, is_secure
 from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
@@ -133,8 +133,9 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
         vault = Vault(data, groups)
         token = vault.identity() if dataset is None else ("named", dataset)
-        account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency))
         source: Noise = OpenDPNoise() if noise is None else noise
+        about = {"mechanism": mechanism, "public": dict(public or {}), "secure": is_secure(source)}
+        account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency), about)
         self._kernel = Kernel(vault, account, source, budget, adjacency, n, [])
         self.mechanism = mechanism
         self.public = dict(public or {})
@@ -237,6 +238,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             "reserved by this fit": self.amount,
             "spent by its releases": used,
             "spent by its releases, as epsilon": budget.epsilon_of(used),
+            **self._kernel.account.facts,
             "adjacency": self.adjacency,
             "unit": self.unit,
             "n": "private" if self.n is None else f"{self.n}, declared and public; not compared with the data",

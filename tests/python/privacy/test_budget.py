@@ -14,7 +14,7 @@ from mutants import mutate
 
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
-from fdadp.privacy import Budget, Cohort, SeededNoise, _book
+from fdadp.privacy import Budget, Cohort, SeededNoise, _book, _reservations
 from fdadp.privacy._book import MemoryBook
 from fdadp.privacy.budget import Account, Binding
 
@@ -170,12 +170,12 @@ def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
         cohort = Cohort(ROWS, budget=budget, n=50, noise=Meeting(2))
         return cohort, together(*[lambda: total(cohort, 0.6)] * 2)
 
-    def unchecked(book, at, share, cost, *, whole=False):
+    def unchecked(book, at, share, cost, *, whole=False, release=None):
         book._reservations[at].shares.append(share)
         book._reservations[at].costs.append(cost)
 
     with monkeypatch.context() as patch:
-        mutate(patch, _book, "r.whole or used + share > 1 + TOLERANCE", "r.whole")
+        mutate(patch, _reservations, "r.whole or r.used + share > 1 + TOLERANCE", "r.whole")
         cohort, errors = race()
         assert len(errors) == 1 and "that were reserved" in errors[0]
         assert cohort.budget.cost <= cohort.amount

@@ -1,0 +1,216 @@
+"""The accounts of a budget that is kept in a study's file."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from fdadp._version import __version__
+from fdadp.errors import PrivacyError
+from fdadp.privacy._book import process
+from fdadp.privacy._reservations import Binding, Reservation, check_charge, check_left, gone
+from fdadp.privacy._statement import UNITS
+from fdadp.privacy.study._entries import append, entries, finite, head
+from fdadp.privacy.study._file import reading, transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from fdadp.privacy.ledger import Release
+
+__all__ = ["StudyBook"]
+
+_FORGOTTEN: defaultdict[str, deque[tuple[int, object]]] = defaultdict(deque)
+"""By file: reservations whose cohorts nobody holds any more, and the process that made them."""
+
+
+class StudyBook:
+    """Accounts in a file: every step is one transaction, and has happened when it is on the disk.
+
+    Parameters
+    ----------
+    path : str
+        Absolute.
+    total : float
+        Of the study: μ²/2, ρ or ε.
+    facts : mapping
+        What the study is, as written when it was created.
+    """
+
+    __slots__ = ("facts_of_study", "path", "total")
+
+    def __init__(self, path: str, total: float, facts: Mapping[str, Any]) -> None:
+        self.path, self.total, self.facts_of_study = path, total, facts
+
+    @property
+    def here(self) -> bool:
+        """Any process may write to it."""
+        return True
+
+    def reserve(self, share: float, binding: Binding, about: Mapping[str, Any]) -> int:
+        """Set a share aside, on the disk; raises PrivacyError if it is not left, or the study is of something else."""
+        of = self.facts_of_study
+        if not about.get("secure", False):
+            raise PrivacyError(
+                "noise must be secure where a study counts it, got a source for simulation or audit (random_state=, "
+                "noise=): give simulations a budget of their own. Nothing was read and nothing was spent"
+            )
+        self._check_binding(binding)
+        self.sweep()
+        with transaction(self.path) as db:
+            check_running(db, of)
+            check_left(_held(db).values(), share)
+            at = int(db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM reservations").fetchone()[0])
+            db.execute("INSERT INTO reservations VALUES (?, ?, 0.0, 0.0, 'reserved', 0)", (at, share))
+            content = {
+                "share": share,
+                "amount": share * self.total,
+                **{key: finite(value) for key, value in about.items()},
+                "process": os.getpid(),
+                "host": socket.gethostname(),
+                "fdadp": __version__,
+            }
+            append(db, "reserved", at, content)
+            return at
+
+    def look(self, at: int) -> Reservation:
+        """Give a copy of a reservation."""
+        with reading(self.path) as db:
+            return _held(db, at).get(at, Reservation(0.0, state="closed"))
+
+    def open(self, at: int) -> None:
+        """Count a reservation as spent; raises PrivacyError if it was given back."""
+        with transaction(self.path) as db:
+            r = _live(_held(db, at), at)
+            if r.state == "reserved":
+                r.state = "open"
+                _write(db, at, r)
+                append(db, "opened", at, {})
+
+    def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
+        """Charge a release; raises PrivacyError, and charges nothing, if it is more than there is."""
+        with transaction(self.path) as db:
+            held = _held(db)
+            r = _live(held, at)
+            check_charge(r, held.values(), self.total, share, cost, whole=whole)
+            r.charge(share, cost, whole=whole)
+            _write(db, at, r)
+            what = {} if release is None else {k: v for k, v in asdict(release).items() if v is not None}
+            append(db, "released", at, {"share": share, "cost": cost, "whole": whole, "release": finite(what)})
+
+    def close(self, at: int) -> None:
+        """Give a reservation back that was not opened; else do nothing."""
+        with transaction(self.path) as db:
+            r = _held(db, at).get(at)
+            if r is not None and r.state == "reserved":
+                r.share, r.state = 0.0, "closed"
+                _write(db, at, r)
+                append(db, "returned", at, {})
+
+    def stop(self, at: int) -> None:
+        """Give back what the releases of a reservation have not used; no more releases."""
+        with transaction(self.path) as db:
+            r = _held(db, at).get(at)
+            if r is None or r.state == "closed":
+                return
+            if r.state == "reserved":
+                r.share, r.state = 0.0, "closed"
+                append(db, "returned", at, {})
+            else:
+                r.stop()
+                append(db, "stopped", at, {"share": r.share})
+            _write(db, at, r)
+
+    def forget(self, at: int) -> None:
+        """Note that nobody holds a reservation; writes nothing, for a garbage collector may run inside a transaction."""
+        _FORGOTTEN[self.path].append((at, process()))
+
+    def sweep(self) -> None:
+        """Give back what cohorts held that are gone."""
+        waiting = _FORGOTTEN[self.path]
+        while waiting:
+            at, made_by = waiting.popleft()
+            if made_by == process():  # a fork has copies of its parent's cohorts
+                self.close(at)
+
+    def taken(self) -> tuple[float, float, float]:
+        """Shares that are spent and reserved, and the sum of all costs."""
+        self.sweep()
+        with reading(self.path) as db:
+            spent = db.execute(
+                "SELECT TOTAL(share * (state <> 'reserved')), TOTAL(share * (state = 'reserved')), TOTAL(cost) "
+                "FROM reservations"
+            ).fetchone()
+        return float(spent[0]), float(spent[1]), float(spent[2])
+
+    def facts(self, at: int) -> Mapping[str, Any]:
+        """Where a reservation is written down, for ledgers: the hash stands for everything that was spent before."""
+        with reading(self.path) as db:
+            position, last = head(db)
+        of = self.facts_of_study
+        return {
+            "study": f"{of['name']} ({of['id']})",
+            "reservation of the study": at,
+            "last entry of the study": f"{position}, {last}",
+        }
+
+    def recipe(self) -> tuple[Any, ...] | None:
+        """Opened again by its path."""
+        from fdadp.privacy.study.study import budget_of
+
+        return budget_of, (self.path,)
+
+    def _check_binding(self, binding: Binding) -> None:
+        of = self.facts_of_study
+        if binding.unit != UNITS[of["unit"] == "person"] or binding.adjacency != of["adjacency"]:
+            raise PrivacyError(
+                f"unit and adjacency must be those of the study, {of['unit']} and {of['adjacency']}, got "
+                f"{binding.unit.split(' ')[0]} and {binding.adjacency}; nothing was read and nothing was spent"
+            )
+
+
+def check_running(db: sqlite3.Connection, of: Mapping[str, Any]) -> None:
+    """Refuse a study that was closed or has expired; raises PrivacyError."""
+    for line in entries(db, "closed"):
+        raise PrivacyError(f"study was closed on {line.time}: {line.content.get('reason')}; nothing was read")
+    expires = of.get("expires")
+    if expires and datetime.now(timezone.utc).date() > date.fromisoformat(expires):
+        raise PrivacyError(f"study has expired on {expires}; nothing was read and nothing was spent")
+
+
+def _held(db: sqlite3.Connection, at: int | None = None) -> dict[int, Reservation]:
+    """Reservations by number; the shares and costs of the releases of each as their sum."""
+    where, values = ("", ()) if at is None else ("WHERE number = ?", (at,))
+    rows = db.execute(f"SELECT number, share, used, cost, state, whole FROM reservations {where}", values)
+    return {
+        number: Reservation(share, [used] if used else [], [cost] if cost else [], state, bool(whole))
+        for number, share, used, cost, state, whole in rows
+    }
+
+
+def _live(held: Mapping[int, Reservation], at: int) -> Reservation:
+    r = held.get(at)
+    if r is None or r.state == "closed":
+        raise gone()
+    return r
+
+
+def _write(db: sqlite3.Connection, at: int, r: Reservation) -> None:
+    row = (r.share, sum(r.shares), sum(r.costs), r.state, int(r.whole), at)
+    db.execute("UPDATE reservations SET share = ?, used = ?, cost = ?, state = ?, whole = ? WHERE number = ?", row)
+
+
+def _at_exit() -> None:
+    for path in list(_FORGOTTEN):
+        with suppress(PrivacyError, OSError):
+            StudyBook(path, 0.0, {}).sweep()
+
+
+atexit.register(_at_exit)

@@ -1,0 +1,290 @@
+"""``Study``: a budget in a file, which outlives sessions and is shared by every program that fits to its data."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from fdadp._common.checks import is_one_of
+from fdadp.errors import PrivacyError
+from fdadp.privacy.budget import Budget
+from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
+from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, now, replayed
+from fdadp.privacy.study._file import FORMAT, create, reading, transaction
+from fdadp.privacy.study.book import StudyBook, check_running
+
+__all__ = ["Study", "budget_of"]
+
+Bounds = Mapping[str, Sequence[Any]]
+
+
+class Study:
+    """A budget that its custodian makes once, in a file, and that everything released from the data draws on.
+
+    Parameters
+    ----------
+    path : path
+        Of a file that :meth:`new` has made.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute.
+    facts : dict
+        What was fixed when it was made: name, id, epsilon, delta, accounting, total, unit, adjacency, n, bounds, ...
+
+    Raises
+    ------
+    PrivacyError
+        The file is not there, is no study, or of another version.
+
+    Notes
+    -----
+    Estimators are given the path (``Privacy(study="icu.fdadp", epsilon=0.5)``), so that clones, workers, other
+    processes and other languages draw on the same file. What a fit takes is written there before its first row is
+    read: a process that is killed has spent at least what it has released.
+
+    What a file cannot do: an older copy put back hides what was released since (the hash of the last entry is in every
+    model and report: compare them), and it knows data by the name that the custodian gave them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> study = Study.new(f"{folder}/wards.fdadp", name="Wards 2024", epsilon=2.0, delta=1e-6, unit="person", n=8000)
+    >>> study.left
+    1.0
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+        with reading(self.path) as db:
+            first = next(entries(db, "created"), None)
+        if first is None:
+            raise PrivacyError(f"study {str(self.path)!r} is damaged: it does not say what it is")
+        self.facts = first.content
+
+    @classmethod
+    def new(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        epsilon: float,
+        delta: float | None = None,
+        unit: str,
+        n: int | None = None,
+        adjacency: str | None = None,
+        accounting: str = "gdp",
+        bounds: Bounds | None = None,
+        sources: Mapping[str, str] | str | None = None,
+        custodian: str | None = None,
+        data: str | None = None,
+        expires: str | None = None,
+    ) -> Study:
+        """Make a study.
+
+        Parameters
+        ----------
+        path : path
+            Of a file that is not there yet, on a disk of this machine; readable by its owner alone.
+        name : str
+            Of the data, as its custodian calls them.
+        epsilon, delta : float
+            All that may ever be spent; no delta is pure ε.
+        unit : {"person", "row"}
+            Whom it protects. With "person" every fit must be given ``groups=``.
+        n : int, optional
+            Number of persons, where that is public.
+        adjacency : {"zero-out", "add-remove", "replace"}, optional
+            Default: "zero-out" where n is declared, else "add-remove".
+        accounting : {"gdp", "zcdp"}
+            As of :class:`~fdadp.privacy.Budget`.
+        bounds : mapping, optional
+            What is public of columns: (low, high) of numbers and curves, lists of levels of labels. Fits of a column
+            that is named here use these, and no others.
+        sources : mapping or str, optional
+            Where each of them is from.
+        custodian, data : str, optional
+            Who answers for the data, and what they are; for certificates.
+        expires : str, optional
+            Last day on which a fit may begin, YYYY-MM-DD.
+
+        Raises
+        ------
+        PrivacyError
+            A setting is wrong, something is at `path` already, or there are no locks that hold.
+        """
+        budget = Budget(epsilon, delta, accounting=accounting)
+        n = None if n is None else whole(n, "n", "the declared number of persons")
+        if not is_one_of(unit, ("person", "row")):
+            raise PrivacyError(f"unit must be 'person' or 'row', got {unit!r}")
+        adjacency = adjacency or ("add-remove" if n is None else "zero-out")
+        if not is_one_of(adjacency, ADJACENCIES) or (n is None) != (adjacency == "add-remove"):
+            raise PrivacyError(
+                f"adjacency must be 'add-remove' where n is private, and no other, got {adjacency!r}, n {n}"
+            )
+        check_delta(delta, n)
+        for key, value in {"name": name, "custodian": custodian, "data": data}.items():
+            if (value is None and key == "name") or not (value is None or (isinstance(value, str) and value.strip())):
+                raise PrivacyError(f"{key} must be a text, got {value!r}")
+        facts = {
+            "name": name,
+            "id": str(uuid.uuid4()),
+            "created": now(),
+            "epsilon": budget.epsilon,
+            "delta": budget.delta,
+            "accounting": budget.accounting,
+            "measure": budget.measure,
+            "total": budget.total,
+            "unit": unit,
+            "adjacency": adjacency,
+            "n": n,
+            "bounds": _bounds(bounds or {}, sources),
+            "custodian": custodian,
+            "data": data,
+            "expires": _day(expires),
+            "format": FORMAT,
+        }
+        return cls(create(path, lambda db: append(db, "created", None, facts)))
+
+    # ------------------------------------------------------------------ what is left
+
+    @property
+    def budget(self) -> Budget:
+        """The budget that fits draw on."""
+        of = self.facts
+        book = StudyBook(str(self.path), float(of["total"]), of)
+        return Budget.kept(book, of["epsilon"], of["delta"], of["accounting"], float(of["total"]))
+
+    @property
+    def left(self) -> float:
+        """Share of the total that nobody has taken."""
+        spent, reserved, _ = self.budget._book.taken()
+        return max(1 - spent - reserved, 0.0)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, in order."""
+        with reading(self.path) as db:
+            return tuple(entries(db))
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """Number and hash of the last entry, which stand for all of them."""
+        with reading(self.path) as db:
+            return head(db)
+
+    def bounds_of(self, column: str) -> Any:
+        """What is public of a column: (low, high), a tuple of levels, or None where the study does not say."""
+        found = self.facts["bounds"].get(column)
+        if found is None:
+            return None
+        return tuple(found["range"]) if "range" in found else list(found["levels"])
+
+    def close(self, reason: str) -> None:
+        """Let nobody reserve any more, for good; raises PrivacyError without a reason, or if it is closed."""
+        if not isinstance(reason, str) or not reason.strip():
+            raise PrivacyError(f"reason must be a text, got {reason!r}")
+        with transaction(self.path) as db:
+            check_running(db, {})
+            append(db, "closed", None, {"reason": reason})
+
+    # ------------------------------------------------------------------ is it right
+
+    def verify(self) -> tuple[str, ...]:
+        """What is wrong with the file, in words; nothing where all of it holds.
+
+        The chain of hashes, what the reservations add up to against the entries, the costs against what was reserved
+        and the total, the total against ε and δ, and SQLite's own check.
+        """
+        found: list[str] = []
+        with reading(self.path) as db:
+            sane = [row[0] for row in db.execute("PRAGMA integrity_check")]
+            found += [] if sane == ["ok"] else [f"the file is damaged: {sane[0]}"]
+            wrong = damaged(db)
+            if wrong:
+                return (*found, wrong)
+            try:
+                told = replayed(entries(db))
+            except PrivacyError as exc:
+                return (*found, str(exc))
+            rows = db.execute("SELECT number, share, used, cost, state, whole FROM reservations").fetchall()
+        kept = {number: (share, used, cost, state, bool(w)) for number, share, used, cost, state, w in rows}
+        if set(kept) != set(told):
+            found.append("there are other reservations than the entries tell of")
+        of = self.facts
+        for number, r in told.items():
+            says = (r.share, math.fsum(r.shares), math.fsum(r.costs), r.state, r.whole)
+            if number in kept and not _agree(kept[number], says):
+                found.append(f"reservation {number} is not what the entries tell of it")
+            if math.fsum(r.costs) > of["total"] * r.share * (1 + SLACK) and r.costs:
+                found.append(f"releases of reservation {number} cost more than was reserved")
+        if math.fsum(r.share for r in told.values()) > 1 + SLACK:
+            found.append("more was reserved than the total")
+        if math.fsum(c for r in told.values() for c in r.costs) > of["total"]:
+            found.append("the releases cost more than the total")
+        try:
+            self.budget  # noqa: B018
+        except PrivacyError as exc:
+            found.append(str(exc))
+        return tuple(found)
+
+    def __repr__(self) -> str:
+        of = self.facts
+        spent, reserved, _ = self.budget._book.taken()
+        delta = "pure" if of["delta"] is None else f"delta={of['delta']:g}"
+        return (
+            f"Study({str(self.path)!r}: {of['name']}; epsilon={of['epsilon']:g}, {delta}; unit {of['unit']}; "
+            f"spent {spent:.4%}, reserved {reserved:.4%})"
+        )
+
+
+SLACK = 1e-8
+"""Of shares that add up in floating point."""
+
+
+def budget_of(path: str) -> Budget:
+    """The budget of the study at a path."""
+    return Study(path).budget
+
+
+def _agree(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return a[3:] == b[3:] and all(
+        math.isclose(x, y, rel_tol=SLACK, abs_tol=0) for x, y in zip(a[:3], b[:3], strict=True)
+    )
+
+
+def _bounds(bounds: Bounds, sources: Mapping[str, str] | str | None) -> dict[str, Any]:
+    """Public facts of columns with their sources, ready for JSON."""
+    if isinstance(sources, Mapping) and not set(sources) <= set(bounds):
+        raise PrivacyError(f"sources must be of columns in bounds, got {sorted(set(sources) - set(bounds))}")
+    made: dict[str, Any] = {}
+    for column, what in bounds.items():
+        source = sources.get(column) if isinstance(sources, Mapping) else sources
+        if isinstance(what, tuple):
+            low, high = what if len(what) == 2 else (math.nan, math.nan)
+            if not (math.isfinite(low) and math.isfinite(high) and low < high):
+                raise PrivacyError(f"bounds of {column!r} must be (low, high), low below high, got {what!r}")
+            made[str(column)] = {"range": [float(low), float(high)], "source": source}
+        elif isinstance(what, list) and len(set(map(str, what))) == len(what) and what:
+            made[str(column)] = {"levels": [finite(level) for level in what], "source": source}
+        else:
+            raise PrivacyError(
+                f"bounds of {column!r} must be a tuple (low, high), or a list of distinct levels, got {what!r}"
+            )
+    return made
+
+
+def _day(expires: str | None) -> str | None:
+    if expires is None:
+        return None
+    try:
+        return date.fromisoformat(expires).isoformat()
+    except (TypeError, ValueError):
+        raise PrivacyError(f"expires must be a day, YYYY-MM-DD, got {expires!r}") from None
