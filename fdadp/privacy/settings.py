@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["UNIT_NAMES", "Privacy"]
 
 UNIT_NAMES = ("row", "person")
+OF_A_STUDY = ("delta", "n", "adjacency", "unit")
+"""What a study fixes for every fit."""
 MATCHING = {
     None: "position; labels were not looked at",
     "public": "position, and labels declared public that were found equal",
@@ -59,6 +62,12 @@ class Privacy(Parameters):
         Public name of the data, by which a shared budget knows them again; default: their place in memory.
     random_state : int, optional
         Seeded noise, for simulations only: the ledger then says "not for release".
+    study : path, optional
+        File of a :class:`~fdadp.Study`, whose δ, n, adjacency and unit hold, and which this fit draws on; so do clones,
+        copies in other processes, and fits from R or the command line that name the file. Not beside `budget`,
+        `dataset` or `random_state`.
+    purpose : str, optional
+        What the fit is for, in public: a study writes it down.
 
     Raises
     ------
@@ -83,10 +92,16 @@ class Privacy(Parameters):
     budget: Budget | None = None
     dataset: str | None = None
     random_state: int | None = None
+    study: str | None = None
+    purpose: str | None = None
 
     __hash__ = None  # type: ignore[assignment]  # set_params may change it
 
     def __post_init__(self) -> None:
+        if self.study is not None:
+            self._take_from_study()
+        if not (self.purpose is None or isinstance(self.purpose, str)):
+            raise PrivacyError(f"purpose must be a text, got {self.purpose!r}")
         for name in ("epsilon", "delta"):  # NumPy's numbers as Python's, which can be saved
             value = getattr(self, name)
             if isinstance(value, Real) and not isinstance(value, (bool, int, float)):
@@ -107,6 +122,32 @@ class Privacy(Parameters):
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
         if self.random_state is not None:
             object.__setattr__(self, "random_state", whole(self.random_state, "random_state", "a seed", least=0))
+
+    def _take_from_study(self) -> None:
+        """Take what the study has fixed; refuse what is not the same."""
+        from fdadp.privacy.study import Study
+
+        for name in ("budget", "dataset", "random_state"):
+            if getattr(self, name) is not None:
+                raise PrivacyError(f"{name} must be left out where study is given, got {getattr(self, name)!r}")
+        if not isinstance(self.study, (str, os.PathLike)):
+            raise PrivacyError(f"study must be a path, got {type(self.study).__name__}")
+        of = Study(self.study)
+        object.__setattr__(self, "study", str(of.path))
+        for name in OF_A_STUDY:
+            given, fixed = getattr(self, name), of.facts[name]
+            if given is not None and given != fixed:
+                raise PrivacyError(f"{name} must be that of the study, {fixed!r}, got {given!r}; nothing was read")
+            object.__setattr__(self, name, fixed)
+
+    def set_params(self, **params: Any) -> Privacy:
+        """Change parameters: all of them, or none where what results is refused.
+
+        Where another study is set, what the one before had fixed goes with it.
+        """
+        if self.study is not None and "study" in params:
+            params = dict.fromkeys(OF_A_STUDY) | params
+        return super().set_params(**params)
 
     def check(self) -> None:
         """Refuse what cannot be had, from public values alone, before any data are read.
@@ -151,6 +192,10 @@ class Privacy(Parameters):
             raise PrivacyError("groups must be left out where unit is 'row'; nothing was read and nothing was spent")
 
     @property
+    def _said(self) -> dict[str, str]:
+        return {} if self.purpose is None else {"purpose": self.purpose}
+
+    @property
     def stated_adjacency(self) -> str:
         """The adjacency, by default ``"zero-out"`` where n is declared and ``"add-remove"`` where it is not."""
         return self.adjacency or ("add-remove" if self.n is None else "zero-out")
@@ -170,6 +215,10 @@ class Privacy(Parameters):
         """
         from fdadp.privacy.budget import Budget
 
+        if self.study is not None:
+            from fdadp.privacy.study import Study
+
+            return self._share_of(Study(self.study).budget, "study")
         if self.budget is None:
             return Budget(self.epsilon, self.delta, accounting=accounting), 1.0
         if not isinstance(self.budget, Budget):
@@ -179,13 +228,19 @@ class Privacy(Parameters):
                 f"delta must be that of the shared budget, {self.budget.delta}, got {self.delta}: what is counted in "
                 "different measures cannot be added up"
             )
-        own = Budget(self.epsilon, self.delta, accounting=self.budget.accounting)
-        share = own.total / self.budget.total
+        return self._share_of(self.budget, "shared budget")
+
+    def _share_of(self, budget: Budget, what: str) -> tuple[Budget, float]:
+        """A budget, and the share of it that ε and δ amount to."""
+        from fdadp.privacy.budget import Budget
+
+        own = Budget(self.epsilon, self.delta, accounting="gdp" if budget.pure else budget.accounting)
+        share = own.total / budget.total
         if share > 1 + 1e-9:
             raise PrivacyError(
-                f"epsilon must be at most that of the shared budget, {self.budget.epsilon:g}, got {self.epsilon:g}"
+                f"epsilon must be at most that of the {what}, {budget.epsilon:g}, got {self.epsilon:g}"
             )
-        return self.budget, min(share, 1.0)
+        return budget, min(share, 1.0)
 
     def cohort(
         self,
@@ -228,7 +283,7 @@ class Privacy(Parameters):
         self.check_unit(groups)
         budget, share = self.budget_share(accounting)
         noise = noise or current_noise()
-        alone = noise is None and self.budget is None and self.random_state is None
+        alone = noise is None and self.budget is None and self.study is None and self.random_state is None
         if noise is None:
             noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
         cohort = Cohort(
@@ -241,7 +296,7 @@ class Privacy(Parameters):
             share=share,
             dataset=self.dataset,
             mechanism=mechanism,
-            public={**public, "rows belong together by": MATCHING[self.labels]},
+            public={**public, "rows belong together by": MATCHING[self.labels], **self._said},
         )
         if alone:
             cohort.others = earlier_fits(data, dataset=self.dataset, estimator=estimator)
