@@ -34,7 +34,7 @@ from fdadp._version import __version__
 from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
 
-__all__ = ["FILE_VERSION", "Layout", "complete", "plain"]
+__all__ = ["FILE_VERSION", "Layout", "Sealed", "complete", "plain", "sealed"]
 
 FILE_VERSION = 2
 _HEADER = "header"
@@ -123,9 +123,7 @@ class Layout:
         FileNotFoundError, PermissionError
             No such file, or one that must not be read.
         """
-        source = Path(path)
-        if not source.suffix and source.name and not source.exists():
-            source = source.with_suffix(".npz")
+        source = _with_suffix(path)
         try:
             with zipfile.ZipFile(source) as file:
                 return self._unpack(file, source)
@@ -195,6 +193,58 @@ class Layout:
             if len(shape) != len(letters) or wanted != list(shape):
                 return f"has {name!r} of shape {shape}, not ({', '.join(letters)}) with {before}"
         return ""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """What a file of any kind says of itself, its digest found right.
+
+    Attributes
+    ----------
+    kind, sha256 : str
+    content : dict
+    """
+
+    kind: str
+    sha256: str
+    content: dict[str, Any]
+
+
+def sealed(path: str | os.PathLike[str]) -> Sealed:
+    """Read the header of a file of any kind, and compare its digest with everything in the file.
+
+    Raises
+    ------
+    FileFormatError
+        Not a file of fdadp, or a wrong digest.
+    FileNotFoundError, PermissionError
+        No such file, or one that must not be read.
+    """
+    source = _with_suffix(path)
+    try:
+        with zipfile.ZipFile(source) as file:
+            names = {info.filename.removesuffix(".npy"): info for info in file.infolist()}
+            with file.open(names.pop(_HEADER)) as stream:
+                _shape(stream, np.dtype(np.uint8), file.getinfo(f"{_HEADER}.npy").file_size)
+                header = json.loads(stream.read().decode())
+            members = {}
+            for name, info in names.items():
+                with file.open(info) as stream:
+                    members[name] = " ".join(map(str, _shape(stream, _NUMBERS, info.file_size)))
+        kind, digest = str(header["kind"]), str(header["sha256"])
+    except (FileNotFoundError, PermissionError):
+        raise
+    except _BROKEN as exc:
+        raise FileFormatError(
+            f"path must be a file written by fdadp, got {str(source)!r}: {type(exc).__name__}: {exc}"
+        ) from exc
+    content, _ = Layout(kind, members).read(source)
+    return Sealed(kind, digest, content)
+
+
+def _with_suffix(path: str | os.PathLike[str]) -> Path:
+    source = Path(path)
+    return source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
 
 
 def _directory(file: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from fdadp.privacy.settings import Privacy
@@ -11,8 +10,10 @@ __all__ = ["privacy_from_json", "privacy_to_json"]
 
 
 def privacy_to_json(privacy: Privacy | None) -> dict[str, Any] | None:
-    """Settings without the budget, a live object of one session."""
-    return None if privacy is None else replace(privacy, budget=None).get_params()
+    """Settings without the budget, a live object of one session, and without the place of a study."""
+    if privacy is None:
+        return None
+    return privacy.get_params() | {"budget": None, "study": None}
 
 
 def privacy_from_json(stored: dict[str, Any] | None) -> Privacy | None:

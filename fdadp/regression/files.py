@@ -25,6 +25,7 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.margins import Margin
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger
+from fdadp.privacy.study.models import record_model
 from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Input
@@ -133,7 +134,9 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": margin.basis.knots}
     if model._missing.x_basis is not None:
         arrays |= {f"missing_{f}": getattr(model._missing.x_basis, f) for f in _BASIS}
-    return LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
+    written = LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
+    record_model(written, ledger, model.privacy_)
+    return written
 
 
 def load(path: str | os.PathLike[str], kind: type[AdditiveFunctionOnFunction]) -> AdditiveFunctionOnFunction:

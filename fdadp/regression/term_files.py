@@ -56,7 +56,9 @@ def save(model: TermViews, path: str | os.PathLike[str]) -> Path:
         "ledger": None if ledger is None else ledger.to_json(),
     }
     released = ledger is not None and ledger.private and ledger.for_release
-    return _layout(type(model)).write(path, content, {"numbers": numbers}, released=released)
+    written = _layout(type(model)).write(path, content, {"numbers": numbers}, released=released)
+    record_model(written, ledger, held.privacy_)
+    return written
 
 
 def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:

@@ -12,6 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.privacy import Ledger
+from fdadp.privacy.study.models import record_model
 from fdadp.private.stored import params_from_json, params_to_json
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def save(
         "ledger": model.ledger_.to_json(),
     }
     arrays = {**arrays, "grid": model.grid_}
-    return layout.write(path, {**shared, "own": dict(content)}, arrays, released=model.ledger_.for_release)
+    written = layout.write(path, {**shared, "own": dict(content)}, arrays, released=model.ledger_.for_release)
+    record_model(written, model.ledger_, model.privacy_)
+    return written
 
 
 def load(path: str | os.PathLike[str], layout: Layout, model: Any) -> tuple[dict[str, Any], dict[str, FloatArray]]:
