@@ -49,7 +49,7 @@ class PrivateEstimator(Kin, BaseEstimator):  # type: ignore[misc]
         whole = any(r.delta is not None for r in cohort.releases)
         self.privacy_spent_ = {
             "epsilon": float(self.epsilon) if self.ledger_.private else None,
-            "delta": self.delta,
+            "delta": cohort.budget.delta,
             "adjacency": cohort.adjacency,
             "unit": cohort.unit,
             "spent": float(self.epsilon) if whole else self.ledger_.details["spent by its releases, as epsilon"],
@@ -73,7 +73,7 @@ class PrivateLearner(PrivateEstimator):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, study, purpose
         The guarantee: the parameters of :class:`fdadp.Privacy`.
 
     Attributes
@@ -96,6 +96,8 @@ class PrivateLearner(PrivateEstimator):
     labels: str | None = None
     budget: Budget | None = None
     dataset: str | None = None
+    study: str | None = None
+    purpose: str | None = None
 
     def fit(self: Learner, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Learner:
         """Release what the model needs, and fit; spends ε.
@@ -144,6 +146,8 @@ class PrivateLearner(PrivateEstimator):
             random_state=self.random_state,
             budget=self.budget,
             dataset=self.dataset,
+            study=self.study,
+            purpose=self.purpose,
         )
 
     def _open(
@@ -210,8 +214,9 @@ class PrivateLearner(PrivateEstimator):
         name = getattr(self, "mechanism", "")
         if groups is not None:
             raise InputError(f'mechanism must be {instead} with groups: "{name}" wants one row a person')
-        budget, share = self._settings().budget_share(self._accounting)
-        if self.delta is not None and (share < 1 - 1e-9 or budget.left < budget.total * (1 - 1e-9)):
+        settings = self._settings()
+        budget, share = settings.budget_share(self._accounting)
+        if settings.delta is not None and (share < 1 - 1e-9 or budget.left < budget.total * (1 - 1e-9)):
             raise InputError(
                 f'mechanism must be {instead} where a budget with a delta is shared: "{name}" is accounted for in '
                 f"(epsilon, delta) by itself and takes a whole budget, not {share:.3g} of {budget!r}"

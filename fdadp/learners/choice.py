@@ -262,6 +262,7 @@ def _set(model: Any, privacy: Privacy, budget: Budget, part: float, name: str, n
         "budget": budget,
         "dataset": name,
         "random_state": seed,
+        "study": None,
     }
     params = model.get_params(deep=False)
     specs = params.get("features")

@@ -112,14 +112,15 @@ class DPLinearRegression(PrivateRegressor):
         """Release the moments, and solve."""
         if not is_one_of(self.mechanism, (*_MECHANISMS,)):
             raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
-        if self.mechanism in ("adassp", "wishart") and self.delta is None:
+        delta = self._settings().delta
+        if self.mechanism in ("adassp", "wishart") and delta is None:
             raise InputError(
                 f'delta must be given with mechanism="{self.mechanism}", got None; "moments" takes pure epsilon'
             )
         if self.mechanism == "wishart":
             self._wants_whole_budget(groups, '"moments"')
-        if self.mechanism == "functional" and self.delta is not None:
-            raise InputError(f'delta must be left out with mechanism="functional", which is pure, got {self.delta:g}')
+        if self.mechanism == "functional" and delta is not None:
+            raise InputError(f'delta must be left out with mechanism="functional", which is pure, got {delta:g}')
         encode = self._encoding(int(as_table(X).shape[1]))
         shape = as_target(y).shape
         q = 1 if len(shape) == 1 else int(shape[1])

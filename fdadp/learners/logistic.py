@@ -185,13 +185,14 @@ class DPLogisticRegression(PrivateClassifier):
         if self.regularization is not None:
             return positive(self.regularization, "regularization")
         steps = 2 if adjacency == "replace" else 1
-        ridge = default_regularization(self.epsilon, self.delta, dimensions, problems=K, n=self.n, steps=steps)
+        of = self._settings()
+        ridge = default_regularization(of.epsilon, of.delta, dimensions, problems=K, n=of.n, steps=steps)
         return ridge * (10 if self.mechanism == "output" else 1)
 
     def _descend(self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float) -> FloatArray:
         """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
-        share, n = 1.0, float(self.n or 0)
-        if self.n is None:
+        share, n = 1.0, float(cohort.n or 0)
+        if cohort.n is None:
             n = cohort.count(share=0.02).value
             share -= 0.02
         steepest = n * (0.25 if K == 1 else 0.5) + ridge

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy._reservations import Binding, Reservation, check_charge, check_left, gone
+from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 
 if TYPE_CHECKING:
     from fdadp.privacy.ledger import Release
@@ -105,7 +105,12 @@ class MemoryBook:
                     f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
                     "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
                 )
-            check_left(held, share)
+            left, enough = left_of(held, share)
+            if not enough:
+                raise PrivacyError(
+                    f"share must be at most what the budget has left, {left:.6g} of its total, "
+                    f"got {share:g}; nothing was read and nothing was spent"
+                )
             self._binding = binding
             at = next(self._numbers)
             self._reservations[at] = Reservation(share)

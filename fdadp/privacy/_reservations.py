@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["SAFETY", "TOLERANCE", "Binding", "Reservation", "check_charge", "check_left", "gone"]
+__all__ = ["SAFETY", "TOLERANCE", "Binding", "Reservation", "check_charge", "gone", "left_of"]
 
 TOLERANCE = 1e-9
 """Shares such as ten times 0.1 may add up to a hair above 1 ..."""
@@ -60,14 +60,10 @@ class Reservation:
         self.share, self.state = min(self.share, self.share * math.fsum(self.shares)), "closed"
 
 
-def check_left(held: Collection[Reservation], share: float) -> None:
-    """Refuse a reservation of a share that is not left; raises PrivacyError."""
+def left_of(held: Collection[Reservation], share: float) -> tuple[float, bool]:
+    """Share that nobody has taken, and whether another one of `share` is in it."""
     left = 0.0 if any(r.whole for r in held) else 1 - math.fsum(r.share for r in held)
-    if share > left + TOLERANCE or left <= 0:
-        raise PrivacyError(
-            f"share must be at most what the budget has left, {max(left, 0.0):.6g} of its total, "
-            f"got {share:g}; nothing was read and nothing was spent"
-        )
+    return max(left, 0.0), 0 < left and share <= left + TOLERANCE
 
 
 def check_charge(

@@ -149,6 +149,33 @@ class Privacy(Parameters):
             params = dict.fromkeys(OF_A_STUDY) | params
         return super().set_params(**params)
 
+    def bounds_with(self, bounds: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Public facts of columns: those that are given, and those that a study has fixed.
+
+        Parameters
+        ----------
+        bounds : mapping, optional
+            (low, high) or levels by column.
+
+        Raises
+        ------
+        PrivacyError
+            Of a column of the study others are given.
+        """
+        if self.study is None:
+            return bounds or {}
+        from fdadp.privacy.study import Study
+
+        of = Study(self.study)
+        fixed = {name: of.bounds_of(name) for name in of.facts["bounds"]}
+        for name, given in (bounds or {}).items():
+            if name in fixed and list(given) != list(fixed[name]):
+                raise PrivacyError(
+                    f"bounds of {name} must be those of the study, {fixed[name]!r}, or left out, got {given!r}; "
+                    "nothing was read and nothing was spent"
+                )
+        return fixed | dict(bounds or {})
+
     def check(self) -> None:
         """Refuse what cannot be had, from public values alone, before any data are read.
 

@@ -78,6 +78,11 @@ class PreparesPrivateFits:
             raise InputError(f"mechanism must be 'dp-aff' or a DPAFF, got {self.mechanism!r}")
         return mechanism
 
+    def _public_bounds(self: Any) -> Mapping[str, Any]:
+        """What is public of columns: what was given, and what a study has fixed; wrong kinds are refused elsewhere."""
+        given = self.bounds if isinstance(self.bounds, Mapping) else {}
+        return self.privacy.bounds_with(given) if isinstance(self.privacy, Privacy) else given
+
     def _check_private(self: Any, groups: Any, *, curves: bool, **not_yet: Any) -> EndToEnd:
         """Public validation of settings, before any column is looked at."""
         if not isinstance(self.privacy, Privacy):

@@ -84,7 +84,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         from fdadp.regression.private_chunks import DeclaredTable
 
         own = copy(self)  # what is read of the model is not kept
-        bounds = self.bounds if isinstance(self.bounds, Mapping) else {}
+        bounds = self._public_bounds()
         points = {name: np.linspace(0, 1, g) if isinstance(g, int) else g for name, g in (grids or {}).items()}
         found = own._prepared(DeclaredTable([], points, bounds), groups, curves=self._of_curves, offset=offset)
         with one_blas_thread():
@@ -127,7 +127,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         from fdadp.private.as_terms import as_terms, importances
         from fdadp.private.fit import spend
 
-        bounds = self.bounds if isinstance(self.bounds, Mapping) else {}
+        bounds = self._public_bounds()
         table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, bounds, y)
         found = self._prepared(table, groups, given=y, curves=curves, offset=offset, **not_yet)
         asked, reading, response, offset = found.asked, found.reading, found.response, found.offset

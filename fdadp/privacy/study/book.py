@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.privacy._book import process
-from fdadp.privacy._reservations import Binding, Reservation, check_charge, check_left, gone
+from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy.study._entries import append, entries, finite, head
 from fdadp.privacy.study._file import reading, transaction
@@ -66,7 +66,9 @@ class StudyBook:
         self.sweep()
         with transaction(self.path) as db:
             check_running(db, of)
-            check_left(_held(db).values(), share)
+            left, enough = left_of(_held(db).values(), share)
+            if not enough:
+                raise PrivacyError(self._refusal(left, share))
             at = int(db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM reservations").fetchone()[0])
             db.execute("INSERT INTO reservations VALUES (?, ?, 0.0, 0.0, 'reserved', 0)", (at, share))
             content = {
@@ -166,6 +168,18 @@ class StudyBook:
         from fdadp.privacy.study.study import budget_of
 
         return budget_of, (self.path,)
+
+    def _refusal(self, left: float, share: float) -> str:
+        """Say that the study has not got what is asked of it."""
+        from fdadp.privacy.study.study import budget_of
+
+        budget = budget_of(self.path)
+        has, asked, all_of_it = (f"{budget.epsilon_of(s * self.total):.4g}" for s in (left, share, 1.0))
+        return (
+            f"epsilon must be at most what study {self.facts_of_study['name']!r} has left, {has} ({left:.2%} of all that "
+            f"may ever be spent, epsilon {all_of_it}; {1 - left:.2%} is taken), got {asked} ({share:.2%}); nothing was "
+            "read and nothing was spent"
+        )
 
     def _check_binding(self, binding: Binding) -> None:
         of = self.facts_of_study
