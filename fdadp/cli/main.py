@@ -10,6 +10,7 @@ import typer
 from fdadp._common.terminal import Variadic
 from fdadp.cli import formulas, regression, studies
 from fdadp.cli.federated import app as federated
+from fdadp.cli.study import study
 
 __all__ = ["app", "main"]
 
@@ -20,6 +21,7 @@ app = typer.Typer(
     help="Functional data regression with differential privacy.",
 )
 app.add_typer(federated, name="federated")
+app.add_typer(study, name="study")
 app.command()(studies.demo)
 app.command()(regression.fit)
 app.command()(regression.predict)

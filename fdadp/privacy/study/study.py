@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 import uuid
@@ -17,6 +18,7 @@ from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, now, replayed
 from fdadp.privacy.study._file import FORMAT, create, reading, transaction
 from fdadp.privacy.study.book import StudyBook, check_running
+from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
 
 __all__ = ["Study", "budget_of"]
 
@@ -235,14 +237,46 @@ class Study:
             found.append(str(exc))
         return tuple(found)
 
+    # ------------------------------------------------------------------ to look at
+
+    @property
+    def fits(self) -> tuple[Fit, ...]:
+        """What drew on it, in order."""
+        budget, total = self.budget, float(self.facts["total"])
+        return fits_of(self.entries, lambda share: budget.epsilon_of(share * total))
+
+    @property
+    def headline(self) -> str:
+        """What it promises, and what is left, in one line."""
+        of = self.facts
+        promise = f"epsilon = {of['epsilon']:g}" + ("" if of["delta"] is None else f", delta = {of['delta']:g}")
+        return f"{of['name']}: {promise} for everything ever released, by {of['unit']}; {self.left:.2%} is left"
+
+    def __str__(self) -> str:
+        of, (position, last) = self.facts, self.head
+        n = "private" if of["n"] is None else f"{of['n']:,}, public"
+        lines = [
+            self.headline,
+            f"made {of['created']}, id {of['id']}; adjacency {of['adjacency']}, number of persons {n}",
+            *(f"bounds of {column}: {_said(what)}" for column, what in of["bounds"].items()),
+            "",
+            as_text(self.fits),
+            "",
+            f"last entry: {position}, {last}",
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        position, last = self.head
+        return (
+            f"<div><p><strong>{html.escape(self.headline)}</strong></p>{as_html(self.fits)}"
+            f"<p>last entry: {position}, <code>{last}</code></p></div>"
+        )
+
     def __repr__(self) -> str:
         of = self.facts
-        spent, reserved, _ = self.budget._book.taken()
         delta = "pure" if of["delta"] is None else f"delta={of['delta']:g}"
-        return (
-            f"Study({str(self.path)!r}: {of['name']}; epsilon={of['epsilon']:g}, {delta}; unit {of['unit']}; "
-            f"spent {spent:.4%}, reserved {reserved:.4%})"
-        )
+        return f"Study({str(self.path)!r}: {of['name']}; epsilon={of['epsilon']:g}, {delta}; {self.left:.2%} left)"
 
 
 SLACK = 1e-8
@@ -252,6 +286,12 @@ SLACK = 1e-8
 def budget_of(path: str) -> Budget:
     """The budget of the study at a path."""
     return Study(path).budget
+
+
+def _said(what: Mapping[str, Any]) -> str:
+    """Public facts of a column and their source, in words."""
+    told = "{:g} to {:g}".format(*what["range"]) if "range" in what else ", ".join(map(str, what["levels"]))
+    return told + (f" ({what['source']})" if what.get("source") else "")
 
 
 def _agree(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
