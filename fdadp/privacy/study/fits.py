@@ -95,8 +95,8 @@ def _state(r: Reservation) -> str:
 def _release(content: dict[str, Any]) -> Release:
     """A release as it was written; of what is not said, nothing is made up."""
     known = {f.name for f in fields(Release)}
-    told = {k: v for k, v in content.items() if k in known}
-    return Release(**{"name": "", "size": 0, "noise": "", "scale": float("nan"), "sensitivity": float("nan")} | told)
+    unknown: dict[str, Any] = {"name": "", "size": 0, "noise": "", "scale": float("nan"), "sensitivity": float("nan")}
+    return Release(**unknown | {k: v for k, v in content.items() if k in known})
 
 
 COLUMNS = ("fit", "when (UTC)", "mechanism", "purpose", "epsilon alone", "share", "releases", "state", "models")

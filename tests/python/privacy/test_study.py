@@ -1,0 +1,552 @@
+"""Studies: budgets in files that outlive processes; crashes, races, tampering and files as users have them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import pickle
+import signal
+import sqlite3
+import stat
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
+from fdadp.errors import PrivacyError
+from fdadp.learners import DPGaussianNB
+from fdadp.privacy import Cohort, SeededNoise
+from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study.models import verify_ledger, verify_model
+
+ROWS = np.linspace(0, 1, 50)
+
+
+def study_at(path, **changes):
+    settings = {"name": "Wards", "epsilon": 2.0, "delta": 1e-6, "unit": "row", "n": 50}
+    return Study.new(path, **{**settings, **changes})
+
+
+def cohort_of(path, share):
+    return Cohort(ROWS, budget=Study(path).budget, n=50, share=share, mechanism="mean of rows")
+
+
+def release(cohort, share=1.0, name="total"):
+    return cohort.sum(lambda rows: rows[0], clip=1.0, share=share, name=name)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "wards.fdadp"
+
+
+# ------------------------------------------------------------------ what it keeps
+
+
+def test_a_fit_is_written_down_before_it_reads_and_for_good(path):
+    study_at(path)
+    cohort = cohort_of(path, 0.25)
+    assert Study(path).fits[0].state.startswith("waiting")
+
+    seen = []
+
+    def f(rows):
+        seen.append(Study(path).fits[0].releases)
+        return rows[0]
+
+    cohort.sum(f, clip=1.0, share=0.5, name="total")
+    assert [r.name for r in seen[-1]] == ["total"]  # the entry was there when the rows were read
+    of = Study(path)
+    assert of.left == pytest.approx(0.75)
+    (fit,) = of.fits
+    assert fit.releases == cohort.releases
+    assert (fit.mechanism, fit.state) == ("mean of rows", "spent")
+    assert of.verify() == ()
+    assert cohort.ledger.details["study"].startswith("Wards (")
+    assert cohort.ledger.details["last entry of the study"] == "{}, {}".format(*of.head)
+
+
+def test_what_was_not_read_is_given_back(path):
+    study_at(path)
+    cohort = cohort_of(path, 0.5)
+    cohort.close()
+    assert Study(path).left == 1
+    forgotten = cohort_of(path, 0.5)
+    del forgotten
+    assert Study(path).left == 1
+    part = cohort_of(path, 0.5)
+    release(part, 0.1)
+    part.stop()
+    assert Study(path).left == pytest.approx(0.95)
+    with pytest.raises(PrivacyError, match="was closed"):
+        release(part, 0.1)
+    assert Study(path).verify() == ()
+    assert [f.state for f in Study(path).fits] == [
+        "given back: nothing was read",
+        "given back: nothing was read",
+        "spent, the rest given back",
+    ]
+
+
+def test_refused_with_what_is_left(path):
+    study_at(path)
+    release(cohort_of(path, 0.9))
+    with pytest.raises(PrivacyError, match=r"study 'Wards' has left, 0\.[0-9]+ \(10\.00% of all") as info:
+        cohort_of(path, 0.2)
+    assert "nothing was read and nothing was spent" in str(info.value)
+    assert Study(path).left == pytest.approx(0.1)
+
+
+def test_simulations_are_not_for_studies(path):
+    study_at(path)
+    with pytest.raises(PrivacyError, match="noise must be secure"):
+        Cohort(ROWS, budget=Study(path).budget, n=50, noise=SeededNoise(0))
+    with pytest.raises(PrivacyError, match="random_state must be left out"):
+        Privacy(study=path, epsilon=1.0, random_state=0)
+    assert len(Study(path).entries) == 1
+
+
+# ------------------------------------------------------------------ estimators
+
+
+def test_estimators_take_from_it_what_it_has_fixed(path):
+    study_at(path, n=1500, unit="person", bounds={"heart rate": (30, 180), "sex": ["f", "m"]}, sources="manual")
+    privacy = Privacy(study=path, epsilon=0.5, purpose="mean curve")
+    assert (privacy.n, privacy.delta, privacy.unit, privacy.adjacency) == (1500, 1e-6, "person", "zero-out")
+    with pytest.raises(PrivacyError, match=r"n must be that of the study, 1500, got 100"):
+        Privacy(study=path, epsilon=0.5, n=100)
+    with pytest.raises(PrivacyError, match="delta must be that of the study"):
+        Privacy(study=path, epsilon=0.5, delta=1e-5)
+    assert privacy.bounds_with({"Y": (0, 1)}) == {"heart rate": (30, 180), "sex": ["f", "m"], "Y": (0, 1)}
+    with pytest.raises(PrivacyError, match="bounds of heart rate must be those of the study"):
+        privacy.bounds_with({"heart rate": (0, 300)})
+    Y = simulate_affr(scenario=1, n=1500, seed=0).Y
+    model = PrivateMean(privacy=privacy, bounds=(-8, 8))
+    with pytest.raises(PrivacyError, match="groups must say whose"):
+        model.fit(Y)
+    assert len(Study(path).entries) == 1  # nothing was even asked for
+    fitted = clone(model).fit(Y, groups=np.arange(1500))
+    (fit,) = Study(path).fits
+    assert fit.purpose == "mean curve"
+    assert fit.epsilon == pytest.approx(0.5)
+    assert fitted.ledger_.others == 0
+    with pytest.raises(PrivacyError, match="epsilon must be at most that of the study"):
+        PrivateMean(privacy=Privacy(study=path, epsilon=3), bounds=(-8, 8)).fit(Y, groups=np.arange(1500))
+
+
+def test_another_study_brings_its_own_settings(tmp_path):
+    for name, n in (("a", 100), ("b", 200)):
+        study_at(tmp_path / name, n=n)
+    privacy = Privacy(study=tmp_path / "a", epsilon=0.5)
+    assert privacy.set_params(study=tmp_path / "b").n == 200
+    with pytest.raises(PrivacyError, match="n must be that"):
+        privacy.set_params(study=tmp_path / "a", n=7)
+    model = AdditiveFunctionOnFunction(privacy=privacy).set_params(privacy__epsilon=0.25)
+    assert model.privacy.study == str(tmp_path / "b")
+
+
+def test_a_search_is_refused_at_the_fit_that_would_exceed_it(path):
+    from sklearn.model_selection import GridSearchCV
+
+    study_at(path, delta=None, n=300)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = DPGaussianNB(epsilon=0.3, study=str(path), classes=[0, 1], bounds=(-1, 1))
+    search = GridSearchCV(model, {"priors": [None, [0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]}, cv=3, error_score="raise")
+    with (
+        pytest.warns(match="score is computed from the rows"),
+        pytest.raises(PrivacyError, match=r"has left, 0\.2 \(10\.00% of all that may ever be spent, epsilon 2"),
+    ):
+        search.fit(X, y)
+    of = Study(path)
+    assert len(of.fits) == 6
+    assert math.fsum(r.spent for f in of.fits for r in f.releases) == pytest.approx(1.8)
+    assert of.verify() == ()
+
+
+# ------------------------------------------------------------------ processes and threads
+
+
+def _spend(path, share, out):
+    try:
+        release(cohort_of(path, share))
+        out.put("")
+    except PrivacyError as exc:
+        out.put(str(exc))
+
+
+@pytest.mark.parametrize("how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.long)])
+def test_eight_at_once_and_the_ninth_is_refused(path, how):
+    study_at(path)
+    count = 3 if how == "spawn" else 9  # each of them imports everything
+    share = 1 / (count - 1)
+    if how == "threads":
+        import queue
+
+        out, make = queue.Queue(), threading.Thread
+    else:
+        context = multiprocessing.get_context(how)
+        out, make = context.Queue(), context.Process
+    workers = [make(target=_spend, args=(path, share, out)) for _ in range(count)]
+    for w in workers:
+        w.start()
+    answers = [out.get(timeout=120) for _ in workers]
+    for w in workers:
+        w.join()
+    assert sum(not a for a in answers) == count - 1
+    assert sum("has left" in a for a in answers) == 1
+    of = Study(path)
+    assert of.left == pytest.approx(0, abs=1e-9)
+    spent = [r.spent for f in of.fits for r in f.releases]
+    assert math.fsum(spent) == pytest.approx(of.facts["total"], rel=1e-6)
+    assert math.fsum(spent) <= of.facts["total"]
+    assert of.verify() == ()
+
+
+def test_a_budget_of_a_study_can_be_pickled_and_forked(path):
+    study_at(path)
+    budget = Study(path).budget
+    again = pickle.loads(pickle.dumps(budget))
+    release(Cohort(ROWS, budget=again, n=50, share=0.5))
+    assert budget.spent == again.spent == pytest.approx(0.5 * budget.total)
+    cohort = cohort_of(path, 0.25)
+    child = multiprocessing.get_context("fork").Process(target=lambda: None)  # its copy of the cohort is forgotten there
+    child.start()
+    child.join()
+    release(cohort)
+    assert Study(path).left == pytest.approx(0.25)
+
+
+def test_forks_wait_for_transactions(path):
+    """A child must not inherit a lock on the file that a thread of its parent holds."""
+    study_at(path)
+    go, done = threading.Event(), threading.Event()
+
+    def hold():
+        with _file.transaction(path):
+            go.set()
+            time.sleep(0.3)
+        done.set()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    go.wait()
+    child = multiprocessing.get_context("fork").Process(target=lambda: release(cohort_of(path, 0.1)))
+    child.start()
+    assert done.is_set()
+    thread.join()
+    child.join(60)
+    assert child.exitcode == 0
+    assert len(Study(path).fits) == 1
+
+
+def _work(path, out):
+    """Fit for ever, and print what was released."""
+    stream = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    while True:
+        cohort = cohort_of(path, 1e-4)
+        at = cohort.ledger.details["reservation of the study"]
+        for name in ("one", "two", "three"):
+            value = release(cohort, 0.3, name)
+            os.write(stream, f"{at} {name} {value.value[0]!r}\n".encode())
+
+
+def killed(path, tmp_path, runs):
+    rng = np.random.default_rng()
+    context = multiprocessing.get_context("fork")
+    out = tmp_path / "printed"
+    for _ in range(runs):
+        worker = context.Process(target=_work, args=(path, out))
+        worker.start()
+        time.sleep(rng.uniform(0.0, 0.3))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.join()
+        of = Study(path)
+        assert of.verify() == ()
+    written = {fit.number: {r.name for r in fit.releases} for fit in of.fits}
+    lines = out.read_text().splitlines()
+    for line in lines:
+        at, name, _ = line.split(maxsplit=2)
+        assert name in written[int(at)]
+    held = [fit for fit in of.fits if fit.state.startswith("waiting")]
+    assert of.left <= 1 - 1e-4 * (len(of.fits) - 0.1)  # what was interrupted is spent, too
+    return len(lines), len(of.fits), len(held)
+
+
+def test_killed_at_any_point_nothing_is_out_that_is_not_written_down(path, tmp_path):
+    study_at(path)
+    release(cohort_of(path, 1e-4))  # compiled, before the children are forked
+    printed, fits, _ = killed(path, tmp_path, 12)
+    assert fits > 1
+    assert printed > 0
+
+
+@pytest.mark.long
+def test_killed_five_hundred_times(path, tmp_path):
+    study_at(path)
+    release(cohort_of(path, 1e-5))
+    printed, fits, waiting = killed(path, tmp_path, 500)
+    print(f"500 kills: {printed} released values, {fits} fits, {waiting} killed before they read; all written down")
+    assert printed > 500
+
+
+# ------------------------------------------------------------------ tampering
+
+
+def tampered(path, change):
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript("DROP TRIGGER entries_stay; DROP TRIGGER entries_are_kept;")
+        change(db)
+        db.commit()
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE reservations SET cost = cost / 2", "is not what the entries tell"),
+        ("UPDATE reservations SET share = 0.1", "is not what the entries tell"),
+        ("DELETE FROM reservations", "other reservations"),
+        ("DELETE FROM entries WHERE kind = 'released'", "is not what the entries tell"),
+        ("DELETE FROM entries WHERE position = 2", "entry 2 is missing"),
+        ("DELETE FROM entries", "there is no entry"),
+        ("UPDATE entries SET content = replace(content, '2.0', '9.0') WHERE position = 1", "entry 1 was changed"),
+        ("UPDATE entries SET time = '2020-01-01' WHERE position = 3", "entry 3 was changed"),
+        ("UPDATE entries SET reservation = 7 WHERE position = 3", "entry 3 was changed"),
+        ("UPDATE entries SET kind = 'opened' WHERE position = 3", "entry 3 was changed"),
+    ],
+)
+def test_changed_rows_are_found(path, statement, found):
+    study_at(path)
+    release(cohort_of(path, 0.25))
+    assert Study(path).verify() == ()
+    tampered(path, lambda db: db.execute(statement))
+    if statement == "DELETE FROM entries":
+        with pytest.raises(PrivacyError, match="does not say what it is"):
+            Study(path)
+        return
+    assert any(found in problem for problem in Study(path).verify())
+
+
+def test_every_byte_of_the_entries_counts(path):
+    """A byte changed in any text or number of any row of the study is found."""
+    study_at(path)
+    release(cohort_of(path, 0.25))
+    rng = np.random.default_rng(0)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        rows = db.execute("SELECT * FROM entries ORDER BY position").fetchall()
+    texts = [(r, c) for r, row in enumerate(rows) for c, value in enumerate(row) if isinstance(value, str) and value]
+    tampered(path, lambda db: None)
+    for _ in range(60):
+        r, c = texts[rng.integers(len(texts))]
+        old = rows[r][c]
+        at = int(rng.integers(len(old)))
+        new = old[:at] + chr((ord(old[at]) + int(rng.integers(1, 90))) % 128) + old[at + 1 :]
+        column = ("position", "time", "kind", "reservation", "content", "previous", "hash")[c]
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f"UPDATE entries SET {column} = ? WHERE position = ?", (new, r + 1))
+            db.commit()
+        try:
+            found = Study(path).verify()
+        except PrivacyError as exc:
+            found = (str(exc),)
+        assert found, (column, old, new)
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            db.execute(f"UPDATE entries SET {column} = ? WHERE position = ?", (old, r + 1))
+            db.commit()
+    assert Study(path).verify() == ()
+
+
+def test_models_are_held_against_their_study(path, tmp_path, monkeypatch):
+    study_at(path, n=1500, unit="person")
+    Y, who = simulate_affr(scenario=1, n=1500, seed=0).Y, np.arange(1500)
+    model = PrivateMean(privacy=Privacy(study=path, epsilon=0.5), bounds=(-8, 8)).fit(Y, groups=who)
+    old = path.read_bytes()
+    of = Study(path)
+    file = model.save(tmp_path / "mean.npz")
+    assert verify_model(of, file) == ()
+    assert of.fits[0].models
+    assert PrivateMean.load(file).privacy_.study is None  # the file may go where the study is not
+    # a ledger that promises more, and one of another fit
+    other = PrivateMean(privacy=Privacy(study=path, epsilon=0.25), bounds=(-8, 8)).fit(Y, groups=who)
+    monkeypatch.setattr("fdadp.summaries.files.record_model", lambda *a: None)
+    right = model.ledger_
+    for wrong, found in (
+        (dict(epsilon=0.1), "releases cost more"),
+        (dict(releases=right.releases[1:]), "not those that the study"),
+        (dict(details=right.details | {"reservation of the study": 2}), "not those that the study"),
+        (dict(details=right.details | {"study": "Wards (else)"}), "another study"),
+        (dict(details=right.details | {"last entry of the study": "4, abc"}), "put back to an older state"),
+    ):
+        from dataclasses import replace
+
+        model.ledger_ = replace(right, **wrong)
+        problems = verify_model(of, model.save(tmp_path / "wrong.npz"))
+        assert any(found in p for p in problems), (wrong, problems)
+    model.ledger_ = other.ledger_
+    assert any("no record of this file" in p for p in verify_model(of, model.save(tmp_path / "pasted.npz")))
+    # the file put back to what it was before the second fit
+    later = other.ledger_
+    path.write_bytes(old)
+    other.ledger_ = later
+    problems = verify_model(Study(path), other.save(tmp_path / "later.npz"))
+    assert any("put back to an older state" in p for p in problems)
+    (tmp_path / "broken.npz").write_bytes(file.read_bytes()[:-200])
+    assert "written by fdadp" in verify_model(of, tmp_path / "broken.npz")[0]
+
+
+def test_a_ledger_is_checked_by_itself(path):
+    study_at(path)
+    cohort = cohort_of(path, 0.25)
+    release(cohort)
+    from dataclasses import replace
+
+    ledger = cohort.ledger
+    assert verify_ledger(ledger) == ()
+    (r,) = ledger.releases
+    assert verify_ledger(replace(ledger, releases=[replace(r, scale=r.scale / 2)])) != ()
+    assert verify_ledger(replace(ledger, releases=[r] * 5)) != ()
+    assert verify_ledger(replace(ledger, epsilon=0.3)) != ()
+
+
+# ------------------------------------------------------------------ files as users have them
+
+
+def test_the_file_is_its_owners(path):
+    study_at(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_one_on_the_same_path(path):
+    study_at(path)
+    before = path.read_bytes()
+    with pytest.raises(PrivacyError, match="must name no file yet"):
+        study_at(path)
+    assert path.read_bytes() == before
+
+
+def test_what_is_no_study(tmp_path):
+    with pytest.raises(PrivacyError, match="which is not there"):
+        Study(tmp_path / "none")
+    text = tmp_path / "text.fdadp"
+    text.write_text("epsilon = 2\n" * 1000)
+    with pytest.raises(PrivacyError, match="which is none"):
+        Study(text)
+    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as db:
+        db.execute("CREATE TABLE entries (a)")
+        db.commit()
+    with pytest.raises(PrivacyError, match="which is none"):
+        Privacy(study=tmp_path / "other.db", epsilon=1.0)
+    (tmp_path / "empty").touch()
+    with pytest.raises(PrivacyError, match="which is none"):
+        Study(tmp_path / "empty")
+    with pytest.raises(PrivacyError, match="study must be a path, got int"):
+        Privacy(study=3, epsilon=1.0)
+
+
+def test_another_version(path):
+    study_at(path)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 9")
+        db.commit()
+    with pytest.raises(PrivacyError, match="must be of format 1, got .* of format 9"):
+        Study(path)
+
+
+def test_closed_and_expired(path, tmp_path):
+    study_at(path).close("the data were deleted")
+    with pytest.raises(PrivacyError, match="was closed on .*: the data were deleted"):
+        cohort_of(path, 0.1)
+    with pytest.raises(PrivacyError, match="was closed"):
+        Study(path).close("again")
+    study_at(tmp_path / "old", expires="2020-01-31")
+    with pytest.raises(PrivacyError, match="has expired on 2020-01-31"):
+        cohort_of(tmp_path / "old", 0.1)
+    assert Study(path).left == Study(tmp_path / "old").left == 1
+
+
+def test_of_another_unit_or_adjacency(path):
+    study_at(path, unit="person")
+    with pytest.raises(PrivacyError, match="unit and adjacency must be those of the study, person and zero-out"):
+        cohort_of(path, 0.1)
+    assert Study(path).left == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(unit="household"), "unit must be"),
+        (dict(name=""), "name must be a text"),
+        (dict(epsilon=-1.0), "epsilon must be"),
+        (dict(delta=0.1), "below 1/n"),
+        (dict(n=None, adjacency="replace"), "adjacency must be"),
+        (dict(expires="soon"), "expires must be a day"),
+        (dict(bounds={"x": (2, 1)}), "low below high"),
+        (dict(bounds={"x": "abc"}), "must be a tuple"),
+        (dict(bounds={"g": ["a", "a"]}), "distinct levels"),
+        (dict(sources={"y": "manual"}), "sources must be of columns in bounds"),
+    ],
+)
+def test_settings_that_are_wrong_leave_no_file(path, change, message):
+    with pytest.raises(PrivacyError, match=message):
+        study_at(path, **change)
+    assert not path.exists()
+
+
+def test_file_systems_over_a_network_are_refused(path, monkeypatch):
+    monkeypatch.setattr(_file, "kind_of_file_system", lambda folder: "nfs4")
+    with pytest.raises(PrivacyError, match="must lie on a disk of this machine, got a folder on 'nfs4'"):
+        study_at(path)
+    assert not path.exists()
+
+
+def test_where_nothing_can_be_written_nothing_is_released(path, monkeypatch):
+    """A full disk: the transaction of a release fails, and so does the release, before it reads."""
+    study_at(path)
+    cohort = cohort_of(path, 0.5)
+
+    def full(db, *rest):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("fdadp.privacy.study.book.append", full)
+    with pytest.raises(PrivacyError, match="could not be written: database or disk is full"):
+        release(cohort)
+    assert cohort.reads == 0
+    assert cohort.releases == ()
+    monkeypatch.undo()
+    assert Study(path).fits[0].releases == ()
+    assert Study(path).verify() == ()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_must_not_be_written(path):
+    study_at(path)
+    path.chmod(0o400)
+    assert Study(path).left == 1
+    with pytest.raises(PrivacyError, match="may be written to"):
+        cohort_of(path, 0.5)
+
+
+def test_names_of_files_as_users_have_them(tmp_path):
+    for name in ("with space.fdadp", "ünï#?%.fdadp", "a&mode=memory"):
+        path = tmp_path / name
+        study_at(path)
+        release(cohort_of(path, 0.5))
+        assert Study(path).verify() == ()
+        assert sorted(p.name for p in tmp_path.iterdir()) == [name]
+        path.unlink()
+
+
+def test_relative_paths_survive_a_change_of_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study_at("here.fdadp")
+    privacy = Privacy(study="here.fdadp", epsilon=0.5)
+    monkeypatch.chdir("/")
+    assert privacy.budget_share()[1] > 0
+    assert Path(privacy.study).is_absolute()
