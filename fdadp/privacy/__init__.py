@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fdadp._common.lazy import lazy_exports
-from fdadp.privacy.ledger import Ledger, Release
+from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.releases import Release
 from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 
 if TYPE_CHECKING:
-    from fdadp.privacy.ledger import Release
+    from fdadp.privacy.releases import Release
 
 __all__ = ["Book", "MemoryBook", "process"]
 

@@ -22,8 +22,8 @@ from fdadp.privacy._sums import Contributions, count_persons, exact_sum
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.budget import Account, Budget
 from fdadp.privacy.distributed import DistributedNoise
-from fdadp.privacy.ledger import Release
 from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
+from fdadp.privacy.releases import Release
 
 __all__ = ["Kernel", "Noisy", "check_clip", "check_name", "is_secure"]
 

@@ -63,7 +63,7 @@ class Reservation:
 def left_of(held: Collection[Reservation], share: float) -> tuple[float, bool]:
     """Share that nobody has taken, and whether another one of `share` is in it."""
     left = 0.0 if any(r.whole for r in held) else 1 - math.fsum(r.share for r in held)
-    return max(left, 0.0), 0 < left and share <= left + TOLERANCE
+    return max(left, 0.0), left > 0 and share <= left + TOLERANCE
 
 
 def check_charge(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fdadp.privacy.budget import Budget
 
-__all__ = ["DIRECTIONS_IN_FLOATS", "NOT_COVERED", "UNITS", "broken", "statement"]
+__all__ = ["DIRECTIONS_IN_FLOATS", "NEIGHBOURS", "NOT_COVERED", "UNITS", "broken", "statement"]
 
 UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
-_NEIGHBOURS = {
+NEIGHBOURS = {
     "zero-out": "one person's data are blanked out, so that they contribute nothing; the number of persons was "
     "declared and counts as public",
     "add-remove": "one person is added or removed; the number of persons is private",
@@ -38,7 +38,7 @@ def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool, if_onl
     text = (
         f"Everything computed from the releases below, and from all else that drew on this budget, is "
         f"({promise})-differentially private: what anyone can learn from it hardly changes when "
-        f"{_NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
+        f"{NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
         f"Not covered: {'; '.join(NOT_COVERED)}."
     )
     if if_only:

@@ -22,7 +22,7 @@ from fdadp.privacy.accounting import epsilon_from, rho_from
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
 
 if TYPE_CHECKING:
-    from fdadp.privacy.ledger import Release
+    from fdadp.privacy.releases import Release
 
 __all__ = ["Account", "Binding", "Budget"]
 

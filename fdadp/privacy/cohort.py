@@ -39,8 +39,9 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
-from fdadp.privacy.ledger import Ledger, Release
+from fdadp.privacy.ledger import Ledger
 from fdadp.privacy.noise import Noise, OpenDPNoise
+from fdadp.privacy.releases import Release
 
 __all__ = ["Cohort", "Noisy"]
 

@@ -264,9 +264,7 @@ class Privacy(Parameters):
         own = Budget(self.epsilon, self.delta, accounting="gdp" if budget.pure else budget.accounting)
         share = own.total / budget.total
         if share > 1 + 1e-9:
-            raise PrivacyError(
-                f"epsilon must be at most that of the {what}, {budget.epsilon:g}, got {self.epsilon:g}"
-            )
+            raise PrivacyError(f"epsilon must be at most that of the {what}, {budget.epsilon:g}, got {self.epsilon:g}")
         return budget, min(share, 1.0)
 
     def cohort(

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 
 from fdadp._version import __version__
 from fdadp.errors import NotPrivateWarning
-from fdadp.privacy.ledger import Ledger, Release
+from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.releases import Release
 
 __all__ = ["Published"]
 

@@ -22,7 +22,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
 from fdadp.learners.inputs import positive
-from fdadp.privacy.ledger import Release
+from fdadp.privacy.releases import Release
 from fdadp.published._adaboost import boost
 from fdadp.published._base import Published
 

@@ -17,7 +17,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.decomposition import signed
 from fdadp.learners.inputs import positive
-from fdadp.privacy.ledger import Release
+from fdadp.privacy.releases import Release
 from fdadp.published._base import Published
 
 __all__ = ["PublishedPCA"]

@@ -30,7 +30,7 @@ from fdadp.federated.paillier import PublicKey, SecretKey, add, keys
 from fdadp.learners.decomposition import signed
 from fdadp.learners.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
-from fdadp.privacy.ledger import Release
+from fdadp.privacy.releases import Release
 from fdadp.published._base import Published
 from fdadp.published._encrypted_sums import (
     ProxyView,

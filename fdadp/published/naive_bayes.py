@@ -18,7 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
 from fdadp.learners.inputs import positive
 from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
-from fdadp.privacy.ledger import Release
+from fdadp.privacy.releases import Release
 from fdadp.published._base import Published
 
 __all__ = ["PublishedGaussianNB"]

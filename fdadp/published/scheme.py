@@ -11,7 +11,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
-from fdadp.privacy.ledger import Ledger, Release
+from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.releases import Release
 from fdadp.privacy.settings import Privacy
 
 __all__ = ["SENSITIVITIES", "perturb_coefficients"]

@@ -16,6 +16,7 @@ from fdadp.errors import IdentificationWarning
 from fdadp.files.container import Layout, complete
 from fdadp.files.records import pack, unpack
 from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.study.models import record_model
 from fdadp.private.stored import guarantee_from_json, guarantee_to_json
 from fdadp.private.white.base import WhiteTerm
 from fdadp.regression.afresh import afresh

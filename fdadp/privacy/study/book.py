@@ -17,15 +17,19 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._book import process
 from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 from fdadp.privacy._statement import UNITS
+from fdadp.privacy.budget import Budget
 from fdadp.privacy.study._entries import append, entries, finite, head
 from fdadp.privacy.study._file import reading, transaction
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from fdadp.privacy.ledger import Release
+    from fdadp.privacy.releases import Release
 
-__all__ = ["StudyBook"]
+__all__ = ["LAST", "RESERVATION", "STUDY", "StudyBook", "budget_of", "check_running", "facts_of"]
+
+STUDY, RESERVATION, LAST = "study", "reservation of the study", "last entry of the study"
+"""Details of a ledger that say where its releases are written down."""
 
 _FORGOTTEN: defaultdict[str, deque[tuple[int, object]]] = defaultdict(deque)
 """By file: reservations whose cohorts nobody holds any more, and the process that made them."""
@@ -131,7 +135,7 @@ class StudyBook:
             _write(db, at, r)
 
     def forget(self, at: int) -> None:
-        """Note that nobody holds a reservation; writes nothing, for a garbage collector may run inside a transaction."""
+        """Note that nobody holds a reservation; writes nothing: a garbage collector may run inside a transaction."""
         _FORGOTTEN[self.path].append((at, process()))
 
     def sweep(self) -> None:
@@ -158,27 +162,23 @@ class StudyBook:
             position, last = head(db)
         of = self.facts_of_study
         return {
-            "study": f"{of['name']} ({of['id']})",
-            "reservation of the study": at,
-            "last entry of the study": f"{position}, {last}",
+            STUDY: f"{of['name']} ({of['id']})",
+            RESERVATION: at,
+            LAST: f"{position}, {last}",
         }
 
     def recipe(self) -> tuple[Any, ...] | None:
         """Opened again by its path."""
-        from fdadp.privacy.study.study import budget_of
-
         return budget_of, (self.path,)
 
     def _refusal(self, left: float, share: float) -> str:
         """Say that the study has not got what is asked of it."""
-        from fdadp.privacy.study.study import budget_of
-
         budget = budget_of(self.path)
         has, asked, all_of_it = (f"{budget.epsilon_of(s * self.total):.4g}" for s in (left, share, 1.0))
         return (
-            f"epsilon must be at most what study {self.facts_of_study['name']!r} has left, {has} ({left:.2%} of all that "
-            f"may ever be spent, epsilon {all_of_it}; {1 - left:.2%} is taken), got {asked} ({share:.2%}); nothing was "
-            "read and nothing was spent"
+            f"epsilon must be at most what study {self.facts_of_study['name']!r} has left, {has} ({left:.2%} of all "
+            f"that may ever be spent, epsilon {all_of_it}; {1 - left:.2%} is taken), got {asked} ({share:.2%}); "
+            "nothing was read and nothing was spent"
         )
 
     def _check_binding(self, binding: Binding) -> None:
@@ -188,6 +188,22 @@ class StudyBook:
                 f"unit and adjacency must be those of the study, {of['unit']} and {of['adjacency']}, got "
                 f"{binding.unit.split(' ')[0]} and {binding.adjacency}; nothing was read and nothing was spent"
             )
+
+
+def facts_of(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a study is, as written when it was made; raises PrivacyError where that is not there."""
+    with reading(path) as db:
+        first = next(entries(db, "created"), None)
+    if first is None:
+        raise PrivacyError(f"study {os.fspath(path)!r} is damaged: it does not say what it is")
+    return first.content
+
+
+def budget_of(path: str) -> Budget:
+    """The budget of the study at a path."""
+    of = facts_of(path)
+    total = float(of["total"])
+    return Budget.kept(StudyBook(path, total, of), of["epsilon"], of["delta"], of["accounting"], total)
 
 
 def check_running(db: sqlite3.Connection, of: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fdadp.privacy._reservations import Reservation
-from fdadp.privacy.ledger import Release
+from fdadp.privacy.releases import Release
 from fdadp.privacy.study._entries import Entry, replayed
 
 __all__ = ["Fit", "as_html", "as_text", "fits_of"]

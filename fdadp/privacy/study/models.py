@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import FdadpError, PrivacyError
 from fdadp.files.container import sealed
-from fdadp.privacy.accounting import epsilon_from
-from fdadp.privacy.gaussian_dp import delta_from_mu
-from fdadp.privacy.ledger import Ledger, Release
+from fdadp.privacy._verified import verify_ledger
+from fdadp.privacy.ledger import Ledger
 from fdadp.privacy.study._entries import append, finite, replayed
 from fdadp.privacy.study._file import transaction
+from fdadp.privacy.study.book import LAST, RESERVATION, STUDY
 
 if TYPE_CHECKING:
     from fdadp.privacy.settings import Privacy
     from fdadp.privacy.study._entries import Entry
     from fdadp.privacy.study.study import Study
 
-__all__ = ["RESERVATION", "STUDY", "record_model", "verify_ledger", "verify_model"]
-
-STUDY, RESERVATION, LAST = "study", "reservation of the study", "last entry of the study"
-"""Details of a ledger that say where its releases are written down."""
-SLACK = 1e-9
-LATTICE = 1e-6
-"""Between the scale of noise on a lattice, as it is charged, and in the units of a release."""
+__all__ = ["record_model", "verify_model"]
 
 
 def record_model(path: str | os.PathLike[str], ledger: Ledger | None, privacy: Privacy | None) -> None:
@@ -50,30 +43,6 @@ def record_model(path: str | os.PathLike[str], ledger: Ledger | None, privacy: P
     content = {"sha256": found.sha256, "kind": found.kind, "file": os.path.basename(path)}
     with transaction(privacy.study) as db:
         append(db, "model", int(ledger.details[RESERVATION]), content)
-
-
-def verify_ledger(ledger: Ledger) -> tuple[str, ...]:
-    """What is wrong with a ledger by itself, in words: costs against noise, and their sum against ε and δ."""
-    if not ledger.private:
-        return ("the ledger promises nothing",)
-    found = [f"release {r.name!r}: its noise costs more than is written" for r in ledger.releases if not _paid(r)]
-    epsilon, delta = ledger.epsilon, ledger.delta
-    if epsilon is None:
-        return (*found, "the ledger states no epsilon")
-    whole = [r for r in ledger.releases if r.delta is not None]
-    if whole:
-        if len(ledger.releases) > 1 or (whole[0].epsilon or math.inf) > epsilon or (whole[0].delta or 0) > (delta or 0):
-            found.append("a release that takes a whole budget is not alone in it, or is larger")
-    elif delta is None:
-        if math.fsum(r.epsilon or math.inf for r in ledger.releases) > epsilon:
-            found.append("the releases cost more than epsilon")
-    elif all(r.mu is not None for r in ledger.releases):
-        mu = math.sqrt(math.fsum((r.mu or 0.0) ** 2 for r in ledger.releases))
-        if mu > 0 and delta_from_mu(mu, epsilon) > delta * (1 + SLACK):
-            found.append("the releases cost more than epsilon and delta")
-    elif epsilon_from(math.fsum(r.rho or math.inf for r in ledger.releases), delta) > epsilon * (1 + SLACK):
-        found.append("the releases cost more than epsilon and delta")
-    return tuple(found)
 
 
 def verify_model(study: Study, path: str | os.PathLike[str]) -> tuple[str, ...]:
@@ -124,15 +93,3 @@ def _against(ledger: Ledger, number: Any, lines: tuple[Entry, ...]) -> list[str]
     if number not in held:
         found.append(f"the study has no reservation {number}")
     return found
-
-
-def _paid(r: Release) -> bool:
-    """Whether the noise of a release costs no more than is written; sums of which scale and sensitivity tell."""
-    if r.delta is not None:
-        return True
-    if r.noise.startswith("Gaussian"):
-        written = r.mu if r.mu is not None else None if r.rho is None else math.sqrt(2 * r.rho)
-        return written is not None and r.sensitivity / r.scale <= written * (1 + LATTICE)
-    if r.noise.startswith(("Laplace", "matrix Laplace")):
-        return r.epsilon is not None and r.sensitivity / r.scale <= r.epsilon * (1 + SLACK)
-    return True

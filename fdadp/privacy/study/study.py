@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of
 from fdadp.errors import PrivacyError
@@ -17,10 +17,13 @@ from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, now, replayed
 from fdadp.privacy.study._file import FORMAT, create, reading, transaction
-from fdadp.privacy.study.book import StudyBook, check_running
+from fdadp.privacy.study.book import budget_of, check_running, facts_of
 from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
 
-__all__ = ["Study", "budget_of"]
+if TYPE_CHECKING:
+    from fdadp.privacy.certificate import Certificate
+
+__all__ = ["Study"]
 
 Bounds = Mapping[str, Sequence[Any]]
 
@@ -65,11 +68,7 @@ class Study:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
-        with reading(self.path) as db:
-            first = next(entries(db, "created"), None)
-        if first is None:
-            raise PrivacyError(f"study {str(self.path)!r} is damaged: it does not say what it is")
-        self.facts = first.content
+        self.facts = facts_of(self.path)
 
     @classmethod
     def new(
@@ -160,9 +159,7 @@ class Study:
     @property
     def budget(self) -> Budget:
         """The budget that fits draw on."""
-        of = self.facts
-        book = StudyBook(str(self.path), float(of["total"]), of)
-        return Budget.kept(book, of["epsilon"], of["delta"], of["accounting"], float(of["total"]))
+        return budget_of(str(self.path))
 
     @property
     def left(self) -> float:
@@ -199,12 +196,19 @@ class Study:
 
     # ------------------------------------------------------------------ is it right
 
-    def verify(self) -> tuple[str, ...]:
-        """What is wrong with the file, in words; nothing where all of it holds.
+    def verify(self, *models: str | os.PathLike[str]) -> tuple[str, ...]:
+        """What is wrong with the file, and with files of models, in words; nothing where all of it holds.
 
         The chain of hashes, what the reservations add up to against the entries, the costs against what was reserved
         and the total, the total against ε and δ, and SQLite's own check.
         """
+        from fdadp.privacy.study.models import verify_model
+
+        about = [f"{os.fspath(m)}: {problem}" for m in models for problem in verify_model(self, m)]
+        return (*self._wrong(), *about)
+
+    def _wrong(self) -> tuple[str, ...]:
+        """What is wrong with the file."""
         found: list[str] = []
         with reading(self.path) as db:
             sane = [row[0] for row in db.execute("PRAGMA integrity_check")]
@@ -236,6 +240,15 @@ class Study:
         except PrivacyError as exc:
             found.append(str(exc))
         return tuple(found)
+
+    def report(self, models: Sequence[str | os.PathLike[str]] = (), **about: str) -> Certificate:
+        """Certificate of everything that drew on it.
+
+        Parameters as of :meth:`fdadp.privacy.certificate.Certificate.of_study`.
+        """
+        from fdadp.privacy.certificate import Certificate
+
+        return Certificate.of_study(self, models, **about)
 
     # ------------------------------------------------------------------ to look at
 
@@ -281,11 +294,6 @@ class Study:
 
 SLACK = 1e-8
 """Of shares that add up in floating point."""
-
-
-def budget_of(path: str) -> Budget:
-    """The budget of the study at a path."""
-    return Study(path).budget
 
 
 def _said(what: Mapping[str, Any]) -> str:

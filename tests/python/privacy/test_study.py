@@ -22,8 +22,9 @@ from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_aff
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Cohort, SeededNoise
+from fdadp.privacy._verified import verify_ledger
 from fdadp.privacy.study import Study, _file
-from fdadp.privacy.study.models import verify_ledger, verify_model
+from fdadp.privacy.study.models import verify_model
 
 ROWS = np.linspace(0, 1, 50)
 
@@ -217,7 +218,9 @@ def test_a_budget_of_a_study_can_be_pickled_and_forked(path):
     release(Cohort(ROWS, budget=again, n=50, share=0.5))
     assert budget.spent == again.spent == pytest.approx(0.5 * budget.total)
     cohort = cohort_of(path, 0.25)
-    child = multiprocessing.get_context("fork").Process(target=lambda: None)  # its copy of the cohort is forgotten there
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: None
+    )  # its copy of the cohort is forgotten there
     child.start()
     child.join()
     release(cohort)
@@ -455,13 +458,13 @@ def test_another_version(path):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
         db.commit()
-    with pytest.raises(PrivacyError, match="must be of format 1, got .* of format 9"):
+    with pytest.raises(PrivacyError, match=r"must be of format 1, got .* of format 9"):
         Study(path)
 
 
 def test_closed_and_expired(path, tmp_path):
     study_at(path).close("the data were deleted")
-    with pytest.raises(PrivacyError, match="was closed on .*: the data were deleted"):
+    with pytest.raises(PrivacyError, match=r"was closed on .*: the data were deleted"):
         cohort_of(path, 0.1)
     with pytest.raises(PrivacyError, match="was closed"):
         Study(path).close("again")

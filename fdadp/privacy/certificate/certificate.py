@@ -1,0 +1,262 @@
+"""Certificates: what was promised, released, and spent, for whoever answers for the data; HTML for paper, and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fdadp._version import __version__
+from fdadp.errors import PrivacyError
+from fdadp.files.atomic import PUBLIC, replacing
+from fdadp.files.container import sealed
+from fdadp.privacy._statement import NEIGHBOURS, NOT_COVERED
+from fdadp.privacy._verified import verify_ledger
+from fdadp.privacy.certificate.odds import Odds, odds_of
+from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from_epsilon
+from fdadp.privacy.study._entries import now
+from fdadp.privacy.study.fits import Fit
+
+if TYPE_CHECKING:
+    from fdadp.privacy.ledger import Ledger
+    from fdadp.privacy.releases import Release
+    from fdadp.privacy.study import Study
+
+__all__ = ["ABOUT", "Certificate"]
+
+ABOUT = {
+    "custodian": "Who answers for the data and publishes",
+    "data": "What the data are",
+    "use": "What the release is for",
+    "region": "Where the persons are, and whose law applies",
+    "author": "Who filled in this certificate",
+}
+"""What only people can say."""
+DELTAS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a data protection officer signs.
+
+    Attributes
+    ----------
+    name, date : str
+        Of the data or of the fit, and when it was written (UTC).
+    about : dict
+        Texts of :data:`ABOUT`.
+    epsilon : float
+    delta, mu : float or None
+        The promise, for everything that draws on the same budget.
+    rho : float or None
+        What it is in zCDP.
+    spent : float
+        ε at the same δ of what was released so far.
+    unit, neighbours : str
+        Whom it protects, and what is compared.
+    n : int or None
+        Number of persons, where it is public.
+    public : dict
+        What was taken as public, with its source where the study names one.
+    fits : tuple of Fit
+    accuracy : tuple of str
+        What plans and releases say of the models.
+    study : str
+        Name and id of the study, and its last entry; empty of a fit by itself.
+    versions : dict
+    """
+
+    name: str
+    date: str
+    about: dict[str, str]
+    epsilon: float
+    delta: float | None
+    mu: float | None
+    rho: float | None
+    spent: float
+    unit: str
+    neighbours: str
+    n: int | None
+    public: dict[str, str]
+    fits: tuple[Fit, ...]
+    accuracy: tuple[str, ...] = ()
+    study: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    not_covered: tuple[str, ...] = NOT_COVERED
+
+    @classmethod
+    def of_ledger(cls, ledger: Ledger, **about: str) -> Certificate:
+        """Of one fit.
+
+        Raises
+        ------
+        PrivacyError
+            The ledger promises nothing, is of a simulation, or does not add up; nothing is certified then.
+        """
+        _refuse(ledger, verify_ledger(ledger))
+        details = ledger.details
+        assert ledger.epsilon is not None
+        at, total = 0, float(details.get("total", 1.0))
+        share = float(details.get("spent by its releases", total)) / total
+        spent = float(details.get("spent by its releases, as epsilon", ledger.epsilon))
+        prefix = "public input: "
+        public = {k.removeprefix(prefix): str(v) for k, v in details.items() if k.startswith(prefix)}
+        purpose = public.pop("purpose", "")
+        made_with = str(details.get("fdadp", ""))
+        fit = Fit(
+            at, now(), ledger.mechanism, purpose, {}, share, spent, "spent", tuple(ledger.releases), (), "", made_with
+        )
+        n = str(details.get("n", "")).partition(",")[0]
+        return cls(
+            name=str(details.get("study", ledger.mechanism)),
+            date=now(),
+            about=_about(about, {"use": purpose}),
+            epsilon=ledger.epsilon,
+            delta=ledger.delta,
+            **_measures(ledger.epsilon, ledger.delta, ledger.mu),
+            spent=spent,
+            unit=str(details.get("unit", "")),
+            neighbours=NEIGHBOURS[str(details.get("adjacency", "zero-out"))],
+            n=int(n) if n.isdigit() else None,
+            public=public,
+            fits=(fit,),
+            study=f"{details['study']}; last entry {details['last entry of the study']}" if "study" in details else "",
+            versions=_versions(ledger.releases) | {k: str(details[k]) for k in ("numpy", "opendp") if k in details},
+        )
+
+    @classmethod
+    def of_study(cls, study: Study, models: Sequence[str | os.PathLike[str]] = (), **about: str) -> Certificate:
+        """Of everything that drew on a study.
+
+        Parameters
+        ----------
+        study : Study
+        models : sequence of paths
+            Files of models, whose own words on their accuracy are quoted.
+        **about : str
+            What the study does not say: :data:`ABOUT`.
+
+        Raises
+        ------
+        PrivacyError
+            The study or a model is not as it was written; nothing is certified then.
+        """
+        wrong = study.verify(*models)
+        if wrong:
+            raise PrivacyError(f"study must be as it was written to be certified, and it is not: {'; '.join(wrong)}")
+        of, budget = study.facts, study.budget
+        fits = tuple(fit for fit in study.fits if fit.share)
+        position, last = study.head
+        public = {f"bounds of {k}": _said(v) for k, v in of["bounds"].items()}
+        public |= {f"{k} (fit {fit.number})": str(v) for fit in fits for k, v in fit.public.items()}
+        use = "; ".join(dict.fromkeys(fit.purpose for fit in fits if fit.purpose))
+        told = {"custodian": of.get("custodian") or "", "data": of.get("data") or "", "use": use}
+        whole = any(r.delta is not None for fit in fits for r in fit.releases)
+        return cls(
+            name=of["name"],
+            date=now(),
+            about=_about(about, told),
+            epsilon=of["epsilon"],
+            delta=of["delta"],
+            **_measures(of["epsilon"], of["delta"], None if whole else budget.mu),
+            spent=budget.epsilon_of(budget.spent) if fits else 0.0,
+            unit=of["unit"],
+            neighbours=NEIGHBOURS[of["adjacency"]],
+            n=of["n"],
+            public=public,
+            fits=fits,
+            accuracy=tuple(line for m in models for line in _accuracy(m)),
+            study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {position}, {last}",
+            versions=_versions([r for fit in fits for r in fit.releases]),
+        )
+
+    @property
+    def odds(self) -> Odds:
+        """What it means for one person."""
+        return odds_of(self.epsilon, self.delta, self.mu)
+
+    @property
+    def curve(self) -> tuple[tuple[float, float], ...]:
+        """The guarantee at several δ, as (δ, ε); empty where there is one pair only."""
+        mu = self.mu
+        return () if mu is None or self.delta is None else tuple((d, epsilon_from_mu(mu, d)) for d in DELTAS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, the odds among them."""
+        odds = self.odds
+        meaning = asdict(odds) | {"after": {str(p): odds.after(p) for p in (0.01, 0.1, 0.5)}}
+        return asdict(self) | {"odds": meaning, "curve": self.curve}
+
+    def to_json(self) -> str:
+        """JSON text."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """One page of HTML without scripts, which prints on two sides."""
+        from fdadp.privacy.certificate.page import page
+
+        return page(self)
+
+    def registry_entry(self, *, slug: str, sector: str | None = None, product: str = "Machine learning model") -> Any:
+        """Return an entry for OpenDP's registry of deployments; see :mod:`fdadp.privacy.certificate.registry`."""
+        from fdadp.privacy.certificate.registry import entry
+
+        return entry(self, slug=slug, sector=sector, product=product)
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write the page and, beside it, the JSON; returns both paths."""
+        page, data = Path(path).with_suffix(".html"), Path(path).with_suffix(".json")
+        for target, text in ((page, self.to_html()), (data, self.to_json())):
+            with replacing(target, PUBLIC) as stream:
+                stream.write(text.encode())
+        return page, data
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+def _refuse(ledger: Ledger, wrong: tuple[str, ...]) -> None:
+    if wrong or not ledger.private:
+        raise PrivacyError(f"ledger must promise what it spent to be certified, got: {'; '.join(wrong)}")
+    if not ledger.for_release:
+        raise PrivacyError(
+            "ledger must be of a release to be certified, got a simulation's, whose noise can be repeated or undone"
+        )
+
+
+def _measures(epsilon: float, delta: float | None, mu: float | None) -> dict[str, Any]:
+    """The promise in Gaussian DP and in zCDP: exact where it was counted so, implied by pure ε, else unknown."""
+    if delta is None:
+        return {"mu": mu_from_epsilon(epsilon), "rho": epsilon**2 / 2}
+    return {"mu": mu, "rho": None if mu is None else mu**2 / 2}
+
+
+def _about(given: Mapping[str, str], known: Mapping[str, str]) -> dict[str, str]:
+    unknown = set(given) - set(ABOUT)
+    if unknown:
+        raise PrivacyError(f"about must be of {', '.join(ABOUT)}, got {sorted(unknown)[0]!r}")
+    return {key: str(given.get(key) or known.get(key) or "") for key in ABOUT}
+
+
+def _versions(releases: Sequence[Release]) -> dict[str, str]:
+    noise = sorted({r.noise.partition(", ")[2] for r in releases if r.noise})
+    return {"fdadp": __version__, "noise": "; ".join(noise) or "none drawn yet"}
+
+
+def _said(what: Mapping[str, Any]) -> str:
+    told = "{:g} to {:g}".format(*what["range"]) if "range" in what else ", ".join(map(str, what["levels"]))
+    return told + (f" (source: {what['source']})" if what.get("source") else " (no source was named)")
+
+
+def _accuracy(path: str | os.PathLike[str]) -> list[str]:
+    """What a model's file says of itself, from released values."""
+    found = sealed(path)
+    name, notes, r2 = os.path.basename(path), found.content.get("notes") or (), found.content.get("r2")
+    lines = [f"{name}: {note}" for note in notes]
+    if isinstance(r2, float) and math.isfinite(r2):
+        lines.insert(0, f"{name}: explains {r2:.0%} of the variance, as released")
+    return lines

@@ -1,0 +1,192 @@
+"""The certificate as a page of HTML: no scripts, nothing from elsewhere, two sides of A4 when printed."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from fdadp.privacy.certificate.nist import answers
+from fdadp.privacy.certificate.odds import PRIORS, Odds
+
+if TYPE_CHECKING:
+    from fdadp.privacy.certificate.certificate import Certificate
+
+__all__ = ["page"]
+
+STYLE = """
+@page { size: A4; margin: 11mm 12mm; }
+body { font: 9.6pt/1.36 "Helvetica Neue", Arial, sans-serif; color: #1d2430; max-width: 186mm; margin: 6mm auto; }
+h1 { font-size: 17pt; margin: 0 0 1mm; } h2 { font-size: 11pt; margin: 3.2mm 0 1mm; color: #14507a; }
+p { margin: 0 0 1.4mm; } table { border-collapse: collapse; width: 100%; margin: 0 0 1.5mm; }
+th, td { text-align: left; vertical-align: top; padding: .5mm 2mm .5mm 0; border-bottom: .2mm solid #d6dce4; }
+th { font-weight: 600; } .n { text-align: right; font-variant-numeric: tabular-nums; } .q th { width: 44mm; }
+.promise { background: #e9f5ec; border-left: 1.2mm solid #1a7f37; padding: 2mm 3mm; margin: 0 0 2mm; }
+.two { display: flex; gap: 7mm; } .two > * { flex: 1; }
+.small, .small td, .small th { font-size: 7.6pt; line-height: 1.25; }
+code { font-size: 7.4pt; overflow-wrap: anywhere; } .sign td { height: 13mm; width: 50%; }
+section { break-inside: avoid; } svg { width: 100%; height: auto; }
+"""
+
+
+def page(of: Certificate) -> str:
+    """The whole page."""
+    e = html.escape
+    title = f"Certificate of differential privacy: {of.name}"
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{e(title)}</title>'
+        f"<style>{STYLE}</style></head><body>"
+        f"<h1>Certificate of differential privacy</h1><p><b>{e(of.name)}</b>; {e(of.date)}</p>"
+        f'<div class="promise">{_promise(of)}</div>'
+        + "".join(f"<section>{part}</section>" for part in _parts(of))
+        + "</body></html>\n"
+    )
+
+
+def _parts(of: Certificate) -> Iterable[str]:
+    yield '<div class="two"><div>' + _odds(of.odds) + "</div><div>" + _measures(of) + "</div></div>"
+    yield "<h2>Whom, and against what</h2>" + _whom(of)
+    yield "<h2>What was released</h2>" + _releases(of)
+    yield "<h2>What is not protected</h2><p>" + html.escape("; ".join(of.not_covered)) + ".</p>"
+    yield "<h2>What was taken as public</h2>" + _pairs(of.public.items(), "Nothing beside the settings.", "small")
+    yield "<h2>How accurate</h2>" + _lines(of.accuracy)
+    yield "<h2>What NIST SP 800-226 asks</h2>" + _pairs(answers(of), "", "q small")
+    yield "<h2>Software</h2>" + _pairs(of.versions.items(), "", "q small") + _study(of)
+    yield _signatures(of)
+
+
+def _promise(of: Certificate) -> str:
+    odds = of.odds
+    except_for = (
+        "" if not odds.exception else f" (but for outcomes of a probability of {_up(odds.exception, 1)} in all)"
+    )
+    n = "a private number of" if of.n is None else f"{of.n:,}"
+    return (
+        f"<p><b>Whatever anybody believed before about whether you took part, or about what your data are, the odds "
+        f"change by at most a factor of {_up(odds.factor)}</b>{html.escape(except_for)} by everything that was and "
+        f"will be released under this budget.</p><p>{_symbols(of)}; protected: each "
+        f"{html.escape(of.unit.partition(' (')[0])} among {n} persons.</p>"
+    )
+
+
+def _symbols(of: Certificate) -> str:
+    return f"ε = {of.epsilon:g}" + (" (pure)" if of.delta is None else f", δ = {of.delta:g}")
+
+
+def _odds(odds: Odds) -> str:
+    rows = "".join(
+        f'<tr><td class="n">{prior:.0%}</td><td class="n">{math.floor(low * 1e3) / 10:g} %</td>'
+        f'<td class="n">{math.ceil(high * 1e3) / 10:g} %</td></tr>'
+        for prior in PRIORS
+        for low, high in [odds.after(prior)]
+    )
+    return (
+        '<h2>In probabilities</h2><table><tr><th class="n">believed before</th><th class="n">after: at least</th>'
+        f'<th class="n">at most</th></tr>{rows}</table>'
+        f"<p>Somebody who knows all other persons' data, and may be wrong about 5 in 100 who are not in, finds out at "
+        f"most {math.ceil(odds.power * 1000) / 10:g} in 100 who are (without any release: 5).</p>"
+    )
+
+
+def _measures(of: Certificate) -> str:
+    rows = [("(ε, δ)", _symbols(of))]
+    rows += [] if of.mu is None else [("μ (Gaussian DP)", f"{_up(of.mu)}")]
+    rows += [] if of.rho is None else [("ρ (zCDP)", f"{_up(of.rho)}")]
+    rows += [("spent so far, as ε", f"{_up(of.spent)}" if of.spent else "0")]
+    return "<h2>In each measure</h2>" + _pairs(rows, "", "q") + _picture(of)
+
+
+def _picture(of: Certificate) -> str:
+    """ε against δ where the guarantee is a curve; else the probabilities after against those before."""
+    if of.curve:
+        points = [(-math.log10(d), eps) for d, eps in of.curve]
+        x, y = "δ: 10⁻⁴ to 10⁻⁸", "ε"
+        (x0, x1), y1 = (4.0, 8.0), max(eps for _, eps in points) * 1.1
+        lines, marks = [points], [(p, f"{_up(p[1], 3)}") for p in points[::2]]
+    else:
+        grid = [i / 40 for i in range(41)]
+        lines = [[(p, of.odds.after(p)[side]) for p in grid] for side in (0, 1)]
+        x, y, (x0, x1), y1, marks = "probability before", "after", (0.0, 1.0), 1.0, []
+
+    def place(p: tuple[float, float]) -> tuple[float, float]:
+        return 26 + 200 * (p[0] - x0) / (x1 - x0), 72 - 64 * p[1] / y1
+
+    paths = "".join(
+        '<polyline fill="none" stroke="#14507a" stroke-width="1.6" points="'
+        + " ".join("{:.1f},{:.1f}".format(*place(p)) for p in line)
+        + '"/>'
+        for line in lines
+    )
+    texts = "".join(
+        '<circle cx="{:.1f}" cy="{:.1f}" r="2" fill="#14507a"/>'.format(*place(p))
+        + f'<text x="{place(p)[0]:.1f}" y="{place(p)[1] - 5:.1f}" font-size="8" text-anchor="middle">{text}</text>'
+        for p, text in marks
+    )
+    return (
+        f'<svg viewBox="0 0 240 88" role="img" aria-label="{html.escape(y)} against {html.escape(x)}">'
+        '<path d="M26 4V72H230" fill="none" stroke="#8792a2"/>'
+        f'{paths}{texts}<text x="128" y="84" font-size="8" text-anchor="middle">{x}</text>'
+        f'<text x="6" y="40" font-size="8">{y}</text></svg>'
+    )
+
+
+def _whom(of: Certificate) -> str:
+    about = of.about
+    rows = [
+        ("Unit", of.unit),
+        ("Compared", of.neighbours),
+        ("Data", about["data"] or "not said"),
+        ("Use", about["use"] or "not said"),
+        ("Custodian", ", ".join(filter(None, (about["custodian"], about["region"]))) or "not said"),
+    ]
+    return _pairs(rows, "", "q")
+
+
+def _releases(of: Certificate) -> str:
+    if not of.fits:
+        return "<p>Nothing yet.</p>"
+    names = ("fit", "mechanism", "what, and how many values", "ε alone", "models")
+    head = "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
+    body = ""
+    for fit in of.fits:
+        counts: dict[str, int] = {}
+        for r in fit.releases:
+            name = r.name.rstrip("0123456789 ")
+            counts[name] = counts.get(name, 0) + r.size
+        what = ", ".join(f"{name} ({size})" for name, size in counts.items()) or "nothing"
+        number = str(fit.number) if fit.number else ""
+        body += (
+            f"<tr><td>{number}<br>{fit.time[:10]}</td>"
+            f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose)}</td>"
+            f"<td>{html.escape(what)}</td><td class='n'>{_up(fit.epsilon)}</td>"
+            f"<td><code>{'<br>'.join(m[:16] for m in fit.models)}</code></td></tr>"
+        )
+    return f'<table class="small">{head}{body}</table>'
+
+
+def _pairs(rows: Iterable[tuple[str, str]], empty: str, kind: str) -> str:
+    made = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in rows)
+    return f'<table class="{kind}">{made}</table>' if made else f"<p>{empty}</p>"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    made = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<ul>{made}</ul>" if made else "<p>The plan and the notes of each model say it; none was given here.</p>"
+
+
+def _study(of: Certificate) -> str:
+    return f"<p>Study: <code>{html.escape(of.study)}</code></p>" if of.study else ""
+
+
+def _signatures(of: Certificate) -> str:
+    who = html.escape(of.about["custodian"] or "Custodian")
+    return f'<table class="sign"><tr><td>{who}, date</td><td>Data protection officer, date</td></tr></table>'
+
+
+def _up(value: float, digits: int = 3) -> str:
+    """Rounded up: a certificate promises no more than holds."""
+    if not value:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits + 2}g}"

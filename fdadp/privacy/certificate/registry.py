@@ -1,0 +1,115 @@
+"""An entry for the registry of differential privacy deployments (https://registry.opendp.org), tier 3.
+
+Fields and their meaning: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data (as
+of July 2026; MIT licence), after Nanayakkara, Ghazi & Vadhan (2025, arXiv:2509.13509). What is asked for is written
+down in ``docs/certificate.md``. JSON is YAML: the entry can be handed in as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fdadp.errors import PrivacyError
+from fdadp.privacy.certificate.nist import answers
+
+if TYPE_CHECKING:
+    from fdadp.privacy.certificate.certificate import Certificate
+
+__all__ = ["PRODUCTS", "SECTORS", "entry"]
+
+PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API")
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+
+
+def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> dict[str, Any]:
+    """Make an entry without a blank field.
+
+    Parameters
+    ----------
+    of : Certificate
+    slug : str
+        Of its address: letters, digits and hyphens.
+    sector : str, optional
+        One of :data:`SECTORS`.
+    product : str
+        One of :data:`PRODUCTS`.
+
+    Raises
+    ------
+    PrivacyError
+        Something that only people can say is missing; it is named.
+    """
+    missing = [key for key, text in of.about.items() if not text.strip()]
+    if missing:
+        raise PrivacyError(f"about must say {', '.join(missing)} for the registry, which takes no blank field")
+    if product not in PRODUCTS or (sector is not None and sector not in SECTORS):
+        raise PrivacyError(
+            f"product must be one of {', '.join(PRODUCTS)}, and sector of {', '.join(SECTORS)}, got "
+            f"{product!r}, {sector!r}"
+        )
+    if not slug or not set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-"):
+        raise PrivacyError(f"slug must be of small letters, digits and hyphens, got {slug!r}")
+    told = dict(answers(of))
+    kinds = sorted({r.noise.partition(",")[0] for fit in of.fits for r in fit.releases})
+    basic = {
+        "name": of.name,
+        "data_curators": [of.about["custodian"]],
+        "intended_use": of.about["use"],
+        "data_product_type": product,
+        "data_product_region": of.about["region"],
+        "description": of.about["data"],
+        "publication_date": of.date[:10],
+    }
+    parameters = {"epsilon": of.epsilon} | ({} if of.delta is None else {"delta": of.delta})
+    parameters |= {} if of.rho is None else {"rho": of.rho}
+    public = "; ".join(f"{k}: {v}" for k, v in of.public.items()) or "none beside the settings"
+    return {
+        "url_slug": slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": basic | ({} if sector is None else {"data_product_sector": sector}),
+            "dp_variant": {
+                "variant_name": "Pure DP" if of.delta is None else "Approximate DP",
+                "data_domain": f"Tables of rows of {of.unit}s; public of them: {public}.",
+                "unprotected_quantities": "None is computed from the data"
+                + ("; the number of persons is declared and public." if of.n is not None else "."),
+            },
+            "privacy_loss": {
+                "privacy_unit": of.unit,
+                "privacy_unit_details": f"Neighbouring data: {of.neighbours}.",
+                "privacy_parameters": parameters,
+                "privacy_parameters_details": f"Spent so far: epsilon {of.spent:.6g}"
+                + ("" if of.mu is None else f"; mu {of.mu:.6g} in Gaussian DP for all of it")
+                + ".",
+            },
+            "deployment_model": {
+                "model_name": "Central",
+                "model_name_details": told["Who must be trusted?"],
+                "actors": f"{of.about['custodian']} (custodian and curator); analysts, who see results only.",
+                "release_type": "Many releases" if of.study else "One release",
+                "release_type_details": f"{len(of.fits)} fits so far; the total is fixed and is never reset.",
+                "data_source_type": "Static",
+                "data_source_type_details": "Every fit reads the same data; new data need a study of their own.",
+                "access_type": "Non-interactive",
+                "access_type_details": "Fits are run by the custodian; what is published are their results.",
+            },
+            "accounting": {
+                "post_processing": "Estimates, intervals, tests and pictures are computed from the releases alone.",
+                "composition": "Sequential, adaptive: "
+                + ("epsilons add up." if of.delta is None else "squares of mu (Gaussian DP) or rho (zCDP) add up."),
+            },
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": "Settings follow from public values and from the releases; "
+                "what was chosen by looking at the data is not covered.",
+                "mechanisms": f"{', '.join(kinds)} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
+                f"{told['Floating point?']} {told['Timing and other side channels?']}",
+                "justification": told["Are the algorithms right?"],
+            },
+            "administrative": {
+                "sources": of.study or of.name,
+                "notes": "Written by fdadp from its ledger.",
+                "registry_authors": [of.about["author"]],
+            },
+        },
+    }
