@@ -115,6 +115,9 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #'   `"row"`, and then `groups` are refused. By default people where `groups` are given, else rows; the ledger says which.
 #' @param labels `"public"`: row names of `X`, `Y` and `groups` are public, and compared before the first read. By default a private fit does
 #'   not look at them: rows belong together by their position.
+#' @param study File of a study, made with [study_new()], on which the fit draws: what it has fixed (`delta`, `n`, `adjacency`, `unit`) is left out
+#'   here.
+#' @param purpose What the fit is for, for the study's record.
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
@@ -151,19 +154,19 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
                             mechanism = "dp-aff", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                            k = NULL, npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), ...) {
+                            k = NULL, npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), study = NULL, purpose = NULL, ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   no_na(
     epsilon = epsilon, delta = delta, bounds = unlist(bounds), n = n, mechanism = mechanism, adjacency = adjacency, unit = unit,
-    labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity
+    labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity, study = study, purpose = purpose
   )
   if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("X", "Y")))) {
     privacy_error("bounds must be list(X = c(low, high), Y = c(low, high)), got ", class(bounds)[1])
   }
   privacy <- list(
     epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels,
-    random_state = as_whole(seed)
+    random_state = as_whole(seed), study = study_path(study), purpose = purpose
   )
   method <- list(name = mechanism, allow_useless = allow_useless, sensitivity = sensitivity)
   settings <- list(

@@ -43,21 +43,23 @@
 #' @export
 dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL, grids = list(), yind = NULL,
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                     missing = c("linear", "smooth")) {
+                     missing = c("linear", "smooth"), study = NULL, purpose = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
   if (!is.list(data)) input_error("data must be a data frame or a list of columns, got ", class(data)[1])
+  if (is.null(bounds) && !is.null(study)) bounds <- list(x = NULL)[0]
   if (!is.list(bounds) || is.null(names(bounds))) privacy_error("bounds must be a list by column, list(X = c(low, high)), got ", class(bounds)[1])
-  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless)
+  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless, study = study, purpose = purpose)
   for (name in names(bounds)) no_na(bounds = bounds[[name]])
   response <- text_of(formula[[2]])
   used <- c(all.vars(formula[[3]]), response)
   columns <- lapply(stats::setNames(nm = used), function(name) private_column(data, name, if (name == response) yind else grids[[name]]))
   text <- paste(response, "~", as_python(formula[[3]]))
   privacy <- list(
-    epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels, random_state = as_whole(seed)
+    epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels, random_state = as_whole(seed),
+    study = study_path(study), purpose = purpose
   )
   spec <- list(
     formula = text, columns = columns, scalar = columns[[response]]$kind != "curves", family = family_name(family), allow_useless = isTRUE(allow_useless),

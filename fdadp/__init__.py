@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fdadp.learners.choice import choose_privately as choose_privately
     from fdadp.planner import plan as plan
     from fdadp.privacy import Privacy as Privacy
+    from fdadp.privacy.study import Study as Study
     from fdadp.private.mechanisms import DPAFF as DPAFF
     from fdadp.private.mechanisms import MomentPerturbation as MomentPerturbation
     from fdadp.private.mechanisms import OutputPerturbation as OutputPerturbation
@@ -45,6 +46,7 @@ _EXPORTS = {
     "Privacy": "fdadp.privacy",
     "PrivateFPCA": "fdadp.summaries",
     "PrivateMean": "fdadp.summaries",
+    "Study": "fdadp.privacy.study",
     "FunctionalRegression": "fdadp.regression.functional",
     "ScalarRegression": "fdadp.regression.scalar",
     "PublicPrior": "fdadp.private.prior",

@@ -1,7 +1,8 @@
-"""``python -m fdadp study new | show | verify | close``: budgets in files, made by the custodian of the data."""
+"""``python -m fdadp study new | show | verify | report | close``: budgets in files, made by the custodian of the data."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,6 +87,36 @@ def verify(
         typer.echo(f"last entry: {position}, {last}")
         if wrong:
             raise typer.Exit(1)
+
+
+@study.command()
+def report(
+    file: File,
+    out: Annotated[Path, typer.Option(help="The certificate to write, .html, and beside it .json.")],
+    models: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Files of models.")] = None,
+    custodian: Annotated[str | None, typer.Option(help="Who answers for the data.")] = None,
+    data: Annotated[str | None, typer.Option(help="What the data are, in a sentence.")] = None,
+    use: Annotated[str | None, typer.Option(help="What the release is for.")] = None,
+    region: Annotated[str | None, typer.Option(help="Where the persons are, and whose law applies.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who writes this.")] = None,
+    registry: Annotated[str | None, typer.Option(metavar="SLUG", help="Also an entry for OpenDP's registry.")] = None,
+    sector: Annotated[str | None, typer.Option(help="For the registry, such as Healthcare.")] = None,
+) -> None:
+    """Write a certificate of everything that drew on the study, after it was verified."""
+    with plain_messages():
+        from fdadp.files.atomic import PUBLIC, replacing
+        from fdadp.privacy.study import Study
+
+        said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
+        made = Study(file).report(models or [], **{k: v for k, v in said.items() if v is not None})
+        entry = None if registry is None else made.registry_entry(slug=registry, sector=sector)
+        written = [*made.save(out)]
+        if entry is not None:
+            written.append(out.with_suffix(".registry.json"))
+            with replacing(written[-1], PUBLIC) as stream:
+                stream.write(json.dumps(entry, indent=2, ensure_ascii=False).encode())
+        for path in written:
+            typer.echo(str(path))
 
 
 @study.command()

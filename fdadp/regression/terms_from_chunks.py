@@ -157,7 +157,7 @@ class TermsFromChunks(LearnedErrors):
         return self
 
     def _fit_private_chunks(
-        self, chunks: Any, grids: Grids | None, groups: Any, *, weights: Any, offset: Any
+        self: Any, chunks: Any, grids: Grids | None, groups: Any, *, weights: Any, offset: Any
     ) -> tuple[str, ...]:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
         from fdadp.regression.private_chunks import DeclaredTable
@@ -167,9 +167,11 @@ class TermsFromChunks(LearnedErrors):
                 raise InputError(
                     f"{argument} must be the name of a column when fitting from chunks, got {type(name).__name__}"
                 )
-        bounds = getattr(self, "bounds", None)
-        table = DeclaredTable(chunks, grids, bounds if isinstance(bounds, Mapping) else {})
-        return self._fit_private(table, None, None, groups, curves=self._of_curves, weights=weights, offset=offset)
+        table = DeclaredTable(chunks, grids, self._public_bounds())
+        warned: tuple[str, ...] = self._fit_private(
+            table, None, None, groups, curves=self._of_curves, weights=weights, offset=offset
+        )
+        return warned
 
     def _responses_of(
         self, source: ChunkedRecords, name: str, weights: str | None, offset: str | None

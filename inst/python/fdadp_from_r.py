@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import fdadp_private_from_r
+import fdadp_study_from_r
 import fdadp_terms_from_r
 import numpy as np
 import pandas as pd
@@ -31,8 +32,10 @@ QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWar
 
 def run(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Call a function of this module; return its value, or its error, and its warnings."""
-    module = fdadp_private_from_r if hasattr(fdadp_private_from_r, name) else fdadp_terms_from_r
-    function: Callable[..., dict[str, Any]] = globals().get(name) or getattr(module, name)
+    others = (fdadp_private_from_r, fdadp_study_from_r, fdadp_terms_from_r)
+    function: Callable[..., dict[str, Any]] = globals().get(name) or next(
+        getattr(module, name) for module in others if hasattr(module, name)
+    )
     result: dict[str, Any] = {"value": None, "error": None}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

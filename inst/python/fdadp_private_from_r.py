@@ -50,7 +50,7 @@ def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], group
         spec["formula"],
         family=spec["family"],
         privacy=Privacy(**privacy),
-        bounds={name: public(own) for name, own in spec["bounds"].items()},
+        bounds={name: public(own) for name, own in dict(spec["bounds"] or {}).items()},
         mechanism=DPAFF(allow_useless=bool(spec["allow_useless"])),
         missing=spec["missing"],
     )
