@@ -139,6 +139,7 @@ def _whom(of: Certificate) -> str:
         ("Data", about["data"] or "not said"),
         ("Use", about["use"] or "not said"),
         ("Custodian", ", ".join(filter(None, (about["custodian"], about["region"]))) or "not said"),
+        ("Written by", about["author"] or "not said"),
     ]
     return _pairs(rows, "", "q")
 

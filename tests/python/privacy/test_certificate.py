@@ -1,0 +1,248 @@
+"""Certificates: every field, the odds against the definition, costs against another accountant, entries of the registry."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from fdadp import Privacy, PrivateMean, Study, simulate_affr
+from fdadp.errors import PrivacyError
+from fdadp.learners import DPGaussianNB
+from fdadp.privacy import Budget, Cohort, mu_from
+from fdadp.privacy.certificate import ABOUT
+from fdadp.privacy.certificate.odds import odds_of
+
+WORDS = {
+    "custodian": "St. Mary's <Hospital> & Co.",
+    "data": "Hourly curves of 1,500 stays",
+    "use": "Mean curves for staffing",
+    "region": "Germany (GDPR)",
+    "author": "A. Office",
+}
+
+
+@pytest.fixture(scope="module")
+def wards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wards")
+    study = Study.new(
+        folder / "wards.fdadp",
+        name="Wards 2024",
+        epsilon=2.0,
+        delta=1e-6,
+        unit="person",
+        n=1500,
+        bounds={"heart rate": (30, 180), "sex": ["f", "m"]},
+        sources={"heart rate": "manual p. 12"},
+    )
+    Y = simulate_affr(scenario=1, n=1500, seed=0).Y
+    privacy = Privacy(study=study.path, epsilon=0.5, purpose="mean curve")
+    model = PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(Y, groups=np.arange(1500))
+    return study, model, model.save(folder / "mean.npz")
+
+
+@pytest.fixture(scope="module")
+def learner():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 2))
+    return DPGaussianNB(epsilon=0.5, n=2000, classes=[0, 1], bounds=(-1, 1)).fit(X, (X[:, 0] > 0).astype(int))
+
+
+class Page(HTMLParser):
+    """Text of a page, its tags, and whether they nest."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.text = [], set(), ""
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not {"src", "href", "onload", "onclick"} & {k for k, _ in attrs}
+        if tag not in ("meta", "br", "path", "polyline", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text += data + " "
+
+
+def test_every_field_of_a_study_is_filled(wards):
+    study, model, file = wards
+    made = study.report([file], **WORDS)
+    page = Page(made.to_html())
+    assert "script" not in page.tags
+    for said in (
+        "Wards 2024",
+        *WORDS.values(),
+        "7.39",  # the factor e^2, rounded up
+        "private mean",
+        "mean curve",
+        "30 to 180 (source: manual p. 12)",
+        "f, m (no source was named)",
+        "one person's data are blanked out",
+        "timing and memory use",
+        study.fits[0].models[0][:16],
+        study.head[1],
+    ):
+        assert said in page.text, said
+    for heading in ("What is not protected", "What NIST SP 800-226 asks", "In each measure", "What was released"):
+        assert heading in page.text
+    plain = json.loads(made.to_json())
+    assert plain["mu"] == pytest.approx(mu_from(2.0, 1e-6))
+    assert plain["rho"] == pytest.approx(mu_from(2.0, 1e-6) ** 2 / 2)
+    assert plain["spent"] == pytest.approx(0.5, rel=1e-6)
+    assert plain["odds"]["factor"] == pytest.approx(math.exp(2))
+    assert [r["name"] for r in plain["fits"][0]["releases"]] == [r.name for r in model.ledger_.releases]
+
+
+def test_a_learner_in_pure_epsilon(learner, tmp_path):
+    made = learner.ledger_.certificate(**WORDS)
+    page, data = made.save(tmp_path / "nb.html")
+    text = Page(page.read_text(encoding="utf-8")).text
+    assert "ε = 0.5 (pure)" in text
+    assert "1.65" in text
+    assert "but for outcomes" not in text
+    assert json.loads(data.read_text(encoding="utf-8"))["n"] == 2000
+
+
+def test_nothing_of_a_simulation_or_of_a_broken_study_is_certified(wards, learner, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 2))
+    seeded = DPGaussianNB(epsilon=0.5, n=200, classes=[0, 1], bounds=(-1, 1), random_state=0).fit(X, np.arange(200) % 2)
+    with pytest.raises(PrivacyError, match="got a simulation's"):
+        seeded.ledger_.certificate()
+    from dataclasses import replace
+
+    with pytest.raises(PrivacyError, match="must promise what it spent"):
+        replace(learner.ledger_, epsilon=0.1).certificate()
+    with pytest.raises(PrivacyError, match="about must be of custodian, data, use, region, author, got 'who'"):
+        learner.ledger_.certificate(who="me")
+    study, _, file = wards
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(file.read_bytes()[:-300])
+    with pytest.raises(PrivacyError, match="must be as it was written to be certified"):
+        study.report([broken])
+
+
+# ------------------------------------------------------------------ odds
+
+
+@given(st.floats(0.01, 6), st.floats(0.001, 0.999))
+def test_probabilities_after_a_pure_release(epsilon, prior):
+    """Randomised response attains both ends: Bayes' rule with likelihoods that are e^ε apart."""
+    low, high = odds_of(epsilon, None, None).after(prior)
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert high == pytest.approx(prior * p / (prior * p + (1 - prior) * (1 - p)))
+    assert low == pytest.approx(prior * (1 - p) / (prior * (1 - p) + (1 - prior) * p))
+    assert 0 < low < prior < high < 1
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1, 1e-5), (2, 1e-6), (4, 1e-4)])
+def test_exceptions_are_at_least_as_probable_as_they_are(epsilon, delta):
+    """A Gaussian that attains μ: the odds change by more than e^ε with a probability below what is said, not far below."""
+    mu = mu_from(epsilon, delta)
+    said = odds_of(epsilon, delta, mu)
+    true = norm.sf(epsilon / mu - mu / 2)  # of log-likelihood ratios above ε
+    assert delta <= true <= said.exception <= 12 * true
+    assert said.power == pytest.approx(norm.sf(norm.isf(0.05) - mu))
+    loose = odds_of(epsilon, delta, None)
+    assert loose.factor == pytest.approx(1.1 * math.exp(epsilon))
+    assert norm.sf(math.log(loose.factor) / mu - mu / 2) <= loose.exception
+    assert said.power <= loose.power
+
+
+# ------------------------------------------------------------------ costs
+
+
+def test_costs_by_another_accountant(wards):
+    """dp_accounting's privacy loss distributions of the releases' noise give the ε that is said to be spent."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    study, _, _ = wards
+    made = study.report(**WORDS)
+    sums = [r for fit in made.fits for r in fit.releases]
+    assert all(r.noise.startswith("Gaussian") for r in sums)
+    sigma = 1 / math.sqrt(math.fsum((r.sensitivity / r.scale) ** 2 for r in sums))
+    exact = pld.from_gaussian_mechanism(sigma, value_discretization_interval=1e-5)
+    assert exact.get_epsilon_for_delta(1e-6) == pytest.approx(made.spent, abs=2e-5)
+    assert exact.get_delta_for_epsilon(made.spent) <= 1e-6 * (1 + 1e-3)
+    assert made.spent >= pld.from_gaussian_mechanism(
+        sigma, pessimistic_estimate=False, value_discretization_interval=1e-5
+    ).get_epsilon_for_delta(1e-6)
+
+
+# ------------------------------------------------------------------ the registry
+
+
+FIELDS = {
+    "basic": "name data_curators intended_use data_product_type data_product_region description publication_date",
+    "dp_variant": "variant_name data_domain unprotected_quantities",
+    "privacy_loss": "privacy_unit privacy_unit_details privacy_parameters privacy_parameters_details",
+    "deployment_model": "model_name model_name_details actors release_type release_type_details data_source_type "
+    "data_source_type_details access_type access_type_details",
+    "accounting": "post_processing composition",
+    "implementation": "preprocessing_and_hyperparameter_tuning mechanisms justification",
+    "administrative": "sources notes registry_authors",
+}
+"""As docs/study.md writes them down."""
+CHOICES = {
+    "data_product_type": {"Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API"},
+    "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
+    "model_name": {"Local", "Central", "Shuffle", "Federated"},
+    "release_type": {"One release", "Many releases"},
+    "data_source_type": {"Static", "Dynamic"},
+    "access_type": {"Interactive", "Non-interactive"},
+}
+
+
+@pytest.mark.parametrize("of", ["study", "learner"])
+def test_entries_of_the_registry_have_no_blank_field(wards, learner, of):
+    made = wards[0].report(**WORDS) if of == "study" else learner.ledger_.certificate(**WORDS)
+    entry = made.registry_entry(slug="wards-2024", sector="Healthcare")
+    assert json.loads(json.dumps(entry)) == entry
+    assert (entry["status"], entry["tier"]) == ("Draft", 3)
+    deployment = entry["deployment"]
+    assert set(deployment) == set(FIELDS)
+    for part, fields in FIELDS.items():
+        assert set(deployment[part]) - {"data_product_sector"} == set(fields.split())
+        for field, value in deployment[part].items():
+            assert value, field
+            if field in CHOICES:
+                assert value in CHOICES[field]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", deployment["basic"]["publication_date"])
+    assert deployment["privacy_loss"]["privacy_parameters"]["epsilon"] == made.epsilon
+
+
+def test_what_only_people_know_is_asked_for(wards):
+    study, _, _ = wards
+    with pytest.raises(PrivacyError, match="about must say custodian, data, region, author for the registry"):
+        study.report().registry_entry(slug="wards")
+    for wrong, message in (({"slug": "No Good"}, "slug must be"), ({"slug": "a", "sector": "Magic"}, "sector of")):
+        with pytest.raises(PrivacyError, match=message):
+            study.report(**WORDS).registry_entry(**wrong)
+    assert set(WORDS) == set(ABOUT)
+
+
+def test_mechanisms_that_are_accounted_for_by_themselves():
+    rows = np.linspace(0, 1, 400)[:, None]
+    cohort = Cohort(rows, budget=Budget(1.0, 1e-6), n=400)
+    cohort.wishart_moment(lambda r: r[0], clip=1.0, share=1.0, name="moment")
+    made = cohort.ledger.certificate()
+    assert made.mu is None
+    assert made.curve == ()
+    assert made.odds.factor == pytest.approx(1.1 * math.e)
+    Page(made.to_html())
