@@ -2,7 +2,7 @@
 
 Fields and their meaning: ``schemas/deployments-schema.yaml`` of https://github.com/opendp/deployments-registry-data (as
 of July 2026; MIT licence), after Nanayakkara, Ghazi & Vadhan (2025, arXiv:2509.13509). What is asked for is written
-down in ``docs/certificate.md``. JSON is YAML: the entry can be handed in as it is.
+down in ``docs/study.md#registry``. JSON is YAML: the entry can be handed in as it is.
 """
 
 from __future__ import annotations
