@@ -98,8 +98,8 @@ forecast.fit(table, groups=patient)
 print(forecast.summary())
 
 # %% [markdown]
-# What a fit takes is in the file *before* its first row is read. So a session that ends, a kernel that dies, or a second
-# notebook at the same time change nothing: each has spent at least what it has released.
+# What a fit takes is in the file *before* its first row is read. So a session that ends, a kernel that dies, or a
+# second notebook at the same time change nothing: each has spent at least what it has released.
 
 # %%
 display(study)

@@ -1,4 +1,4 @@
-"""``python -m fdadp study new | show | verify | report | close``: budgets in files, made by the custodian of the data."""
+"""``python -m fdadp study new | show | verify | report | close``: budgets in files, made by custodians of data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates: every field, the odds against the definition, costs against another accountant, entries of the registry."""
+"""Certificates: every field, the odds against the definition, costs by another accountant, entries of the registry."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_probabilities_after_a_pure_release(epsilon, prior):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1, 1e-5), (2, 1e-6), (4, 1e-4)])
 def test_exceptions_are_at_least_as_probable_as_they_are(epsilon, delta):
-    """A Gaussian that attains μ: the odds change by more than e^ε with a probability below what is said, not far below."""
+    """A Gaussian that attains μ: the odds change by more than e^ε with a probability near to what is said."""
     mu = mu_from(epsilon, delta)
     said = odds_of(epsilon, delta, mu)
     true = norm.sf(epsilon / mu - mu / 2)  # of log-likelihood ratios above ε
@@ -200,7 +200,13 @@ FIELDS = {
 }
 """As docs/study.md writes them down."""
 CHOICES = {
-    "data_product_type": {"Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API"},
+    "data_product_type": {
+        "Summary statistics",
+        "Machine learning model",
+        "Dataset",
+        "Synthetic data",
+        "Interactive API",
+    },
     "variant_name": {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
     "model_name": {"Local", "Central", "Shuffle", "Federated"},
     "release_type": {"One release", "Many releases"},
