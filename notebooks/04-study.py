@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from IPython.display import HTML, display
+from IPython.display import display
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, PrivateMean, Study, load_icu, simulate_affr
 from fdadp.errors import MissingDataError, PrivacyError
@@ -156,7 +156,7 @@ print(study.verify(changed)[0].partition(", whose")[0])
 # %%
 certificate = study.report(files, use="Staffing, forecasts", region="United States", author="Data office")
 page, data = certificate.save(folder / "certificate")
-display(HTML(f'<div style="border:1px solid #ccc;padding:1em">{certificate.to_html()}</div>'))
+display(certificate)
 
 # %% [markdown]
 # An entry for the public registry of deployments (https://registry.opendp.org):

@@ -216,7 +216,9 @@ class Certificate:
         return page, data
 
     def _repr_html_(self) -> str:
-        return self.to_html()
+        from fdadp.privacy.certificate.page import fragment
+
+        return fragment(self)
 
 
 def _refuse(ledger: Ledger, wrong: tuple[str, ...]) -> None:

@@ -13,34 +13,47 @@ from fdadp.privacy.certificate.odds import PRIORS, Odds
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-__all__ = ["page"]
+__all__ = ["fragment", "page"]
 
 STYLE = """
 @page { size: A4; margin: 11mm 12mm; }
-body { font: 9.6pt/1.36 "Helvetica Neue", Arial, sans-serif; color: #1d2430; max-width: 186mm; margin: 6mm auto; }
-h1 { font-size: 17pt; margin: 0 0 1mm; } h2 { font-size: 11pt; margin: 3.2mm 0 1mm; color: #14507a; }
-p { margin: 0 0 1.4mm; } table { border-collapse: collapse; width: 100%; margin: 0 0 1.5mm; }
-th, td { text-align: left; vertical-align: top; padding: .5mm 2mm .5mm 0; border-bottom: .2mm solid #d6dce4; }
-th { font-weight: 600; } .n { text-align: right; font-variant-numeric: tabular-nums; } .q th { width: 44mm; }
-.promise { background: #e9f5ec; border-left: 1.2mm solid #1a7f37; padding: 2mm 3mm; margin: 0 0 2mm; }
-.two { display: flex; gap: 7mm; } .two > * { flex: 1; }
-.small, .small td, .small th { font-size: 7.6pt; line-height: 1.25; }
-code { font-size: 7.4pt; overflow-wrap: anywhere; } .sign td { height: 13mm; width: 50%; }
-section { break-inside: avoid; } svg { width: 100%; height: auto; }
+.certificate { font: 9.6pt/1.36 "Helvetica Neue", Arial, sans-serif; color: #1d2430; background: #fff;
+  max-width: 186mm; margin: 6mm auto; }
+.certificate h1 { font-size: 17pt; margin: 0 0 1mm; }
+.certificate h2 { font-size: 11pt; margin: 3.2mm 0 1mm; color: #14507a; }
+.certificate p { margin: 0 0 1.4mm; }
+.certificate table { border-collapse: collapse; width: 100%; margin: 0 0 1.5mm; }
+.certificate :is(th, td) { text-align: left; vertical-align: top; padding: .5mm 2mm .5mm 0; }
+.certificate :is(th, td) { border-bottom: .2mm solid #d6dce4; }
+.certificate th { font-weight: 600; }
+.certificate .n { text-align: right; font-variant-numeric: tabular-nums; }
+.certificate .q th { width: 44mm; }
+.certificate .promise { background: #e9f5ec; border-left: 1.2mm solid #1a7f37; padding: 2mm 3mm; margin: 0 0 2mm; }
+.certificate .two { display: flex; gap: 7mm; }
+.certificate .two > * { flex: 1; }
+.certificate .small :is(td, th) { font-size: 7.6pt; line-height: 1.25; }
+.certificate code { font-size: 7.4pt; overflow-wrap: anywhere; }
+.certificate .sign td { height: 13mm; width: 50%; }
+.certificate section { break-inside: avoid; }
+.certificate svg { width: 100%; height: auto; }
 """
 
 
 def page(of: Certificate) -> str:
     """The whole page."""
-    e = html.escape
-    title = f"Certificate of differential privacy: {of.name}"
+    title = html.escape(f"Certificate of differential privacy: {of.name}")
+    head = f'<head><meta charset="utf-8"><title>{title}</title></head>'
+    return f'<!DOCTYPE html><html lang="en">{head}<body>{fragment(of)}</body></html>\n'
+
+
+def fragment(of: Certificate) -> str:
+    """What stands on the page, for pages of others."""
     return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{e(title)}</title>'
-        f"<style>{STYLE}</style></head><body>"
-        f"<h1>Certificate of differential privacy</h1><p><b>{e(of.name)}</b>; {e(of.date)}</p>"
+        f'<style>{STYLE}</style><div class="certificate">'
+        f"<h1>Certificate of differential privacy</h1><p><b>{html.escape(of.name)}</b>; {html.escape(of.date)}</p>"
         f'<div class="promise">{_promise(of)}</div>'
         + "".join(f"<section>{part}</section>" for part in _parts(of))
-        + "</body></html>\n"
+        + "</div>"
     )
 
 
