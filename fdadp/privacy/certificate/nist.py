@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS
+
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
@@ -18,6 +20,9 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
     promise = f"ε = {of.epsilon:g}" + ("" if of.delta is None else f", δ = {of.delta:g}")
     n = "" if of.delta is None or of.n is None else f" n δ = {of.n * of.delta:.2g}."
     variant = "pure" if of.delta is None else "approximate, counted in Gaussian DP" if of.mu else "approximate"
+    noise = [r.noise for fit in of.fits for r in fit.releases]
+    solved = any("minimiser" in text or "objective" in text for text in noise)
+    floats = any("floating point" in text for text in noise)
     several = "all rows with one id count as one" if of.unit.startswith("person") else "somebody with several has less"
     return (
         ("Which parameters?", f"{promise} ({variant}), of everything that draws on this budget together.{n}"),
@@ -29,15 +34,26 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Are the algorithms right?",
-            "Contributions are bounded on integers, sums are exact, noise is discrete; proofs: docs/theory; audits: "
-            "every release is replayed on neighbouring data, attacked statistically, and checked against its costs.",
+            (
+                "Minima of penalised sums, with noise for how far one person moves them"
+                if solved
+                else "Contributions are bounded on integers, and sums are exact"
+            )
+            + "; proofs: docs/theory. Tests replay the mechanisms on "
+            "neighbouring data, attack them statistically, and hold costs against noise.",
         ),
         (
             "Are the answers of use, and to whom?",
             (of.accuracy[0] if of.accuracy else "Said by the plan before the fit and by the model's notes after it")
             + "; small groups are described worst, and extremes are clipped.",
         ),
-        ("Floating point?", "Noise is added to integers from exact samplers; no floating-point sum is released."),
+        (
+            "Floating point?",
+            DIRECTIONS_IN_FLOATS
+            if floats
+            else "What is released lies on a lattice, and so does its noise"
+            + (", which covers the rounding of the solution." if solved else "; no sum is rounded."),
+        ),
         ("Timing and other side channels?", "Not covered: time and memory may depend on the rows. Keep them inside."),
         (
             "Who has access, and to what?",

@@ -252,3 +252,18 @@ def test_mechanisms_that_are_accounted_for_by_themselves():
     assert made.curve == ()
     assert made.odds.factor == pytest.approx(1.1 * math.e)
     Page(made.to_html())
+
+
+def test_what_is_not_exact_is_said():
+    from fdadp.learners import DPPCA, DPLogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, (500, 3))
+    directions = DPPCA(n_components=1, epsilon=1.0, n=500, mechanism="bingham", data_norm=1.0, center=0.0).fit(X)
+    page = Page(directions.ledger_.certificate().to_html())
+    assert "drawn by the exponential mechanism in floating point" in page.text
+    y = (X[:, 0] > 0).astype(int)
+    solved = DPLogisticRegression(epsilon=1.0, n=500, mechanism="output", classes=[0, 1], data_norm=1.0).fit(X, y)
+    page = Page(solved.ledger_.certificate().to_html())
+    assert "Minima of penalised sums" in page.text
+    assert "covers the rounding of the solution" in page.text
