@@ -263,6 +263,7 @@ def test_what_is_not_exact_is_said():
     page = Page(directions.ledger_.certificate().to_html())
     assert "drawn by the exponential mechanism in floating point" in page.text
     y = (X[:, 0] > 0).astype(int)
+    X = rng.uniform(-0.5, 0.5, (500, 3))
     solved = DPLogisticRegression(epsilon=1.0, n=500, mechanism="output", classes=[0, 1], data_norm=1.0).fit(X, y)
     page = Page(solved.ledger_.certificate().to_html())
     assert "Minima of penalised sums" in page.text
