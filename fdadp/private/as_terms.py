@@ -63,6 +63,8 @@ class Found(Protocol):
 
 TINY = 1e-300
 """Keeps 0/0 from arising."""
+UNSEEN_POWER = 0.65
+"""Power of the prior shares of features at which coefficients fall off, between those that fits decide between."""
 CURVES_DRAWN = 4000
 """Of the law of residuals, for what holds of whole curves."""
 
@@ -164,7 +166,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     d = len(regression.coefficients)
     mean = fit.mean.copy()
     mean[:k] += regression.coefficients[0]
-    along = _margin(design, k)
+    along, everywhere = _margin(design, k), _margin(design, design.response.shape[1])
     designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda: iter(())), None)]
     coefficients: list[FloatArray] = [np.array([fit.y_location])]
     places: list[IntArray] = []
@@ -190,6 +192,8 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
                 term=term,
                 located=tuple(columns[name] for name in term.columns),
                 count=int(at.size),
+                unmeasured=_unmeasured(regression, design, i),
+                everywhere=everywhere,
             )
         )
         coefficients.append(regression.coefficients[1 + at].ravel())
@@ -215,6 +219,25 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         n_rows=round(plan.n) * design.t.size,
         column_means=means,
     )
+
+
+def _unmeasured(regression: Regression, design: PrivateDesign, term: int) -> FloatArray:
+    """Prior variances (d, m) of a term's coefficients on all response functions; 0 of those that were measured.
+
+    Their shares are those of the prior; the size of all is that of the coefficients that were measured.
+    """
+    variance = np.stack([np.diag(one) for one in regression.covariance], axis=1)
+    if regression.pairs is not None:
+        variance = regression.pairs.matrix(variance)
+    found = regression.coefficients[1:] ** 2 + variance[1:]
+    d, k = found.shape
+    shares = np.outer(design.feature_shares**UNSEEN_POWER, design.response_shares)
+    measured = np.zeros(shares.shape, dtype=bool)
+    measured[:d, :k] = variance[1:] > 0
+    own = design.groups.owner == term
+    here = measured & own[:, None]
+    size = found[here[:d, :k]].sum() / max(float(shares[here].sum()), TINY)
+    return np.asarray(size * np.where(measured, 0.0, shares)[own])
 
 
 def _margin(design: PrivateDesign, count: int) -> SmoothMargin:

@@ -44,6 +44,8 @@ class EffectRows:
         Where these coefficients stand among all.
     absent : ndarray of shape (m,), bool
         Points at which the model has no such coefficient, as beyond the limits of a historical effect.
+    unseen : ndarray of shape (m,), or None
+        Variance of the coefficient function outside of the features.
     """
 
     name: str
@@ -51,6 +53,7 @@ class EffectRows:
     rows: FloatArray
     place: slice
     absent: BoolArray
+    unseen: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -146,7 +149,7 @@ def effect_rows(form: LongForm, name: str, points: Mapping[str, Any] | None = No
     rows = (effect[:, None, :, None] * along[None, :, None, :]).reshape(len(effect) * len(along), -1)
     inside = design.acts(axes)
     absent = np.zeros(len(rows), dtype=bool) if inside is None else ~inside.ravel()
-    return EffectRows(name, axes, rows[:, design.kept], form.slices[number], absent)
+    return EffectRows(name, axes, rows[:, design.kept], form.slices[number], absent, design.unseen(axes))
 
 
 def _points(axis: str, given: Any, default: Any) -> Any:
@@ -203,7 +206,8 @@ def effect_of(
         whole[:, rows.place] = rows.rows
     else:
         covariance = covariance[rows.place, rows.place]
-    se = np.sqrt(np.maximum(np.einsum("ij,ij->i", whole @ covariance, whole), 0.0))
+    variance = np.maximum(np.einsum("ij,ij->i", whole @ covariance, whole), 0.0)
+    se = np.sqrt(variance if rows.unseen is None else variance + rows.unseen)
     found = (_shaped(v, rows) for v in (value, se, value - half * se, value + half * se))
     return Effect(rows.name, rows.axes, *found)
 

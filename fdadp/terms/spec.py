@@ -214,6 +214,16 @@ class TermDesign(ABC):
         """
         return None
 
+    def unseen(self, axes: Mapping[str, Any]) -> FloatArray | None:
+        """Variance of the coefficient function outside of the features, at the product of points; None: there is none.
+
+        Parameters
+        ----------
+        axes : mapping of str
+            Points of each axis.
+        """
+        return None
+
 
 def no_penalties(q: int) -> FloatArray:
     """Of features that are not penalised, shape (0, q)."""

@@ -11,6 +11,7 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.records import Records
+from fdadp.functional.smooths import SmoothMargin
 from fdadp.privacy.boundary import codes_of, index_of
 from fdadp.private.columns import Column, CurvesColumn, NumberColumn
 from fdadp.private.white.base import WhiteTerm
@@ -30,11 +31,17 @@ class WhiteDesign(TermDesign):
         Its columns with released locations and scales.
     count : int
         Number of features that the plan afforded.
+    unmeasured : ndarray of shape (d, m), or None
+        Prior variance of the coefficients of all features on all response functions that no gradient measured.
+    everywhere : SmoothMargin, or None
+        All response functions.
     """
 
     term: WhiteTerm
     located: tuple[Column, ...]
     count: int
+    unmeasured: FloatArray | None = None
+    everywhere: SmoothMargin | None = None
 
     @property
     def _columns(self) -> Mapping[str, Column]:
@@ -74,6 +81,15 @@ class WhiteDesign(TermDesign):
     def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
         """Where the coefficient function is part of the model."""
         return self.term.acts(self._columns, axes)
+
+    def unseen(self, axes: Mapping[str, Any]) -> FloatArray | None:
+        """Prior variance of the coefficient function outside of what was measured."""
+        if self.unmeasured is None or self.everywhere is None:
+            return None
+        points = [at for name, at in axes.items() if name != "t"]
+        effect = self.term.effect(self._columns, len(self.unmeasured), *points)
+        along = self.everywhere.design(axes["t"]) if "t" in axes else np.ones((1, 1))
+        return np.asarray(effect**2 @ self.unmeasured @ (along**2).T).ravel()
 
 
 @dataclass(frozen=True, kw_only=True)

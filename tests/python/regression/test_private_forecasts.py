@@ -495,3 +495,20 @@ def test_a_plan_of_forecasts_looks_for_less_and_gives_what_hides_nothing_to_what
     dear = preview(Privacy(0.2, 1e-6, n=300), DPAFF(prior="persistence"), 24, 24)[0]
     assert not dear.budget_shares["calibration"] and much.budget_shares["calibration"] > 0
     assert dear.budget_shares["residual scale"] > 0.04
+
+
+def test_bands_of_coefficients_know_what_no_gradient_measured():
+    """Where the budget measures few coefficients the rest may be anything that the prior lets it be."""
+    data = days(300)
+    found = fitted(data, n=300, epsilon=0.5)
+    own = found.coef("ff(X)", se=True)
+    design = next(design for design in found._fit.form.designs if design.name == "ff(X)")
+    unseen = design.unseen({"s": S, "t": S})
+    assert unseen.shape == (S.size**2,) and (unseen > 0).all()
+    own = found.coef("ff(X)", se=True, s=S, t=S)
+    covariance = found.vcov()
+    assert (own["se"].to_numpy() ** 2 > unseen).all() and np.isfinite(np.asarray(covariance)).all()
+    assert not np.any(design.unmeasured[:1, :1])  # of the first pair, which is always measured
+    much = fitted(days(4000), n=4000, epsilon=8.0)
+    less = next(design for design in much._fit.form.designs if design.name == "ff(X)").unseen({"s": S, "t": S})
+    assert less.mean() < unseen.mean()
