@@ -18,8 +18,9 @@ from fdadp.privacy._local import RowFunction, probe, silence
 from fdadp.privacy._measures import IN_RHO, amount_for, cost_of
 from fdadp.privacy._rows import L1, L2, LINF, NUCLEAR
 from fdadp.privacy._statement import UNITS
-from fdadp.privacy._sums import Contributions, count_persons, exact_sum
+from fdadp.privacy._sums import Contributions, Factors, count_persons, exact_sum, rank_one_sum
 from fdadp.privacy._vault import Vault
+from fdadp.privacy._wishart import BITS
 from fdadp.privacy.budget import Account, Budget
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
@@ -194,6 +195,38 @@ class Kernel:
         )
         gamma = float(clip) * 2.0**-bits
         return Noisy(noisy * gamma, sampler.sd * gamma)
+
+    def products(
+        self, factors: Factors, D: int, K: int, clip: float, share: float, name: str, *, symmetric: bool = False
+    ) -> Noisy:
+        """Release Σ over persons of a b', clipped in the nuclear norm, with matrix Laplace noise.
+
+        `factors` gives a (m, D) and b (m, K) of a block of rows; `symmetric` says that b is a, and releases the
+        entries on and above the diagonal, row by row. Sensitivity: ``docs/theory/kernel.md#rank-one``.
+        """
+        check_clip(clip, name)
+
+        def exact(bits: int) -> IntArray:
+            total = rank_one_sum(self.vault, factors, D, K, clip=float(clip), bits=bits // 2)
+            return total.reshape(D, K)[np.triu_indices(D)] if symmetric else total
+
+        size, matrix = (D * (D + 1) // 2, "symmetric") if symmetric else (D * K, "product")
+        noisy, sampler = self.release(
+            "sum",
+            size,
+            float(clip),
+            share,
+            name,
+            NUCLEAR,
+            2 * BITS,
+            None,
+            None,
+            exact=exact,
+            matrix=matrix,
+            columns=K,
+        )
+        step = float(clip) * 4.0**-BITS
+        return Noisy(noisy * step if symmetric else noisy.reshape(D, K) * step, sampler.sd * step)
 
     def release(
         self,

@@ -11,8 +11,8 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import order_of, triangle
 from fdadp.privacy._kernel import Kernel, Noisy, check_clip, check_name
 from fdadp.privacy._local import RowFunction, Rows, evaluate
-from fdadp.privacy._rows import L2, NUCLEAR
-from fdadp.privacy._sums import Contributions, Products, exact_sum, rank_one_sum
+from fdadp.privacy._rows import L2
+from fdadp.privacy._sums import Contributions, Products, exact_sum
 from fdadp.privacy._wishart import BITS, degrees, exact_moment
 
 __all__ = ["MomentReleases"]
@@ -83,7 +83,13 @@ class MomentReleases:
         if self._kernel.pure or norm == "nuclear":
             if per_person != "mean" or bits != 24:
                 raise PrivacyError(f"{name}: per_person and bits must be left out with pure noise")
-            return self._symmetric_sum(f, shape, clip, share, name)
+
+            def factors(rows: Rows, m: int) -> tuple[FloatArray, FloatArray]:
+                a = evaluate(f, rows, m, [shape])[0].reshape(-1, D)
+                return a, a  # the same integers for both
+
+            entries, sd = self._kernel.products(factors, D, D, clip, share, name, symmetric=True)
+            return Noisy(_symmetric(entries), sd)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         value, sd = self._kernel.sum(
             _products(f, shape, W),
@@ -97,36 +103,6 @@ class MomentReleases:
             factor=math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
         )
         return Noisy(_symmetric(value / W[triangle(D)]), sd)
-
-    def _symmetric_sum(self, f: RowFunction, shape: tuple[int, ...], clip: float, share: float, name: str) -> Noisy:
-        """Sum of a a' with matrix Laplace noise."""
-        check_clip(clip, name)
-        D = math.prod(shape)
-
-        def factors(rows: Rows, m: int) -> tuple[FloatArray, FloatArray]:
-            a = evaluate(f, rows, m, [shape])[0].reshape(-1, D)
-            return a, a  # the same integers for both
-
-        def exact(bits: int) -> IntArray:
-            total = rank_one_sum(self._kernel.vault, factors, D, D, clip=float(clip), bits=bits // 2)
-            return total.reshape(D, D)[triangle(D)]
-
-        noisy, sampler = self._kernel.release(
-            "sum",
-            D * (D + 1) // 2,
-            float(clip),
-            share,
-            name,
-            NUCLEAR,
-            2 * BITS,
-            None,
-            None,
-            exact=exact,
-            matrix="symmetric",
-            columns=D,
-        )
-        step = float(clip) * 4.0**-BITS
-        return Noisy(_symmetric(np.asarray(noisy * step)), sampler.sd * step)
 
     def principal_directions(self, f: RowFunction, k: int, *, clip: float, share: float, name: str) -> FloatArray:
         """Release k orthonormal directions u along which Σ over persons of clip((u'f(row))²) is large.

@@ -8,12 +8,11 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._kernel import Kernel, Noisy, check_clip
+from fdadp.privacy._kernel import Kernel, Noisy
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate
-from fdadp.privacy._rows import L1, NUCLEAR
+from fdadp.privacy._rows import L1
 from fdadp.privacy._rowwise import log_positions
-from fdadp.privacy._sums import Factors, Products, rank_one_sum
-from fdadp.privacy._wishart import BITS
+from fdadp.privacy._sums import Products
 
 __all__ = ["SumReleases"]
 
@@ -152,7 +151,7 @@ class SumReleases:
         if norm == "nuclear":
             if weights is not None or per_person != "mean" or bits != 24:
                 raise PrivacyError(f"{name}: weights, per_person and bits must be left out with norm 'nuclear'")
-            return self._rank_one_sum(factors, D, K, clip, share, name)
+            return self._kernel.products(factors, D, K, clip, share, name)
         W = np.ones((D, K)) if weights is None else np.array(weights, dtype=np.float64)
         if W.shape != (D, K) or not np.isfinite(W).all() or (W < 0).any() or not W.any():
             raise PrivacyError(
@@ -169,30 +168,6 @@ class SumReleases:
         out = np.zeros(D * K)
         out[active] = value
         return Noisy(out.reshape(D, K), sd)
-
-    def _rank_one_sum(self, factors: Factors, D: int, K: int, clip: float, share: float, name: str) -> Noisy:
-        """Sum with the nuclear norm bounded; see ``docs/theory/kernel.md#rank-one`` for its sensitivity."""
-        check_clip(clip, name)
-
-        def exact(bits: int) -> IntArray:
-            return rank_one_sum(self._kernel.vault, factors, D, K, clip=float(clip), bits=bits // 2)
-
-        noisy, sampler = self._kernel.release(
-            "sum",
-            D * K,
-            float(clip),
-            share,
-            name,
-            NUCLEAR,
-            2 * BITS,
-            None,
-            None,
-            exact=exact,
-            matrix="product",
-            columns=K,
-        )
-        step = float(clip) * 4.0**-BITS
-        return Noisy(noisy.reshape(D, K) * step, sampler.sd * step)
 
     def geometric_mean(
         self, norms: RowFunction, lo: float, hi: float, *, share: float, name: str, n: float | None = None
