@@ -27,9 +27,11 @@ SPREADS, SPREAD, SPREAD_SD = np.linspace(0.1, 1.6, 16), 0.6, 0.5
 """Sds of the linear predictor between persons; prior mean of that sd, and the sd of its logarithm."""
 NODES = 21
 """Of the quadrature over persons."""
-PLACES = 121
-"""Logarithms of means that are looked at."""
+PLACES, RAREST, SINGLE = 121, 0.01, 3
+"""Logarithms of means that are looked at, and the least mean; bins of one count each."""
 TINY = 1e-12
+KEPT = 16
+"""Tables that are kept."""
 
 
 class CountTable(NamedTuple):
@@ -64,11 +66,11 @@ class Level(NamedTuple):
 
 
 def _below(k: float, mu: FloatArray) -> FloatArray:
-    """P(Y <= k)."""
-    return np.asarray(gammaincc(k + 1, mu)) if k >= 0 else np.zeros_like(mu)
+    """P(Y < k)."""
+    return np.asarray(gammaincc(k, mu)) if k > 0 else np.zeros_like(mu)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=KEPT)
 def count_table(low: float, high: float) -> CountTable:
     """Means and variances of Poisson counts that count as `low` where they are less and `high` where they are more."""
     eta = np.linspace(LOWEST, np.log(high + FAR * np.sqrt(high) + MORE), STEPS)
@@ -76,9 +78,9 @@ def count_table(low: float, high: float) -> CountTable:
 
     def moments(cut: float) -> tuple[FloatArray, FloatArray]:
         """Of ``min(Y, cut)``: by ``y p(y) = μ p(y - 1)``."""
-        beyond = 1 - _below(cut - 1, mu)
-        first = mu * _below(cut - 2, mu)
-        return first + cut * beyond, mu**2 * _below(cut - 3, mu) + first + cut**2 * beyond
+        beyond = 1 - _below(cut, mu)
+        first = mu * _below(cut - 1, mu)
+        return first + cut * beyond, mu**2 * _below(cut - 2, mu) + first + cut**2 * beyond
 
     (one, two), (one_low, two_low) = moments(high), moments(low)
     mean = low + one - one_low  # max(min(Y, high), low) = low + min(Y, high) - min(Y, low), and squares alike
@@ -102,7 +104,7 @@ def bins_of(low: float, high: float) -> FloatArray:
     width = 1.0
     while edges[-1] + width <= high:
         edges.append(edges[-1] + width)
-        if len(edges) > 3:
+        if len(edges) > SINGLE:
             width *= 2
     return np.array(edges)
 
@@ -114,9 +116,9 @@ def level_of(masses: FloatArray, sd: float, n: float, edges: FloatArray) -> Leve
     """
     nodes, mass = np.polynomial.hermite_e.hermegauss(NODES)
     mass = mass / mass.sum()
-    places = np.linspace(np.log(0.01), np.log(max(edges[-1], 1.0) + 2) + 1, PLACES)
+    places = np.linspace(np.log(RAREST), np.log(max(edges[-1], 1.0) + 2) + 1, PLACES)
     mu = np.exp(places[:, None, None] + SPREADS[:, None] * nodes)
-    below = [_below(edge - 1, mu) @ mass for edge in edges[1:]]
+    below = [_below(edge, mu) @ mass for edge in edges[1:]]
     cumulated = np.stack([np.zeros_like(below[0]), *below, np.ones_like(below[0])])
     expected = np.diff(cumulated, axis=0).transpose(1, 2, 0)
     variance = sd**2 + n * expected * (1 - expected) + TINY

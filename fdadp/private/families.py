@@ -39,8 +39,10 @@ CLIP = 0.5
 """Bound on a gradient over the size of weighted white features times the residual's largest."""
 ENERGY = 5.0
 """Variance of linear predictors of probabilities that the prior expects."""
-CUTS, TINY = 40, 1e-12
-"""Cuts of counts that are compared; keeps 0/0 from arising."""
+CUTS, NORMAL, TINY = 40, np.linspace(-3, 3, 61), 1e-12
+"""Cuts of counts that are compared; where a normal law is looked at, in sds; keeps 0/0 from arising."""
+ATTENUATION = math.pi / 8
+"""Squared ratio of the sds of a probit and a logit, about: what a variance that is left out takes from log-odds."""
 RARE = 0.005
 """Base rates count as this far from the ends of the range at least, relative to its width."""
 INFORMATION_VARIANCE = 0.005
@@ -217,7 +219,7 @@ def _counts(releases: Releases, rows: BoundedRows) -> Base:
 def _best_cut(response: BoundedResponse, level: Level, plan: Plan) -> float:
     """The cut with which a coefficient has the least variance, by noise and sampling error, at this level."""
     low, high = response.bounds
-    w, z = plan.weights[:, 0], np.linspace(-3, 3, 61)
+    w, z = plan.weights[:, 0], NORMAL
     mass = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
     eta = level.location + math.sqrt(level.energy) * z
     noise = (CLIP * _size(w, 2) * plan.eta) ** 2 * float((w**-2.0).mean())
@@ -276,7 +278,7 @@ def _widened(found: Found, d: int, location: float) -> FloatArray:
     left_out = float(np.trace(found.covariance[0][d:, d:]))
     whole = found.mean[:, 0].copy()
     whole[0] += location
-    less = math.sqrt(1 + math.pi * left_out / 8) - 1
+    less = math.sqrt(1 + ATTENUATION * left_out) - 1
     return found.covariance + less**2 * np.outer(whole, whole)
 
 

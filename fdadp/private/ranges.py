@@ -15,6 +15,8 @@ from fdadp.errors import PrivacyError
 __all__ = ["Range", "public_range", "public_ranges"]
 
 Range = tuple[float, float]
+CLOSEST = 1e-9
+"""Width of a range over the size of its ends, at least: numbers in it can be told apart."""
 SMALLEST_WIDTH = 1e-30
 
 
@@ -49,7 +51,7 @@ def public_range(pair: Any, name: str = "bounds", *, of: str = "Y", example: str
         raise PrivacyError(f"{name} must be a pair (low, high) of numbers, got {pair!r}") from exc
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise PrivacyError(f"{name} must be finite with low < high, got ({low:g}, {high:g})")
-    if not (SMALLEST_WIDTH <= high - low <= 1 / SMALLEST_WIDTH and high - low > 1e-9 * max(-low, high)):
+    if not (SMALLEST_WIDTH <= high - low <= 1 / SMALLEST_WIDTH and high - low > CLOSEST * max(-low, high)):
         raise PrivacyError(
             f"{name} must have a width that can be computed with: from {SMALLEST_WIDTH:g} to {1 / SMALLEST_WIDTH:g}, "
             f"and above 1e-9 of the values, got ({low!r}, {high!r})"

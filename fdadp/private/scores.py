@@ -23,8 +23,8 @@ from fdadp.private.bounded_rows import BoundedResponse
 
 __all__ = ["Found", "Scores", "gaussian_draws"]
 
-DRAWS = 2000
-"""Public draws of the features."""
+DRAWS, KEPT = 2000, 8
+"""Public draws of the features; of so many sizes they are kept."""
 LONGEST = 1.0
 """Largest change of linear predictors, as a root mean square, in one step."""
 LEAST_NOISE = 1e-12
@@ -64,7 +64,7 @@ class _Score:
     whole: bool
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=KEPT)
 def gaussian_draws(d: int, count: int = DRAWS) -> FloatArray:
     """Public draws of white features, the constant first: symmetric, of second moment exactly I; shape (count, d)."""
     half = np.random.default_rng(0).standard_normal((count // 2, d - 1))
