@@ -25,6 +25,7 @@ from fdadp.private.inputs import check_groups, private_curves
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
+from fdadp.regression.completion import Completion
 from fdadp.regression.private_levels import is_pair, levels_of
 from fdadp.regression.private_rows import Made
 from fdadp.regression.table import Grids, Table
@@ -67,6 +68,11 @@ class PrivateColumns:
 
     grids: Mapping[str, FloatArray]
     made: Mapping[str, Made] = field(default_factory=dict)
+
+    @property
+    def completion(self) -> Completion:
+        """Nothing is completed by what was learned of other rows."""
+        return Completion({}, {}, {}, {})
 
     def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
         """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""
