@@ -169,8 +169,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
 
     def _with_completion(self, se: FloatArray, data: Any, grids: Grids | None, t: FloatArray) -> FloatArray:
         """Standard errors of linear predictors (n, T') that know that components of sparse curves were estimated."""
-        completion = getattr(self._covariates, "completion", None)  # rows of private fits complete themselves
-        sparse = [] if completion is None else [name for name, how in completion.how.items() if how == "pace"]
+        sparse = [name for name, how in self._covariates.completion.how.items() if how == "pace"]
         if not sparse:
             return se
         if self._again is None:
