@@ -203,7 +203,8 @@ def _together(
     outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
     variances = np.concatenate(([s.noise_variance for s in solutions], outside))
     sigma2 = float(left.variance.mean())
-    least = LEAST_VARIANCE * max(float(variances.max()), 1e-300)
+    rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
+    least = max(LEAST_VARIANCE * float(variances.max()), rounding, np.finfo(np.float64).tiny)
     weights = sigma2 / np.maximum(variances, least) if sigma2 > 0 else np.ones_like(variances)
     slopes = np.stack([s.coefficients for s in solutions], axis=1)  # (q, K)
     level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]

@@ -65,9 +65,11 @@ def test_a_private_fit_is_that_of_the_python_api(
     out, texts = tmp_path / "m.npz", [t if t != "age=0:100" else "age=1:100" for t in BOUNDS]
     done = run("regress", formula, *files(folder, *names), *bounds(*texts), "--epsilon", 2, "--out", out, *own)
     assert done.exit_code == 0, done.output
-    data = {name: pd.read_csv(folder / f"{name.lower()}.csv", index_col=0) for name in names}
+    data = {
+        name: pd.read_csv(folder / f"{name.lower()}.csv", index_col=0, float_precision="round_trip") for name in names
+    }
     data = {k: v.to_numpy() for k, v in data.items()}
-    table = pd.read_csv(folder / "people.csv")
+    table = pd.read_csv(folder / "people.csv", float_precision="round_trip")
     data |= {name: table[name].to_numpy() for name in table}
     grids = {"X": S, "Y": T}
     said = dict(zip(own[::2], own[1::2], strict=True))
