@@ -294,7 +294,7 @@ def test_killed_at_any_point_nothing_is_out_that_is_not_written_down(path, tmp_p
 @pytest.mark.long
 def test_killed_five_hundred_times(path, tmp_path):
     study_at(path)
-    release(cohort_of(path, 1e-5))
+    release(cohort_of(path, 1e-4))
     printed, fits, waiting = killed(path, tmp_path, 500)
     print(f"500 kills: {printed} released values, {fits} fits, {waiting} killed before they read; all written down")
     assert printed > 500
