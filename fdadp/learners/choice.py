@@ -119,6 +119,11 @@ def choose_privately(
         raise InputError(f"privacy must be a Privacy, got {type(privacy).__name__}")
     privacy.check_adjacency()
     privacy.check_unit(groups)
+    if groups is None and privacy.study is not None:
+        raise PrivacyError(
+            "study must be of unit 'person' for a private choice, with groups, got one of rows: places in a table "
+            "would stand for persons; nothing was read and nothing was spent"
+        )
     if groups is None and privacy.n is None:
         raise PrivacyError(
             "groups must name persons where n is private, got None: places in a table that a person may be missing "

@@ -172,6 +172,27 @@ def test_a_search_is_refused_at_the_fit_that_would_exceed_it(path):
     assert of.verify() == ()
 
 
+def test_a_private_choice_draws_on_it(tmp_path):
+    from fdadp import choose_privately
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1000, 2))
+    y = (X[:, 0] > 0).astype(int)
+    candidates = [DPGaussianNB(classes=[0, 1], bounds=(-1, 1), priors=p) for p in ([0.999, 0.001], None)]
+    study_at(tmp_path / "persons", n=1000, unit="person")
+    privacy = Privacy(study=tmp_path / "persons", epsilon=1.5)
+    found = choose_privately(candidates, X, y, privacy, np.arange(1000))
+    assert found.index == 1
+    of = Study(tmp_path / "persons")
+    assert len(of.fits) == 3
+    assert of.verify() == ()
+    assert of.budget.spent_epsilon == pytest.approx(1.5, rel=1e-6)
+    study_at(tmp_path / "rows", n=1000)
+    with pytest.raises(PrivacyError, match="study must be of unit 'person' for a private choice"):
+        choose_privately(candidates, X, y, Privacy(study=tmp_path / "rows", epsilon=1.0))
+    assert Study(tmp_path / "rows").left == 1
+
+
 # ------------------------------------------------------------------ processes and threads
 
 
