@@ -9,7 +9,7 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["CubicInterpolated", "Interpolated", "margin_of"]
+__all__ = ["Interpolated", "margin_of"]
 
 
 @dataclass(frozen=True)
@@ -21,45 +21,27 @@ class Interpolated:
     grid : ndarray of shape (T,)
         Increasing.
     functions : ndarray of shape (T, K)
+    smooth : bool
+        By cubic splines, of points within the grid; else by straight lines, beyond the grid as at its ends.
     """
 
     grid: FloatArray
     functions: FloatArray
-
-    def design(self, x: ArrayLike) -> FloatArray:
-        """All functions at points (n,), shape (n, K); beyond the grid as at its ends."""
-        points = np.asarray(x, dtype=np.float64)
-        if np.array_equal(points, self.grid):
-            return self.functions
-        return np.stack([np.interp(points, self.grid, f) for f in self.functions.T], axis=1)
-
-
-@dataclass(frozen=True)
-class CubicInterpolated:
-    """A basis of K smooth functions, between the points of the grid by cubic splines.
-
-    Attributes
-    ----------
-    grid : ndarray of shape (T,)
-        Increasing.
-    functions : ndarray of shape (T, K)
-    """
-
-    grid: FloatArray
-    functions: FloatArray
+    smooth: bool = False
 
     def design(self, x: ArrayLike) -> FloatArray:
         """All functions at points (n,), shape (n, K)."""
         points = np.asarray(x, dtype=np.float64)
         if np.array_equal(points, self.grid):
             return self.functions
-        from scipy.interpolate import CubicSpline
+        if self.smooth:
+            from scipy.interpolate import CubicSpline
 
-        return np.asarray(CubicSpline(self.grid, self.functions)(points), dtype=np.float64)
+            return np.asarray(CubicSpline(self.grid, self.functions)(points), dtype=np.float64)
+        return np.stack([np.interp(points, self.grid, f) for f in self.functions.T], axis=1)
 
 
 def margin_of(grid: FloatArray, functions: FloatArray, *, smooth: bool = False) -> SmoothMargin:
     """Functions (T, K) on a grid, which may be smooth between its points, as a margin without a penalty."""
     k = functions.shape[1]
-    basis = (CubicInterpolated if smooth else Interpolated)(grid, functions)
-    return SmoothMargin(basis, np.eye(k), np.zeros((k, k)), np.eye(k), np.zeros(k))
+    return SmoothMargin(Interpolated(grid, functions, smooth), np.eye(k), np.zeros((k, k)), np.eye(k), np.zeros(k))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.rounded import rounded_up
 from fdadp.files.json import reading
 from fdadp.privacy.releases import Release
 
@@ -76,10 +76,10 @@ class Ledger:
         if self.mu is None or self.epsilon is None or self.delta is None:
             return ""
         points = [(self.epsilon, self.delta)] + [
-            (_up(epsilon_from_mu(self.mu, delta)), delta) for delta in DELTAS if delta != self.delta
+            (rounded_up(epsilon_from_mu(self.mu, delta)), delta) for delta in DELTAS if delta != self.delta
         ]
         said = ", ".join(f"({epsilon:g}, {delta:g})" for epsilon, delta in points)
-        return f"mu = {_up(self.mu, 4):g} (Gaussian DP), which is (epsilon, delta) = {said}"
+        return f"mu = {rounded_up(self.mu, 4):g} (Gaussian DP), which is (epsilon, delta) = {said}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -171,14 +171,6 @@ def _cells(release: Release) -> tuple[str, ...]:
 def _cell(text: str, tag: str, column: int) -> str:
     side = "right" if column in NUMBERS else "left"
     return f"<{tag} style='text-align:{side};padding:1px 8px'>{html.escape(text)}</{tag}>"
-
-
-def _up(value: float, digits: int = 3) -> float:
-    """Round up to so many digits."""
-    if value == 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return math.ceil(value / unit * (1 - 1e-12)) * unit
 
 
 def _text(value: Any) -> str:

@@ -18,7 +18,8 @@ from fdadp.privacy._statement import NEIGHBOURS, NOT_COVERED
 from fdadp.privacy._verified import verify_ledger
 from fdadp.privacy.certificate.odds import Odds, odds_of
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from_epsilon
-from fdadp.privacy.study._entries import now
+from fdadp.privacy.study._entries import in_words, now
+from fdadp.privacy.study.book import LAST, STUDY
 from fdadp.privacy.study.fits import Fit
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Certificate:
         )
         n = str(details.get("n", "")).partition(",")[0]
         return cls(
-            name=str(details.get("study", ledger.mechanism)),
+            name=str(details.get(STUDY, ledger.mechanism)),
             date=now(),
             about=_about(about, {"use": purpose}),
             epsilon=ledger.epsilon,
@@ -124,7 +125,7 @@ class Certificate:
             n=int(n) if n.isdigit() else None,
             public=public,
             fits=(fit,),
-            study=f"{details['study']}; last entry {details['last entry of the study']}" if "study" in details else "",
+            study=f"{details[STUDY]}; last entry {details[LAST]}" if STUDY in details else "",
             versions=_versions(ledger.releases) | {k: str(details[k]) for k in ("numpy", "opendp") if k in details},
         )
 
@@ -250,8 +251,7 @@ def _versions(releases: Sequence[Release]) -> dict[str, str]:
 
 
 def _said(what: Mapping[str, Any]) -> str:
-    told = "{:g} to {:g}".format(*what["range"]) if "range" in what else ", ".join(map(str, what["levels"]))
-    return told + (f" (source: {what['source']})" if what.get("source") else " (no source was named)")
+    return in_words(what) + (f" (source: {what['source']})" if what.get("source") else " (no source was named)")
 
 
 def _accuracy(path: str | os.PathLike[str]) -> list[str]:

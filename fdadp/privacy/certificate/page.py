@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fdadp._common.rounded import rounded_up
 from fdadp.privacy.certificate.nist import answers
 from fdadp.privacy.certificate.odds import PRIORS, Odds
 
@@ -200,7 +201,4 @@ def _signatures(of: Certificate) -> str:
 
 def _up(value: float, digits: int = 3) -> str:
     """Rounded up: a certificate promises no more than holds."""
-    if not value:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
-    return f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.{digits + 2}g}"
+    return f"{rounded_up(value, digits):.{digits + 2}g}"

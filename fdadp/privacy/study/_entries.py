@@ -28,7 +28,7 @@ from typing import Any
 from fdadp.errors import PrivacyError
 from fdadp.privacy._reservations import Reservation
 
-__all__ = ["Entry", "append", "damaged", "entries", "head", "now", "replayed"]
+__all__ = ["Entry", "append", "damaged", "entries", "finite", "head", "in_words", "now", "replayed"]
 
 KINDS = ("created", "reserved", "opened", "released", "returned", "stopped", "model", "closed")
 START = "0" * 64
@@ -165,6 +165,11 @@ def _content(text: str, position: int) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise PrivacyError(f"entry {position} of the study is damaged: its content is no JSON object")
     return found
+
+
+def in_words(what: Mapping[str, Any]) -> str:
+    """Range or levels of a column, as an entry has them."""
+    return "{:g} to {:g}".format(*what["range"]) if "range" in what else ", ".join(map(str, what["levels"]))
 
 
 def finite(value: Any) -> Any:

@@ -116,9 +116,7 @@ class StudyBook:
         with transaction(self.path) as db:
             r = _held(db, at).get(at)
             if r is not None and r.state == "reserved":
-                r.share, r.state = 0.0, "closed"
-                _write(db, at, r)
-                append(db, "returned", at, {})
+                _give_back(db, at, r)
 
     def stop(self, at: int) -> None:
         """Give back what the releases of a reservation have not used; no more releases."""
@@ -127,12 +125,11 @@ class StudyBook:
             if r is None or r.state == "closed":
                 return
             if r.state == "reserved":
-                r.share, r.state = 0.0, "closed"
-                append(db, "returned", at, {})
+                _give_back(db, at, r)
             else:
                 r.stop()
+                _write(db, at, r)
                 append(db, "stopped", at, {"share": r.share})
-            _write(db, at, r)
 
     def forget(self, at: int) -> None:
         """Note that nobody holds a reservation; writes nothing: a garbage collector may run inside a transaction."""
@@ -230,6 +227,13 @@ def _live(held: Mapping[int, Reservation], at: int) -> Reservation:
     if r is None or r.state == "closed":
         raise gone()
     return r
+
+
+def _give_back(db: sqlite3.Connection, at: int, r: Reservation) -> None:
+    """Of a reservation of which nothing was read."""
+    r.share, r.state = 0.0, "closed"
+    _write(db, at, r)
+    append(db, "returned", at, {})
 
 
 def _write(db: sqlite3.Connection, at: int, r: Reservation) -> None:

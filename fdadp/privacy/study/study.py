@@ -15,7 +15,7 @@ from fdadp._common.checks import is_one_of
 from fdadp.errors import PrivacyError
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, now, replayed
+from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, in_words, now, replayed
 from fdadp.privacy.study._file import FORMAT, create, reading, transaction
 from fdadp.privacy.study.book import budget_of, check_running, facts_of
 from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
@@ -298,8 +298,7 @@ SLACK = 1e-8
 
 def _said(what: Mapping[str, Any]) -> str:
     """Public facts of a column and their source, in words."""
-    told = "{:g} to {:g}".format(*what["range"]) if "range" in what else ", ".join(map(str, what["levels"]))
-    return told + (f" ({what['source']})" if what.get("source") else "")
+    return in_words(what) + (f" ({what['source']})" if what.get("source") else "")
 
 
 def _agree(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -156,40 +156,26 @@ def filled_with_the_mean(monkeypatch):
     monkeypatch.setattr(NumberColumn, "seen", mutant)
 
 
+def of_the_block(monkeypatch, kind, change):
+    """Features of a kind of term that know of the other rows of their block."""
+    no_check_of_rows(monkeypatch)
+    right = kind.features
+    monkeypatch.setattr(kind, "features", lambda self, seen, count: change(right(self, seen, count)))
+
+
 def centred_features(monkeypatch):
     """Features about their mean over a block of rows."""
-    no_check_of_rows(monkeypatch)
-    right = WhiteIntegral.features
-
-    def mutant(self, seen, count):
-        features = right(self, seen, count)
-        return features - features.mean(axis=0)
-
-    monkeypatch.setattr(WhiteIntegral, "features", mutant)
+    of_the_block(monkeypatch, WhiteIntegral, lambda features: features - features.mean(axis=0))
 
 
 def centred_values(monkeypatch):
     """Values at points about their mean over a block of rows."""
-    no_check_of_rows(monkeypatch)
-    right = WhiteConcurrent.features
-
-    def mutant(self, seen, count):
-        features = right(self, seen, count)
-        return features - features.mean(axis=0)
-
-    monkeypatch.setattr(WhiteConcurrent, "features", mutant)
+    of_the_block(monkeypatch, WhiteConcurrent, lambda features: features - features.mean(axis=0))
 
 
 def integrals_by_the_data(monkeypatch):
     """Integrals as large as those of a block of rows are on average."""
-    no_check_of_rows(monkeypatch)
-    right = WhiteHistory.features
-
-    def mutant(self, seen, count):
-        features = right(self, seen, count)
-        return features * (1 + np.tanh(10 * features.mean()))
-
-    monkeypatch.setattr(WhiteHistory, "features", mutant)
+    of_the_block(monkeypatch, WhiteHistory, lambda features: features * (1 + np.tanh(10 * features.mean())))
 
 
 def residuals_about_their_mean(monkeypatch):
