@@ -103,6 +103,9 @@ def plan(
     ] = "zero-out",
     bounds: Annotated[list[str] | None, typer.Option(metavar="NAME=PUBLIC", help=f"Of a formula. {BOUNDS}")] = None,
     points: Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help="Of a formula: grids.")] = None,
+    family: Annotated[str, typer.Option(help="Of a formula: gaussian, binomial or poisson.")] = "gaussian",
+    rate: Annotated[float | None, typer.Option(help="Expected share of ones, or mean count, of such families.")] = None,
+    offset: Annotated[str | None, typer.Option(help="Of a formula: what the response is fitted less of.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
 ) -> None:
     """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes.
@@ -117,13 +120,17 @@ def plan(
 
         forecast: Any
         if formula is None:
-            if bounds or points:
-                raise InputError("--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)'")
+            if bounds or points or offset or rate is not None or family != "gaussian":
+                raise InputError(
+                    "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate "
+                    "and --offset"
+                )
             forecast = planner.plan(None, n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
         else:
             if n is None or accuracy is not None:
                 raise InputError("--n must be given with a formula, and --accuracy left out")
             own: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points)}
+            own |= {"family": family, "rate": rate, "offset": offset}
             forecast = planner.plan(formula, n, epsilon, delta or None, adjacency=adjacency, **own)
         typer.echo(str(forecast))
         if out is None:

@@ -133,6 +133,8 @@ def plan(
     *,
     adjacency: str | None = None,
     prior: PublicPrior | str | None = None,
+    family: str = "gaussian",
+    rate: float | None = None,
     offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
@@ -148,6 +150,8 @@ def plan(
     accuracy: float | None = None,
     adjacency: str | None = None,
     prior: PublicPrior | str | None = None,
+    family: str = "gaussian",
+    rate: float | None = None,
     offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
@@ -175,6 +179,12 @@ def plan(
         The default prior is answered from a table. Another one is simulated, which takes about a minute the first time.
         With a formula also ``"persistence"``, as of :class:`fdadp.DPAFF`: shares are then of what the anchor leaves, of
         which the fit is taken to explain a sixth, and the plan has releases for the guard and for how errors vary.
+    family : {"gaussian", "binomial", "poisson"}
+        With a formula: of the response, a number. Zeros and ones, or counts, are simulated, of which the terms explain
+        60 % (of counts, of their variance; of zeros and ones, of that of the propensity whose log-odds they are).
+    rate : float, optional
+        With one of these two: the expected share of ones, or mean count. Default one half, or a tenth of the range.
+        Rarer outcomes tell less.
     offset : str, optional
         With a formula: what the response is less of, a column or an expression of columns, as of ``fit(offset=)``. It
         is computed within each row and costs nothing.
@@ -222,10 +232,13 @@ def plan(
         from fdadp.planner.of_formulas import plan_formula
 
         people = whole(n, "n")
-        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset)
-    if bounds is not None or grids is not None or offset is not None:
+        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset, family, rate)
+    given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate}
+    given |= {"family": None if family == "gaussian" else family}
+    if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids and offset must be left out without a formula: the forecast does not depend on them"
+            "bounds, grids, offset, family and rate must be left out without a formula: the forecast does not depend "
+            "on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)

@@ -9,35 +9,30 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import whole
-from fdadp._common.threads import one_blas_thread
+from fdadp._common.checks import is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_grid
-from fdadp.functional.records import Records
-from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
+from fdadp.functional.curves import as_grid
+from fdadp.planner.of_cohorts import Responses, outcome, outcome_of_family
 from fdadp.planner.shown import Shown
-from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
+from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.as_terms import as_terms, importances, released_variance
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.counting import expected_left
 from fdadp.private.design import PrivateDesign, curves_column
-from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.forecasts import SIGNAL
 from fdadp.private.mechanisms import DPAFF
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import public_range
-from fdadp.private.rows import Rows
-from fdadp.private.synthetic import draw_column
-from fdadp.private.varying import added
 from fdadp.private.white.made import white_term
 from fdadp.regression.formula import ParsedFormula, parse
+from fdadp.regression.private_chunks import DeclaredTable
 from fdadp.regression.private_levels import is_pair, levels_of
 from fdadp.regression.private_prepared import factor_columns
 from fdadp.regression.private_read import OF_ANCHOR, about, persistence
+from fdadp.regression.private_response import PublicResponse, check_family, public_response
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import expression
+from fdadp.solve.families import Family, family_of
 from fdadp.terms.additive_functional import AdditiveFunctional
 from fdadp.terms.functional_additive import FunctionalAdditive
 from fdadp.terms.functional_concurrent import Concurrent
@@ -47,14 +42,10 @@ from fdadp.terms.spec import TermSpec
 
 __all__ = ["TermsForecast", "plan_formula"]
 
-EXPLAINABLE, WHITE = 0.6, 0.1
-"""Share of the variance of responses that the terms explain; of the rest, what is white."""
-OF_THE_REST = SIGNAL / (1 + SIGNAL)
-"""The same of what an anchor leaves."""
-MOST, TEST_ROWS, POPULATIONS, POINTS = 10_000, 500, 4, 51
-"""Persons simulated at most, rows that predictions are judged on, cohorts, and points of a grid."""
-Y_HALF = 8.0
-"""Half-width of the public range of responses, which have variance one."""
+MOST, POPULATIONS, POINTS = 10_000, 4, 51
+"""Persons simulated at most, cohorts, and points of a grid."""
+EVEN, OF_RANGE = 0.5, 0.1
+"""Share of ones, and mean count over the public range, where nothing else is expected."""
 OF_CURVES = (FunctionalLinear, FunctionalAdditive, Concurrent)
 OF_NUMBERS = (LinearFunctional, AdditiveFunctional)
 """Terms that tell whether the response is a curve or a number."""
@@ -71,9 +62,10 @@ class TermsForecast(Shown):
     epsilon, delta, adjacency
         As asked for; the number of persons is private under ``"add-remove"``.
     share, worst_share : float
-        Explained share of the explainable variance: mean and least of the simulated cohorts.
+        Explained share of the explainable variance (of that of the means, where the family is not the Gaussian): mean
+        and least of the simulated cohorts.
     coverage : float
-        Of nominal 95 % prediction intervals.
+        Of nominal 95 % prediction intervals; of other families, of 95 % intervals of the mean.
     importances : dict of str to float
         Share of the explained variance that each term was found to have, where they have what the prior says: labels
         and numbers half as much as curves; 0 of a term that the budget cannot carry.
@@ -85,6 +77,9 @@ class TermsForecast(Shown):
         What the response is fitted less of, computed within each row at no cost; then shares are of what it leaves.
     less : (float, float) or None
         Public range of the response less it, where bounds say both.
+    family : str
+    rate : float or None
+        Mean of zeros and ones, or of counts, that was simulated.
     """
 
     formula: str
@@ -95,6 +90,8 @@ class TermsForecast(Shown):
     left_out: tuple[str, ...]
     offset: str | None = None
     less: tuple[float, float] | None = None
+    family: str = "gaussian"
+    rate: float | None = None
 
     _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
 
@@ -102,11 +99,14 @@ class TermsForecast(Shown):
         return super()._title(of or f" of {self.formula}")
 
     def _facts(self) -> list[tuple[str, str]]:
+        other = self.family != "gaussian"
         facts = [
-            ("explained share of the explainable variance", f"{self.share:.2f}"),
+            (f"explained share of the {'variance of means' if other else 'explainable variance'}", f"{self.share:.2f}"),
             (f"the least of {POPULATIONS} simulated cohorts", f"{self.worst_share:.2f}"),
-            ("coverage of 95 % prediction intervals", f"{self.coverage:.2f}"),
+            (f"coverage of 95 % {'intervals of means' if other else 'prediction intervals'}", f"{self.coverage:.2f}"),
         ]
+        if other:
+            facts.insert(0, (f"simulated {self.family} responses have the mean", f"{self.rate:.3g}"))
         if self.offset is not None:
             less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
             facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
@@ -124,6 +124,8 @@ def plan_formula(
     grids: Mapping[str, ArrayLike | int] | None,
     prior: PublicPrior | str,
     offset: str | None = None,
+    family: str = "gaussian",
+    rate: float | None = None,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
     mechanism = DPAFF(prior=prior)
@@ -132,9 +134,13 @@ def plan_formula(
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
     parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
-    columns, curves = _columns(parsed, bounds, grids or {}, prior)
+    law = family_of(family)
+    columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=law.name != "gaussian")
     by_name = {column.name: column for column in columns}
     response = parsed.response or ("Y" if curves else "y")
+    check_family(law, curves=curves)
+    asked = None if law.name == "gaussian" else _asked(law, bounds, response, mechanism.anchor or offset)
+    responses = _responses(asked, rate)
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
     made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
     design = PrivateDesign.of(prior, columns, made, t)
@@ -147,12 +153,16 @@ def plan_formula(
     noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
     left = expected_left(n, noise, pure=pure) if adjacency == "add-remove" else 1.0
     noise = noise / (left if pure else math.sqrt(left))
-    plan = mechanism.plan(float(n), noise, design, pure=pure)
-    simulated = min(n, MOST)
-    found = [
-        _outcome(design, mechanism, simulated, noise / n * simulated, seed, pure=pure) for seed in range(POPULATIONS)
-    ]
-    shares = [one[0] for one in found]
+    spending = mechanism if asked is None else asked.spending(mechanism)
+    plan = spending.plan(float(n), noise, design, pure=pure)
+    few = min(n, MOST)
+    found = []
+    for seed in range(POPULATIONS):
+        if responses is None:
+            found.append(outcome(design, mechanism, few, noise / n * few, seed, pure=pure))
+        else:
+            found.append(outcome_of_family(design, mechanism, responses, few, noise / n * few, seed, pure=pure))
+    shares = [one.share for one in found]
     return TermsForecast(
         formula=formula,
         n=n,
@@ -161,13 +171,38 @@ def plan_formula(
         adjacency=adjacency,
         share=float(np.mean(shares)),
         worst_share=float(np.min(shares)),
-        coverage=float(np.mean([one[1] for one in found])),
-        importances={term.name: float(np.mean([one[2][term.name] for one in found])) for term in made},
+        coverage=float(np.mean([one.coverage for one in found])),
+        importances={term.name: float(np.mean([one.importances[term.name] for one in found])) for term in made},
         left_out=design.groups.left_out(plan.weights),
         plan=plan.scaled(left),
         offset=offset,
         less=less,
+        family=law.name,
+        rate=None if responses is None else responses.rate,
     )
+
+
+def _asked(family: Family, bounds: Mapping[str, Any], response: str, offset: str | None) -> PublicResponse:
+    """A response of another family than the Gaussian by what is public of it, as the fit takes it."""
+    asked = public_response(DeclaredTable([], {}, bounds), response, family, curves=False)
+    asked.check_offset(offset)
+    return asked
+
+
+def _responses(asked: PublicResponse | None, rate: float | None) -> Responses | None:
+    """Responses to simulate; None of the Gaussian family."""
+    if asked is None or asked.bounded is None:
+        if rate is not None:
+            raise InputError(f"rate must be left out with family='gaussian', got {rate!r}")
+        return None
+    low, high = asked.bounded.bounds
+    if rate is None:
+        rate = EVEN if asked.classes is not None else low + OF_RANGE * (high - low)
+    if not is_number(rate) or not low < rate < high:
+        raise InputError(
+            f"rate must be a number between {low:g} and {high:g}, the bounds of {asked.name}, got {rate!r}"
+        )
+    return Responses(asked.bounded, float(rate))
 
 
 def _offset(
@@ -202,9 +237,9 @@ def _offset(
 
 
 def _columns(
-    parsed: ParsedFormula, bounds: Mapping[str, Any], grids: Mapping[str, Any], prior: PublicPrior
+    parsed: ParsedFormula, bounds: Mapping[str, Any], grids: Mapping[str, Any], prior: PublicPrior, *, numbers: bool
 ) -> tuple[list[Column], bool]:
-    """Covariates by what is public of them, and whether the response is a curve."""
+    """Covariates by what is public of them, and whether the response is a curve (not where `numbers` are wanted)."""
     inner = [getattr(spec, "term", spec) for spec in parsed.terms]
     of_curves = {spec.columns[0] for spec in inner if isinstance(spec, OF_CURVES + OF_NUMBERS)}
     factors = {name for spec in parsed.terms for name in factor_columns(spec)}
@@ -223,6 +258,8 @@ def _columns(
                 bounds.get(name), f"bounds of {name}", of=name, example=f'bounds={{"{name}": (low, high)}}'
             )
             columns.append(NumberColumn(name, at, own))
+    if numbers and not any(isinstance(spec, OF_CURVES) for spec in inner):
+        return columns, False
     return columns, not _numbers_wanted(inner, parsed.response, grids)
 
 
@@ -239,68 +276,3 @@ def _grid(name: str, grid: Any) -> FloatArray:
     if np.ndim(grid) == 0:
         return np.linspace(0, 1, whole(grid, f"grids of {name}", least=3, most=100_000))
     return as_grid(grid, np.size(grid), f"grid of {name}")
-
-
-def _outcome(
-    design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool
-) -> tuple[float, float, dict[str, float]]:
-    """Explained share, coverage and importances in one simulated cohort."""
-    rng = np.random.default_rng([seed, n])
-    block = _block(design, n + TEST_ROWS, rng)
-    rows = Rows(design, (-Y_HALF, Y_HALF))
-    count, m = design.feature_shares.size, design.response_shares.size
-    features = rows.features_of(block, count + 1)[:, 1:]
-    theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
-    signal = features @ theta @ design.response.T
-    if not design.groups.separable:
-        effects = theta[design.groups.varying(count)] @ design.response.T
-        signal = added(signal, rows.varying_of(block, count + 1), effects)
-    away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
-    explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
-    signal *= math.sqrt(explainable / max(float(away.mean()), 1e-300))
-    mean = rng.normal(size=m) * np.sqrt(design.response_shares)
-    f = signal + mean @ design.response.T
-    rest = 1 - explainable
-    smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
-    y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
-    multiplier = max(multiplier, LEAST_MULTIPLIER)
-    data = (*(values[:n] for values in block), y[:n])
-    budget = noisy_budget(multiplier, pure=pure)
-    cohort = Cohort(data, budget=budget, n=n, noise=SeededNoise(seed), mechanism="simulation")
-    plan = mechanism.plan(float(n), multiplier, design, pure=pure)
-    with one_blas_thread():
-        fit = fit_dp_aff(cohort, plan, design, rows)
-        fitted = as_terms(fit, design, plan)
-    new = _records(design, [values[n:] for values in block])
-    predicted = fitted.form.predictor(new, fitted.coefficients)
-    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
-    law = released_variance(fit, design)
-    half = law.quantile(0.95) * np.sqrt(law.variance(design.t) + se**2)
-    truth, seen = f[n:], y[n:]
-    share = 1 - ((predicted - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean()
-    return float(share), float((np.abs(predicted - seen) < half).mean()), importances(fit, design)
-
-
-def _block(design: PrivateDesign, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
-    """Entries of all columns as the kernel would hand them over."""
-    out: list[FloatArray] = []
-    for column in design.columns:
-        if isinstance(column, LabelColumn):
-            out.append(rng.integers(len(column.levels), size=n).astype(np.float64))
-        else:
-            drawn = draw_column(column, design.prior.x, n, rng)
-            out.append(drawn.values if isinstance(drawn, Curves) else drawn)
-    return tuple(out)
-
-
-def _records(design: PrivateDesign, block: Sequence[FloatArray]) -> Records:
-    """The same as records of a table."""
-    columns: dict[str, Any] = {}
-    for column, values in zip(design.columns, block, strict=True):
-        if isinstance(column, CurvesColumn):
-            columns[column.name] = Curves(values, column.grid)
-        elif isinstance(column, LabelColumn):
-            columns[column.name] = np.array(column.levels, dtype=object)[values.astype(int)]
-        else:
-            columns[column.name] = values
-    return Records(len(block[0]), columns)

@@ -11,7 +11,15 @@ from private_settings import regression_settings
 from typer.testing import CliRunner
 
 import fdadp
-from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior, simulate_affr
+from fdadp import (
+    DPAFF,
+    AdditiveFunctionOnFunction,
+    FunctionalRegression,
+    Privacy,
+    PublicPrior,
+    ScalarRegression,
+    simulate_affr,
+)
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, plan
@@ -233,3 +241,68 @@ def test_what_a_formula_lacks_is_said(arguments, message):
     bounds = None if "bounds" in message else FORMULA_BOUNDS
     with pytest.raises((InputError, PrivacyError), match=message):
         plan(*arguments, bounds=bounds)
+
+
+OF_FAMILIES = {"y": [0, 1], "visits": (0, 30), "X": (-4.0, 4.0), "z": (0.0, 100.0)}
+
+
+def of_families(n, seed):
+    rng = np.random.default_rng(seed)
+    s = np.linspace(0, 1, 31)
+    x = rng.normal(size=(n, 4)) @ np.stack([np.ones(31), np.sin(np.pi * s), np.cos(np.pi * s), np.sin(2 * np.pi * s)])
+    z = rng.uniform(20, 80, n)
+    eta = (x * (1 + np.sin(np.pi * s))).mean(axis=1) + (z - 50) / 30
+    return {"X": x, "z": z}, eta / eta.std(), rng, s
+
+
+@pytest.mark.parametrize(("family", "response"), [("binomial", "y"), ("poisson", "visits")])
+def test_the_plan_of_a_family_is_that_of_the_fit_and_its_forecast_about_what_that_explains(family, response):
+    formula = f"{response} ~ lf(X) + z"
+    forecast = plan(formula, 1000, 1.0, 1e-6, family=family, bounds=OF_FAMILIES, grids={"X": 31})
+    data, eta, rng, s = of_families(3000, 3)
+    if family == "binomial":
+        mean = 1 / (1 + np.exp(-np.sqrt(5) * eta))
+        data[response] = rng.binomial(1, mean)
+    else:
+        mean = np.exp(np.log(3) + np.sqrt(np.log(1.5)) * eta - np.log(1.5) / 2)
+        data[response] = rng.poisson(mean)
+    some = {name: values[:1000] for name, values in data.items()}
+    model = ScalarRegression(
+        formula, family=family, privacy=Privacy(1.0, 1e-6, n=1000, random_state=1), bounds=OF_FAMILIES
+    )
+    model.fit(some, grids={"X": s})
+    assert str(forecast.plan) == str(model.plan_) and forecast.plan.budget_shares == model.plan_.budget_shares
+    new = {name: values[1000:] for name, values in data.items()}
+    share = 1 - ((model.predict(new) - mean[1000:]) ** 2).mean() / mean[1000:].var()
+    assert forecast.worst_share - 0.05 < share < 1 and share - forecast.share < 0.1
+    assert 0.85 < forecast.coverage <= 1 and forecast.family == family
+    assert "explained share of the variance of means" in str(forecast) and family in str(forecast)
+
+
+def test_rarer_outcomes_are_forecast_to_tell_less():
+    def share(**how):
+        return plan("y ~ lf(X)", 1000, 1.0, 1e-6, bounds=OF_FAMILIES, grids={"X": 21}, family="binomial", **how).share
+
+    assert share() > share(rate=0.03) + 0.02
+    options = ["--n", "1000", "--family", "binomial", "--rate", "0.03", "--points", "X=21"]
+    ran = CliRunner().invoke(app, ["plan", "y ~ lf(X)", *options, "--bounds", "X=-4:4", "--bounds", "y=0,1"])
+    assert ran.exit_code == 0 and "simulated binomial responses have the mean" in ran.output, ran.output
+
+
+@pytest.mark.parametrize(
+    ("formula", "how", "message"),
+    [
+        ("y ~ lf(X)", {"family": "gamma"}, "family must be 'gaussian' or 'binomial' or 'poisson'"),
+        ("Y ~ ff(X)", {"family": "binomial"}, "family must be 'gaussian' in a private fit"),
+        ("n ~ lf(X)", {"family": "poisson"}, "bounds"),
+        ("n ~ lf(X)", {"family": "binomial"}, "two public classes"),
+        ("y ~ lf(X)", {"family": "binomial", "rate": 2}, "rate must be a number between 0 and 1"),
+        ("y ~ lf(X)", {"rate": 0.2}, "rate must be left out with family='gaussian'"),
+        ("y ~ lf(X)", {"family": "binomial", "offset": "z"}, "must be left out with family='binomial'"),
+        (None, {"family": "binomial"}, "left out without a formula"),
+    ],
+)
+def test_what_a_family_cannot_have_is_said(formula, how, message):
+    bounds = {} if formula is None else {"bounds": OF_FAMILIES}
+    with pytest.raises((InputError, PrivacyError), match=message):
+        plan(formula, 1000, 1.0, 1e-6, **bounds, **how)

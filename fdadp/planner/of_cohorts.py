@@ -1,0 +1,184 @@
+"""One cohort drawn from the public prior, fitted as a user's would be: what is explained, and what intervals hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
+from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
+from fdadp.privacy import Cohort, SeededNoise
+from fdadp.private.as_terms import as_terms, importances, released_variance
+from fdadp.private.bounded_rows import BoundedResponse
+from fdadp.private.columns import CurvesColumn, LabelColumn
+from fdadp.private.design import PrivateDesign
+from fdadp.private.dp_aff import fit_dp_aff
+from fdadp.private.families import ATTENUATION, DPAFFOfFamily
+from fdadp.private.forecasts import SIGNAL
+from fdadp.private.mechanisms import DPAFF
+from fdadp.private.rows import Rows
+from fdadp.private.synthetic import draw_column
+from fdadp.private.varying import added
+
+__all__ = ["EXPLAINABLE", "OfTerms", "Responses", "outcome", "outcome_of_family"]
+
+EXPLAINABLE, WHITE = 0.6, 0.1
+"""Share of the variance of responses that the terms explain; of the rest, what is white."""
+OF_THE_REST = SIGNAL / (1 + SIGNAL)
+"""The same of what an anchor leaves."""
+TEST_ROWS = 500
+"""Rows that predictions are judged on."""
+Y_HALF = 8.0
+"""Half-width of the public range of responses, which have variance one."""
+LATENT = math.pi**2 / 3
+"""Variance of the logistic law: what log-odds leave unexplained of the propensity that they are of."""
+NORMAL = 1.96
+
+
+class OfTerms(NamedTuple):
+    """Of one simulated fit: explained share of the explainable variance, coverage, importances of terms."""
+
+    share: float
+    coverage: float
+    importances: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Zeros and ones, or counts, that are simulated.
+
+    Attributes
+    ----------
+    bounded : BoundedResponse
+    rate : float
+        Their mean.
+    """
+
+    bounded: BoundedResponse
+    rate: float
+
+    @property
+    def _energy(self) -> float:
+        """Variance of linear predictors that explain :data:`EXPLAINABLE` of the variance: of counts, or of log-odds."""
+        odds = EXPLAINABLE / (1 - EXPLAINABLE)
+        return math.log1p(odds / self.rate) if self.bounded.counts else LATENT * odds
+
+    def draw(self, signal: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Means and responses from effects (n, 1) of any size, both (n, 1)."""
+        energy = self._energy
+        eta = (signal - signal.mean()) * math.sqrt(energy / max(float(signal.var()), 1e-300))
+        if self.bounded.counts:
+            mean = np.exp(eta + math.log(self.rate) - energy / 2)
+            return mean, rng.poisson(mean).astype(np.float64)
+        level = math.log(self.rate / (1 - self.rate)) * math.sqrt(1 + ATTENUATION * energy)
+        mean = 1 / (1 + np.exp(-eta - level))
+        return mean, rng.binomial(1, mean).astype(np.float64)
+
+
+def outcome(design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool) -> OfTerms:
+    """Explained share, coverage of prediction intervals and importances in one simulated cohort."""
+    rng = np.random.default_rng([seed, n])
+    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng)
+    m = design.response_shares.size
+    away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
+    explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
+    signal *= math.sqrt(explainable / max(float(away.mean()), 1e-300))
+    mean = rng.normal(size=m) * np.sqrt(design.response_shares)
+    f = signal + mean @ design.response.T
+    rest = 1 - explainable
+    smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
+    multiplier = max(multiplier, LEAST_MULTIPLIER)
+    cohort = _cohort(block, y, n, multiplier, seed, pure=pure)
+    plan = mechanism.plan(float(n), multiplier, design, pure=pure)
+    with one_blas_thread():
+        fit = fit_dp_aff(cohort, plan, design, Rows(design, (-Y_HALF, Y_HALF)))
+        fitted = as_terms(fit, design, plan)
+    new = _records(design, [values[n:] for values in block])
+    predicted = fitted.form.predictor(new, fitted.coefficients)
+    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
+    law = released_variance(fit, design)
+    half = law.quantile(0.95) * np.sqrt(law.variance(design.t) + se**2)
+    covered = float((np.abs(predicted - y[n:]) < half).mean())
+    return OfTerms(_share(predicted, f[n:]), covered, importances(fit, design))
+
+
+def outcome_of_family(
+    design: PrivateDesign, mechanism: DPAFF, responses: Responses, n: int, multiplier: float, seed: int, *, pure: bool
+) -> OfTerms:
+    """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
+    rng = np.random.default_rng([seed, n])
+    bounded = responses.bounded
+    block, signal = _drawn(design, bounded.bounds, n, rng)
+    mean, y = responses.draw(signal, rng)
+    multiplier = max(multiplier, LEAST_MULTIPLIER)
+    spending = DPAFFOfFamily(mechanism, bounded)
+    cohort = _cohort(block, y, n, multiplier, seed, pure=pure)
+    plan = spending.plan(float(n), multiplier, design, pure=pure)
+    with one_blas_thread():
+        fit, _ = spending.spend(cohort, plan, design, spending.rows(design, bounded.bounds))
+        fitted = as_terms(fit, design, plan)
+    new, truth = _records(design, [values[n:] for values in block]), mean[n:]
+    eta = fitted.form.predictor(new, fitted.coefficients)
+    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
+    covered = float((np.abs(eta - bounded.family.predictor(truth)) < NORMAL * se).mean())
+    return OfTerms(_share(bounded.family.mean(eta), truth), covered, importances(fit, design))
+
+
+def _drawn(
+    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator
+) -> tuple[tuple[FloatArray, ...], FloatArray]:
+    """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
+    block = _block(design, n + TEST_ROWS, rng)
+    rows = Rows(design, bounds)
+    count, m = design.feature_shares.size, design.response_shares.size
+    features = rows.features_of(block, count + 1)[:, 1:]
+    theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
+    signal = features @ theta @ design.response.T
+    if not design.groups.separable:
+        effects = theta[design.groups.varying(count)] @ design.response.T
+        signal = added(signal, rows.varying_of(block, count + 1), effects)
+    return block, signal
+
+
+def _cohort(block: Sequence[FloatArray], y: FloatArray, n: int, multiplier: float, seed: int, *, pure: bool) -> Cohort:
+    """The first `n` rows as the kernel would have them, with a budget of which a sum has noise of this size."""
+    data = (*(values[:n] for values in block), y[:n])
+    budget = noisy_budget(multiplier, pure=pure)
+    return Cohort(data, budget=budget, n=n, noise=SeededNoise(seed), mechanism="simulation")
+
+
+def _share(predicted: FloatArray, truth: FloatArray) -> float:
+    return float(1 - ((predicted - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean())
+
+
+def _block(design: PrivateDesign, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+    """Entries of all columns as the kernel would hand them over."""
+    out: list[FloatArray] = []
+    for column in design.columns:
+        if isinstance(column, LabelColumn):
+            out.append(rng.integers(len(column.levels), size=n).astype(np.float64))
+        else:
+            drawn = draw_column(column, design.prior.x, n, rng)
+            out.append(drawn.values if isinstance(drawn, Curves) else drawn)
+    return tuple(out)
+
+
+def _records(design: PrivateDesign, block: Sequence[FloatArray]) -> Records:
+    """The same as records of a table."""
+    columns: dict[str, Any] = {}
+    for column, values in zip(design.columns, block, strict=True):
+        if isinstance(column, CurvesColumn):
+            columns[column.name] = Curves(values, column.grid)
+        elif isinstance(column, LabelColumn):
+            columns[column.name] = np.array(column.levels, dtype=object)[values.astype(int)]
+        else:
+            columns[column.name] = values
+    return Records(len(block[0]), columns)
