@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fdadp._common.promised import promised
 from fdadp.privacy.budget import Budget
 
 __all__ = ["DIRECTIONS_IN_FLOATS", "NEIGHBOURS", "NOT_COVERED", "UNITS", "broken", "statement"]
@@ -34,10 +35,10 @@ DIRECTIONS_IN_FLOATS = (
 
 def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool, if_only: str | None = None) -> str:
     """Say what is protected and what is not, and whom it takes for that (``if_only``)."""
-    promise = f"epsilon = {budget.epsilon:g}" + ("" if budget.delta is None else f", delta = {budget.delta:g}")
+    known = promised(budget.epsilon, budget.delta)
     text = (
         f"Everything computed from the releases below, and from all else that drew on this budget, is "
-        f"({promise})-differentially private: what anyone can learn from it hardly changes when "
+        f"({known})-differentially private: what anyone can learn from it hardly changes when "
         f"{NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
         f"Not covered: {'; '.join(NOT_COVERED)}."
     )
@@ -55,5 +56,6 @@ def broken(used: float, reserved: float, budget: Budget) -> str:
     return (
         f"GUARANTEE BROKEN: the releases below cost {used:.6g} of {reserved:.6g} that were reserved for them, and all "
         f"that drew on this budget {budget.cost:.6g} of {budget.total:.6g} ({budget.measure}). The promise of "
-        f"epsilon = {budget.epsilon:g} does not hold. This is an error in the program: release nothing, and report it."
+        f"{promised(budget.epsilon, budget.delta)} does not hold. This is an error in the program: release nothing, "
+        "and report it."
     )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.promised import promised
 from fdadp._common.rounded import rounded_up
 from fdadp.files.json import reading
 from fdadp.privacy.releases import Release
@@ -62,7 +63,7 @@ class Ledger:
         """First line of every form of the ledger."""
         verdict = "differentially private end to end" if self.private else "NOT differentially private end to end"
         if self.epsilon is not None:
-            verdict += f", epsilon = {self.epsilon:g}" + ("" if self.delta is None else f", delta = {self.delta:g}")
+            verdict += f", {promised(self.epsilon, self.delta)}"
         if self.others:
             before = "1 fit before it is" if self.others == 1 else f"{self.others} fits before it are"
             verdict += f", for this fit alone; {before} not accounted for"

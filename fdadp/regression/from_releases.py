@@ -9,6 +9,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.checks import whole
+from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
@@ -101,9 +102,8 @@ class FromReleases:
         for name, values in columns.items():
             out[name] = FDataGrid(values.values, values.grid) if isinstance(values, Curves) else values
         out[self.response_name_] = FDataGrid(y, law.grid) if law.grid.size > 1 else y[:, 0]
-        epsilon = f"epsilon = {self.ledger_.epsilon:g}"
-        delta = "" if self.ledger_.delta is None else f", delta = {self.ledger_.delta:g}"
-        out.attrs["synthetic"] = f"drawn from a private fit ({epsilon}{delta}); no row is a person's"
+        known = promised(self.ledger_.epsilon, self.ledger_.delta)
+        out.attrs["synthetic"] = f"drawn from a private fit ({known}); no row is a person's"
         return out
 
 

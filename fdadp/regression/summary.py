@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp._common.promised import promised
 from fdadp.functional.gaps import GAPS
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
         lines.append(model.ledger_.headline)
         if model.privacy_ is not None:
             budget = model.privacy_
-            delta = "" if budget.delta is None else f", delta = {budget.delta:g}"
-            lines.append(f"epsilon = {budget.epsilon:g}{delta}, adjacency {budget.stated_adjacency}; details: ledger_")
+            known = promised(budget.epsilon, budget.delta)
+            lines.append(f"{known}, adjacency {budget.stated_adjacency}; details: ledger_")
         if private:
             lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
     result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])

@@ -8,6 +8,7 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
+from fdadp._common.promised import promised
 from fdadp.regression.effects import effect_rows, varies
 from fdadp.terms.spec import TermDesign
 
@@ -41,7 +42,7 @@ def _guarantee(model: Any) -> list[str]:
     ledger = model.ledger_
     if ledger is None:
         return ["Fitted without privacy: do not release."]
-    known = f"epsilon = {ledger.epsilon:g}" + ("" if ledger.delta is None else f", delta = {ledger.delta:g}")
+    known = promised(ledger.epsilon, ledger.delta)
     private = f"Differentially private end to end, {known}; ledger_ says what was released."
     return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fdadp._common.promised import promised
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.shuffle import shuffled_epsilon
 from fdadp.federated.local.signs import CondensedLocal
@@ -34,7 +35,7 @@ def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_
     mechanism, times = params.randomizer, params.reports_per_user
     total = user_guarantee(params, delta)
     pure = times * mechanism.epsilon
-    promise = f"epsilon = {total:g}" + (f", delta = {delta:g}" if delta is not None and total < pure else "")
+    promise = promised(total, delta if total < pure else None)
     text = (
         f"Local model: each user randomises before anything leaves the device. All that the server, or anyone else, "
         f"sees of one user is ({promise})-differentially private for any two records of that user, whatever the server "

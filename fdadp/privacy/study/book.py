@@ -170,7 +170,7 @@ class StudyBook:
 
     def _refusal(self, left: float, share: float) -> str:
         """Say that the study has not got what is asked of it."""
-        budget = budget_of(self.path)
+        budget = budget_of(self.path, self.facts_of_study)
         has, asked, all_of_it = (f"{budget.epsilon_of(s * self.total):.4g}" for s in (left, share, 1.0))
         return (
             f"epsilon must be at most what study {self.facts_of_study['name']!r} has left, {has} ({left:.2%} of all "
@@ -196,9 +196,9 @@ def facts_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     return first.content
 
 
-def budget_of(path: str) -> Budget:
-    """The budget of the study at a path."""
-    of = facts_of(path)
+def budget_of(path: str, facts: Mapping[str, Any] | None = None) -> Budget:
+    """The budget of the study at a path, of which the facts may have been read."""
+    of = facts_of(path) if facts is None else facts
     total = float(of["total"])
     return Budget.kept(StudyBook(path, total, of), of["epsilon"], of["delta"], of["accounting"], total)
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of
+from fdadp._common.promised import promised
 from fdadp.errors import PrivacyError
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.study._entries import Entry, append, damaged, entries, finite, head, in_words, now, replayed
+from fdadp.privacy.study._entries import Entry, append, entries, finite, head, in_words, now
 from fdadp.privacy.study._file import FORMAT, create, reading, transaction
-from fdadp.privacy.study.book import budget_of, check_running, facts_of
+from fdadp.privacy.study.book import StudyBook, budget_of, check_running, facts_of
 from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
+from fdadp.privacy.study.verified import wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
@@ -159,7 +161,7 @@ class Study:
     @property
     def budget(self) -> Budget:
         """The budget that fits draw on."""
-        return budget_of(str(self.path))
+        return budget_of(str(self.path), self.facts)
 
     @property
     def left(self) -> float:
@@ -205,41 +207,7 @@ class Study:
         from fdadp.privacy.study.models import verify_model
 
         about = [f"{os.fspath(m)}: {problem}" for m in models for problem in verify_model(self, m)]
-        return (*self._wrong(), *about)
-
-    def _wrong(self) -> tuple[str, ...]:
-        """What is wrong with the file."""
-        found: list[str] = []
-        with reading(self.path) as db:
-            sane = [row[0] for row in db.execute("PRAGMA integrity_check")]
-            found += [] if sane == ["ok"] else [f"the file is damaged: {sane[0]}"]
-            wrong = damaged(db)
-            if wrong:
-                return (*found, wrong)
-            try:
-                told = replayed(entries(db))
-            except PrivacyError as exc:
-                return (*found, str(exc))
-            rows = db.execute("SELECT number, share, used, cost, state, whole FROM reservations").fetchall()
-        kept = {number: (share, used, cost, state, bool(w)) for number, share, used, cost, state, w in rows}
-        if set(kept) != set(told):
-            found.append("there are other reservations than the entries tell of")
-        of = self.facts
-        for number, r in told.items():
-            says = (r.share, math.fsum(r.shares), math.fsum(r.costs), r.state, r.whole)
-            if number in kept and not _agree(kept[number], says):
-                found.append(f"reservation {number} is not what the entries tell of it")
-            if math.fsum(r.costs) > of["total"] * r.share * (1 + SLACK) and r.costs:
-                found.append(f"releases of reservation {number} cost more than was reserved")
-        if math.fsum(r.share for r in told.values()) > 1 + SLACK:
-            found.append("more was reserved than the total")
-        if math.fsum(c for r in told.values() for c in r.costs) > of["total"]:
-            found.append("the releases cost more than the total")
-        try:
-            self.budget  # noqa: B018
-        except PrivacyError as exc:
-            found.append(str(exc))
-        return tuple(found)
+        return (*wrong_with(self), *about)
 
     def report(self, models: Sequence[str | os.PathLike[str]] = (), **about: str) -> Certificate:
         """Certificate of everything that drew on it.
@@ -255,35 +223,48 @@ class Study:
     @property
     def fits(self) -> tuple[Fit, ...]:
         """What drew on it, in order."""
+        return self._fits(self.entries)
+
+    def _fits(self, lines: Sequence[Entry]) -> tuple[Fit, ...]:
         budget, total = self.budget, float(self.facts["total"])
-        return fits_of(self.entries, lambda share: budget.epsilon_of(share * total))
+        return fits_of(lines, lambda share: budget.epsilon_of(share * total))
+
+    def _seen(self) -> tuple[str, tuple[Fit, ...], Entry]:
+        """Headline, fits and last entry, all of one state of the file."""
+        StudyBook(str(self.path), 0.0, self.facts).sweep()
+        lines = self.entries
+        fits = self._fits(lines)
+        return self._headline(1 - math.fsum(fit.share for fit in fits)), fits, lines[-1]
 
     @property
     def headline(self) -> str:
         """What it promises, and what is left, in one line."""
+        return self._headline(self.left)
+
+    def _headline(self, left: float) -> str:
         of = self.facts
-        promise = f"epsilon = {of['epsilon']:g}" + ("" if of["delta"] is None else f", delta = {of['delta']:g}")
-        return f"{of['name']}: {promise} for everything ever released, by {of['unit']}; {self.left:.2%} is left"
+        promise = promised(of["epsilon"], of["delta"])
+        return f"{of['name']}: {promise} for everything ever released, by {of['unit']}; {max(left, 0):.2%} is left"
 
     def __str__(self) -> str:
-        of, (position, last) = self.facts, self.head
+        of, (headline, fits, last) = self.facts, self._seen()
         n = "private" if of["n"] is None else f"{of['n']:,}, public"
         lines = [
-            self.headline,
+            headline,
             f"made {of['created']}, id {of['id']}; adjacency {of['adjacency']}, number of persons {n}",
             *(f"bounds of {column}: {_said(what)}" for column, what in of["bounds"].items()),
             "",
-            as_text(self.fits),
+            as_text(fits),
             "",
-            f"last entry: {position}, {last}",
+            f"last entry: {last.position}, {last.hash}",
         ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        position, last = self.head
+        headline, fits, last = self._seen()
         return (
-            f"<div><p><strong>{html.escape(self.headline)}</strong></p>{as_html(self.fits)}"
-            f"<p>last entry: {position}, <code>{last}</code></p></div>"
+            f"<div><p><strong>{html.escape(headline)}</strong></p>{as_html(fits)}"
+            f"<p>last entry: {last.position}, <code>{last.hash}</code></p></div>"
         )
 
     def __repr__(self) -> str:
@@ -292,19 +273,9 @@ class Study:
         return f"Study({str(self.path)!r}: {of['name']}; epsilon={of['epsilon']:g}, {delta}; {self.left:.2%} left)"
 
 
-SLACK = 1e-8
-"""Of shares that add up in floating point."""
-
-
 def _said(what: Mapping[str, Any]) -> str:
     """Public facts of a column and their source, in words."""
     return in_words(what) + (f" ({what['source']})" if what.get("source") else "")
-
-
-def _agree(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
-    return a[3:] == b[3:] and all(
-        math.isclose(x, y, rel_tol=SLACK, abs_tol=0) for x, y in zip(a[:3], b[:3], strict=True)
-    )
 
 
 def _bounds(bounds: Bounds, sources: Mapping[str, str] | str | None) -> dict[str, Any]:
