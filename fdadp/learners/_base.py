@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
+from fdadp.learners._columns import stated_columns
 from fdadp.learners.inputs import as_table, as_target
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
@@ -188,6 +189,7 @@ class PrivateLearner(PrivateEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        settings.hold(stated_columns(public or {}, X, y))
         return settings.cohort(
             arrays,
             groups=groups,

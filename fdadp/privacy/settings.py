@@ -14,7 +14,7 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from fdadp.privacy.budget import Budget
     from fdadp.privacy.cohort import Cohort
@@ -162,19 +162,34 @@ class Privacy(Parameters):
         PrivacyError
             Of a column of the study others are given.
         """
+        fixed = self.hold((bounds or {}).items())
+        return fixed | dict(bounds or {})
+
+    def hold(self, stated: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        """Refuse other public facts of columns than those that a study has fixed; return these.
+
+        Parameters
+        ----------
+        stated : iterable of (column, facts)
+            (low, high), or a list of levels, whose order means nothing.
+
+        Raises
+        ------
+        PrivacyError
+        """
         if self.study is None:
-            return bounds or {}
+            return {}
         from fdadp.privacy.study import Study
 
         of = Study(self.study)
         fixed = {name: of.bounds_of(name) for name in of.facts["bounds"]}
-        for name, given in (bounds or {}).items():
-            if name in fixed and list(given) != list(fixed[name]):
+        for name, given in stated:
+            if name in fixed and not _same(given, fixed[name]):
                 raise PrivacyError(
                     f"bounds of {name} must be those of the study, {fixed[name]!r}, or left out, got {given!r}; "
                     "nothing was read and nothing was spent"
                 )
-        return fixed | dict(bounds or {})
+        return fixed
 
     def check(self) -> None:
         """Refuse what cannot be had, from public values alone, before any data are read.
@@ -326,3 +341,14 @@ class Privacy(Parameters):
         if alone:
             cohort.others = earlier_fits(data, dataset=self.dataset, estimator=estimator)
         return cohort
+
+
+def _same(given: Any, fixed: Any) -> bool:
+    """Whether a range is the same, or levels are, in any order."""
+    try:
+        given = list(given)
+    except TypeError:
+        return False
+    if isinstance(fixed, tuple):
+        return bool(given == list(fixed))
+    return len(given) == len(fixed) and all(level in given for level in fixed)

@@ -16,10 +16,11 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.curves import Curves, same_rows
+from fdadp.functional.names import names_of
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
-from fdadp.private.ranges import public_ranges
+from fdadp.private.ranges import Range, public_ranges
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Input, Predictions
 from fdadp.responses.functional import Functional, FunctionalResponse
@@ -80,10 +81,16 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         if not isinstance(self.privacy, Privacy):
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
         if isinstance(mechanism, EndToEnd):
-            public_ranges(self.bounds, NAMES)
+            self._public_ranges()
             self.privacy.check()
             if self.privacy.n is not None:
                 mechanism.check_n(self.privacy, self.privacy.n)
+
+    def _public_ranges(self) -> dict[str, Range]:
+        """Ranges of X and Y: given, or those of the study."""
+        assert self.privacy is not None
+        known = self.privacy.bounds_with(self.bounds)
+        return public_ranges({name: known[name] for name in NAMES if name in known}, NAMES)
 
     @property
     def _is_private(self) -> bool:
@@ -164,6 +171,8 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         if groups is not None:
             check_groups(groups, len(x))
         self._check_saveable(y.columns)
+        ranges = self._public_ranges()
+        self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
         self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
         self._remember({"X": x}, y)
@@ -175,7 +184,7 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
 
         mechanism = mechanism_of(self.mechanism)
         assert self.privacy is not None and isinstance(mechanism, EndToEnd)
-        bounds = public_ranges(self.bounds, NAMES)
+        bounds = self._public_ranges()
         fitted, statistic, warned = fit_private(
             self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
         )

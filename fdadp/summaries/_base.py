@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.functional.curves import Curves, Kind
+from fdadp.functional.names import names_of
 from fdadp.summaries.files import check_saveable
 from fdadp.summaries.release import Declared, check, public_chunks, public_input
 
@@ -76,12 +77,14 @@ class PrivateSummary(NestedParameters, ABC):
         """
         declared = self._declared()
         source = public_chunks(chunks, t, groups, kind)
+        declared.privacy.hold([("Y", declared.bounds)])
         check_saveable(self, source.columns)
         return self._release(declared, source, source.groups, source)
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         declared = self._declared()
         curves = public_input(declared.privacy, Y, t, groups)
+        declared.privacy.hold((name, declared.bounds) for name in names_of(Y, "Y"))
         check_saveable(self, curves.columns)
         return self._release(declared, curves.values, groups, curves, noise)
 

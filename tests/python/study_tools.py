@@ -1,0 +1,49 @@
+"""Studies for tests: small ones, what draws on them, and changes of their files."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+
+import numpy as np
+
+from fdadp.errors import PrivacyError
+from fdadp.privacy import Cohort
+from fdadp.privacy.study import Study
+
+ROWS = np.linspace(0, 1, 50)
+
+
+def study_at(path, **changes):
+    settings = {"name": "Wards", "epsilon": 2.0, "delta": 1e-6, "unit": "row", "n": 50}
+    return Study.new(path, **{**settings, **changes})
+
+
+def cohort_of(path, share):
+    return Cohort(ROWS, budget=Study(path).budget, n=50, share=share, mechanism="mean of rows")
+
+
+def release(cohort, share=1.0, name="total"):
+    return cohort.sum(lambda rows: rows[0], clip=1.0, share=share, name=name)
+
+
+def tampered(path, change):
+    """Let `change` do what it likes in the tables of a study, which are not guarded any more."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.executescript("DROP TRIGGER IF EXISTS entries_stay; DROP TRIGGER IF EXISTS entries_are_kept;")
+        change(db)
+        db.commit()
+
+
+def wrong_with(path, *models):
+    """What `verify` says, or why the study does not even open."""
+    try:
+        return Study(path).verify(*models)
+    except PrivacyError as exc:
+        return (str(exc),)
+
+
+def nothing_was_spent(path):
+    """Whether a study is as it was made: one entry, all of it left."""
+    of = Study(path)
+    return len(of.entries) == 1 and of.left == 1 and of.verify() == ()
