@@ -177,7 +177,8 @@ def test_threads_that_write_the_same_file_leave_one_of_theirs(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
+        assert not thread.is_alive()
     content = path.read_bytes()
     assert len(content) == 10_000 and len(set(content)) == 1
     assert list(tmp_path.iterdir()) == [path]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,9 @@ def test_the_secret_key_is_forgotten_when_the_run_is_done() -> None:
 
 # ---------------------------------------------------------------- a proxy in a process of its own, killed
 
+PATIENCE = 300.0
+"""Seconds to wait for another process; each wait takes a few, and a process that hangs is a failure."""
+
 PROXY = """
 import sys
 from multiprocessing.connection import Client
@@ -273,13 +277,16 @@ def serve(
     folder.mkdir(exist_ok=True)
     (folder / "contract.json").write_text(parts.contract.to_json())
     address = str(folder / "line")
-    with Listener(address, family="AF_UNIX") as listener:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        listener.settimeout(PATIENCE)
         command = [sys.executable, "-c", PROXY, str(folder / "contract.json"), str(folder / "totals"), address]
         proxy = subprocess.Popen(command)
-        with listener.accept() as line:
-            assert isinstance(line, Connection)
+        with Connection(listener.accept()[0].detach()) as line:
             try:
                 while True:
+                    assert line.poll(PATIENCE), "the proxy does not answer"
                     requests = line.recv()
                     if wait(requests, proxy):
                         parts.exchange(requests)  # the answers find nobody
@@ -287,7 +294,7 @@ def serve(
                     line.send(parts.exchange(requests))
             except EOFError:
                 pass
-        return proxy.wait() == 0
+        return proxy.wait(PATIENCE) == 0
 
 
 def regression() -> tuple[Contract, list[tuple[np.ndarray, np.ndarray]]]:

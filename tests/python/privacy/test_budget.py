@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import sys
 import threading
 
@@ -78,6 +79,7 @@ def test_a_fork_cannot_spend_the_budget_again(shared):
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
+        assert select.select([pipe], [], [], 60)[0], "the child hangs"
         texts = pipe.read().splitlines()
     os.waitpid(child, 0)
     assert refused(texts), texts
@@ -95,9 +97,9 @@ def test_a_fork_while_another_thread_holds_the_lock_is_refused_and_does_not_hang
 def test_workers_that_are_forked_are_refused(shared, backend):
     if backend == "fork":
         with multiprocessing.get_context("fork").Pool(1) as pool:
-            texts = pool.apply(attempts)
+            texts = pool.apply_async(attempts).get(timeout=60)
     else:
-        texts, _ = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(attempts)() for _ in range(2))
+        texts, _ = joblib.Parallel(n_jobs=2, backend=backend, timeout=60)(joblib.delayed(attempts)() for _ in range(2))
     assert refused(texts), texts
 
 
@@ -108,13 +110,17 @@ def fit(model):
 def test_workers_that_get_a_budget_pickled_are_refused(shared):
     """As scikit-learn sends it: ``GridSearchCV(model, n_jobs=2)``; loky's workers are spawned."""
     with pytest.raises(PrivacyError, match="belongs to the process"):
-        joblib.Parallel(2, backend="multiprocessing")(joblib.delayed(fit)(SHARED["model"]) for _ in range(2))
+        joblib.Parallel(2, backend="multiprocessing", timeout=60)(
+            joblib.delayed(fit)(SHARED["model"]) for _ in range(2)
+        )
     with pytest.raises(PrivacyError, match="belongs to the process"):
-        joblib.Parallel(2, backend="loky")(joblib.delayed(Budget.reserve)(shared, 0.1, BIND) for _ in range(2))
+        joblib.Parallel(2, backend="loky", timeout=120)(
+            joblib.delayed(Budget.reserve)(shared, 0.1, BIND) for _ in range(2)
+        )
 
 
 def test_threads_of_joblib_share_it(shared):
-    joblib.Parallel(n_jobs=2, backend="threading")(joblib.delayed(fit)(SHARED["model"]) for _ in range(2))
+    joblib.Parallel(n_jobs=2, backend="threading", timeout=60)(joblib.delayed(fit)(SHARED["model"]) for _ in range(2))
     assert shared.spent == pytest.approx(0.4)
 
 

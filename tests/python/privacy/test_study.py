@@ -221,7 +221,8 @@ def test_eight_at_once_and_the_ninth_is_refused(path, how):
         w.start()
     answers = [out.get(timeout=120) for _ in workers]
     for w in workers:
-        w.join()
+        w.join(60)
+        assert not w.is_alive()
     assert sum(not a for a in answers) == count - 1
     assert sum("has left" in a for a in answers) == 1
     of = Study(path)
@@ -243,7 +244,8 @@ def test_a_budget_of_a_study_can_be_pickled_and_forked(path):
         target=lambda: None
     )  # its copy of the cohort is forgotten there
     child.start()
-    child.join()
+    child.join(60)
+    assert child.exitcode == 0
     release(cohort)
     assert Study(path).left == pytest.approx(0.25)
 
@@ -265,7 +267,7 @@ def test_forks_wait_for_transactions(path):
     child = multiprocessing.get_context("fork").Process(target=lambda: release(cohort_of(path, 0.1)))
     child.start()
     assert done.is_set()
-    thread.join()
+    thread.join(60)
     child.join(60)
     assert child.exitcode == 0
     assert len(Study(path).fits) == 1
@@ -291,7 +293,7 @@ def killed(path, tmp_path, runs):
         worker.start()
         time.sleep(rng.uniform(0.0, 0.3))
         os.kill(worker.pid, signal.SIGKILL)
-        worker.join()
+        worker.join(60)
         of = Study(path)
         assert of.verify() == ()
     written = {fit.number: {r.name for r in fit.releases} for fit in of.fits}

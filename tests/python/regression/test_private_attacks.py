@@ -244,7 +244,7 @@ def test_two_fits_at_once_never_spend_more_than_there_is():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(120)
     assert sorted(ended) == ["fitted", "refused", "refused"]
     assert budget.spent <= budget.total * (1 + 1e-12)
 
