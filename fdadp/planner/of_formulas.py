@@ -134,7 +134,7 @@ def plan_formula(
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
     parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
-    law = family_of(family)
+    law, offset = family_of(family), parsed.one_offset(offset)
     columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=law.name != "gaussian")
     by_name = {column.name: column for column in columns}
     response = parsed.response or ("Y" if curves else "y")

@@ -90,8 +90,9 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
             )
         check_grids(grids, data, self.response_name_)
         self._grids_of_fit = frozenset(grids or ())
-        offset = beside.get("offset")
-        self._offset = f"I({offset})" if isinstance(offset, str) and is_expression(offset, data) else None
+        offset = self._parsed.one_offset(beside.get("offset"))
+        computed = self._parsed.offset is not None or (isinstance(offset, str) and is_expression(offset, data))
+        self._offset = f"I({offset})" if computed else None
         if self._offset is not None:
             beside["offset"], columns = self._offset, (*columns, self._offset)
         return Asked(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)

@@ -3,7 +3,7 @@
 formulaic parses: the operators are those of R and of Wilkinson & Rogers (1973), doi:10.2307/2346786. The factors
 between them are read by Python's parser, and nothing is evaluated: a factor is the name of a column, a term of
 :data:`fdadp.terms.KINDS` with options that are literals, ``C(column)``, or a function of columns
-(:mod:`fdadp.regression.row_functions`).
+(:mod:`fdadp.regression.row_functions`). ``offset(column or expression)`` is added as it is, with a coefficient of 1.
 
 Factors in interactions are coded as Patsy does (https://patsy.readthedocs.io/en/latest/formulas.html, Redundancy and
 categorical factors): a column for every level but the first where the margin is in the model, else for every level.
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from fdadp import terms
 from fdadp.errors import InputError
 from fdadp.regression.formula_errors import pointing_at, position_shown
-from fdadp.regression.formula_factors import Factor, FactorReader
+from fdadp.regression.formula_factors import Factor, FactorReader, is_offset
 from fdadp.terms.spec import TermSpec
 
 __all__ = ["ParsedFormula", "parse"]
@@ -42,12 +42,27 @@ class ParsedFormula(NamedTuple):
         Whether there is a constant: not with ``- 1`` or ``0 +``.
     mean_curve : bool
         Whether it varies along the response: not with ``c(1)``.
+    offset : str or None
+        What is added as it is: an expression of columns, the sum of all ``offset()``.
     """
 
     response: str | None
     terms: tuple[TermSpec, ...]
     intercept: bool
     mean_curve: bool
+    offset: str | None = None
+
+    def one_offset(self, given: Any) -> Any:
+        """The offset of the formula, or the one that a fit was given.
+
+        Raises
+        ------
+        InputError
+            Both.
+        """
+        if self.offset is not None and given is not None:
+            raise InputError(f"offset must be left out where the formula has one, offset({self.offset}), got {given!r}")
+        return given if self.offset is None else self.offset
 
 
 def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
@@ -81,7 +96,10 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
     response = reader.response(left) if left else None
     intercept = any(factors == ["1"] for factors in right)
     constant = ["c(1)"] in right
-    written = [[reader.read(text) for text in factors] for factors in right if factors not in (["1"], ["c(1)"])]
+    added = [factors for factors in right if len(factors) == 1 and is_offset(factors[0])]
+    rest = [factors for factors in right if factors not in (["1"], ["c(1)"], *added)]
+    offsets = [reader.offset(text, response) for (text,) in added]
+    written = [[reader.read(text) for text in factors] for factors in rest]
     found = _specs(written, intercept or constant, formula)
     names = [spec.name for spec in found]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -92,7 +110,8 @@ def parse(formula: str, kinds: Mapping[str, str]) -> ParsedFormula:
         raise InputError(
             f"formula must not explain {response} by itself, got {circular.name}{pointing_at(formula, circular.name)}"
         )
-    return ParsedFormula(response, found, intercept or constant, intercept and not constant)
+    offset = " + ".join(offsets) or None
+    return ParsedFormula(response, found, intercept or constant, intercept and not constant, offset)
 
 
 def _sides(formula: str) -> tuple[str | None, list[list[str]]]:

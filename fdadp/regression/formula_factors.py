@@ -18,7 +18,7 @@ from fdadp.regression.row_functions import OF_CURVES, OF_NUMBERS, RowFunction, c
 from fdadp.regression.table import unknown_column
 from fdadp.terms.spec import TermSpec
 
-__all__ = ["Factor", "FactorReader"]
+__all__ = ["Factor", "FactorReader", "is_offset"]
 
 WITHIN = {"by", "c"}
 """Kinds of terms around others: the one is written ``a:b``, the other read here."""
@@ -83,7 +83,7 @@ class FactorReader:
         InputError
             Something that is neither a column nor a term nor a function, with its place in the formula.
         """
-        text = re.sub(r"\b(np|numpy)\.(?=\w+\()", "", text)
+        text = _without_numpy(text)
         node, names = self._tree(text)
         if isinstance(node, ast.Name) or self._is_function(node):
             return self._column_alone(text, self._column(node, names, text))
@@ -96,6 +96,10 @@ class FactorReader:
                 return replace(inner, text=text, spec=terms.c(inner.spec))
             except InputError as exc:
                 raise self._error(str(exc), text) from None
+        if kind == "offset":
+            raise self._error(
+                f"offset() must stand by itself, not in an interaction or in another term, got {text}", text
+            )
         if kind == "C":
             kind = "factor"
         if kind not in terms.KINDS or kind in WITHIN:
@@ -103,6 +107,20 @@ class FactorReader:
         spec = self._term(kind, node, names, text)
         plain = kind == "factor" and getattr(spec, "coding", "") == "treatment"
         return Factor(text, spec, spec.columns[0], is_number=kind == "linear", is_factor=plain)
+
+    def offset(self, text: str, response: str | None) -> str:
+        """What ``offset(...)`` adds: a column or an expression of columns of numbers or curves, not the response."""
+        node, names = self._tree(_without_numpy(text))
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            raise self._error(f"offset() must have one column, or an expression of columns, got {text}", text)
+        written = _written(node.args[0], names)
+        sources = self._function(f"I({written})", text).sources
+        known = [self._known(source) for source in sources]
+        labels = next((name for name in known if self.kinds[name] == "labels"), None)
+        if labels is not None or not known or response in known:
+            wanted = "numbers or curves other than the response"
+            raise self._error(f"offset() must be of columns of {wanted}, got {labels or text}", text)
+        return written
 
     def _tree(self, text: str) -> tuple[ast.expr, Names]:
         parsed = tree_of(text)
@@ -209,6 +227,17 @@ class FactorReader:
 
     def _error(self, message: str, text: str) -> InputError:
         return InputError(f"{message}{pointing_at(self.formula, text)}")
+
+
+def _without_numpy(text: str) -> str:
+    return re.sub(r"\b(np|numpy)\.(?=\w+\()", "", text)
+
+
+def is_offset(text: str) -> bool:
+    """Whether a factor is ``offset(...)``."""
+    parsed = tree_of(text)
+    called = parsed[0].func if parsed and isinstance(parsed[0], ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == "offset"
 
 
 def _written(node: ast.expr, names: Names) -> str:

@@ -122,6 +122,7 @@ class PreparesPrivateFits:
         self._parsed = self._read_terms(table)
         if not self._parsed.intercept or (curves and not self._parsed.mean_curve):
             raise InputError("model must have an intercept (and a mean curve) in a private fit: the mean is released")
+        offset = self._parsed.one_offset(offset)
         self.response_name_ = self._parsed.response or self.response or self._default_response
         if not self._parsed.terms:
             raise InputError("model must have at least one term in a private fit, got none")

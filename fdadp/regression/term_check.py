@@ -36,7 +36,7 @@ def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> 
     fit = model._fit
     made = model._covariates.completion.indicators.values()
     names = dict.fromkeys(name for design in fit.form.designs for name in design.columns if name not in made)
-    if model._offset is not None and f"I({offset})" == model._offset:
+    if model._offset is not None and (offset is None or f"I({offset})" == model._offset):
         offset = model._offset
         names[offset] = None
     rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps)

@@ -131,11 +131,12 @@ class TermsFromChunks(LearnedErrors):
         with afresh(self):
             if getattr(self, "se", None) == "cluster" and groups is None:
                 raise InputError("se='cluster' needs groups: fit_chunks(chunks, groups=...)")
-            asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids)
             columns = {"weights": weights, "offset": offset, "groups": groups}
             for argument, name in columns.items():
                 if name is not None and not isinstance(name, str):
                     raise InputError(f"{argument} must be the name of a column when fitting from chunks, got {name!r}")
+            asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids, offset=offset)
+            columns["offset"] = offset = asked.offset
             names = tuple(dict.fromkeys((*asked.columns, *(name for name in columns.values() if name is not None))))
             completion = _row_by_row(asked)
             source = ChunkedRecords(chunks, names, asked.response, grids, self.progress, completion)

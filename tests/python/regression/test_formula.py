@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfda import FDataGrid
 
-from fdadp import FunctionalRegression, ScalarRegression, terms
+import fdadp
+from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.records import Seen
 from fdadp.regression.formula import parse
@@ -51,7 +52,57 @@ def test_left_sides_and_intercepts(formula, response, intercept, mean_curve):
 
 
 def test_a_formula_may_have_the_mean_curve_alone():
-    assert parse("Y ~ 1", KINDS) == ("Y", (), True, True)
+    assert parse("Y ~ 1", KINDS) == ("Y", (), True, True, None)
+
+
+@pytest.mark.parametrize(
+    ("right", "wanted"),
+    [
+        ("age", None),
+        ("age + offset(bmi)", "bmi"),
+        ("offset(log(`my col`)) + age", "log(`my col`)"),
+        ("age + offset(X) + offset(0.5 * last(Z) + np.log(bmi))", "X + 0.5 * last(Z) + log(bmi)"),
+    ],
+)
+def test_an_offset_is_no_term(right, wanted):
+    parsed = parse(f"Y ~ {right}", KINDS)
+    assert parsed.offset == wanted and parsed.terms == (terms.linear("age"),)
+
+
+def offsets_of_rows(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    t = np.linspace(0, 1, 11)
+    data = {"X": rng.normal(size=(n, 1)) + rng.normal(size=(n, 1)) * t, "z": rng.uniform(1, 5, n)}
+    data["Y"] = data["X"] * t + np.log(data["z"])[:, None] + 0.1 * rng.normal(size=(n, 11))
+    return data, {"X": t, "Y": t}
+
+
+def test_the_offset_of_a_formula_belongs_to_the_model(tmp_path):
+    data, grids = offsets_of_rows()
+    model = FunctionalRegression("Y ~ concurrent(X) + offset(log(z))").fit(data, grids=grids)
+    given = FunctionalRegression("Y ~ concurrent(X)").fit(data, grids=grids, offset=np.log(data["z"]))
+    found = model.predict(data)
+    np.testing.assert_allclose(found, given.predict(data, offset=np.log(data["z"])), atol=1e-10)
+    model.save(tmp_path / "model.npz")
+    np.testing.assert_allclose(FunctionalRegression.load(tmp_path / "model.npz").predict(data), found, atol=1e-12)
+    halves = [{name: values[rows] for name, values in data.items()} for rows in (slice(0, 140), slice(140, 300))]
+    chunked = FunctionalRegression("Y ~ concurrent(X) + offset(log(z))").fit_chunks(halves, grids=grids)
+    np.testing.assert_allclose(chunked.predict(data), found, atol=1e-8)
+    assert set(model.check(data, grids=grids).index) == {"s(t)", "concurrent(X)"}
+    with pytest.raises(InputError, match=r"offset must be left out where the formula has one, offset\(log\(z\)\)"):
+        model.fit(data, grids=grids, offset="z")
+
+
+def test_the_offset_of_a_private_formula_is_that_of_the_fit():
+    data, grids = offsets_of_rows()
+    own = {"privacy": Privacy(1.0, 1e-6, n=300, random_state=0), "bounds": {"X": (-5, 5), "z": (1, 5), "Y": (-6, 8)}}
+    model = FunctionalRegression("Y ~ ff(X) + offset(log(z))", **own).fit(data, grids=grids)
+    given = FunctionalRegression("Y ~ ff(X)", **own).fit(data, grids=grids, offset="log(z)")
+    np.testing.assert_array_equal(model.predict(data), given.predict(data))
+    np.testing.assert_array_equal(model.plan({"X": 11, "Y": 11}).weights, model.plan_.weights)
+    assert "offset" in str(model.ledger_)
+    forecast = fdadp.plan("Y ~ ff(X) + offset(log(z))", 300, 1.0, 1e-6, bounds=own["bounds"], grids={"X": 11, "Y": 11})
+    assert forecast.offset == "log(z)"
 
 
 @pytest.mark.parametrize(
@@ -188,6 +239,12 @@ def test_interactions_span_what_they_say_without_redundancy(right, more):
         ("Y ~ c(ff(X))", "c() must have a term that can be the same at all t", "c(ff(X))"),
         ("Y ~ 2:age", "got 2", "2"),
         ('Y ~ "age"', "String literals", '"age"'),
+        ("Y ~ age + offset(Y)", "numbers or curves other than the response, got offset(Y)", "offset(Y)"),
+        ("Y ~ age + offset(sex)", "got sex", "offset(sex)"),
+        ("Y ~ age + offset(2)", "must be of columns", "offset(2)"),
+        ("Y ~ age + offset(bmi, age)", "must have one column, or an expression", "offset(bmi, age)"),
+        ("Y ~ age:offset(bmi)", "must stand by itself", "offset(bmi)"),
+        ("Y ~ age + offset(agee)", "did you mean 'age'?", "agee"),
     ],
 )
 def test_errors_say_what_and_where(formula, text, marked):
