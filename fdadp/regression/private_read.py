@@ -179,6 +179,11 @@ class Reading:
         if not np.array_equal(grid, t):
             raise InputError(f"offset must be on the grid of the response, got {name} on another one")
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns of one number a row, but the response."""
+        return tuple(key for key, e in self.given.items() if e.kind == "numbers" and key == e.column)
+
     def prepared(self, offset: str | Made | None) -> PreparedRows | None:
         """What is computed within rows before all else; None where all columns are as they were given."""
         if offset is None and all(isinstance(wanted, str) for wanted in self.wanted):

@@ -8,7 +8,7 @@ could change them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,21 +17,18 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Records, in_order
+from fdadp.functional.records import in_order
 from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.inputs import check_groups, private_curves
-from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
-from fdadp.regression.completion import Completion
+from fdadp.regression.private_columns import held_in
 from fdadp.regression.private_levels import is_pair, levels_of
-from fdadp.regression.private_rows import Made
 from fdadp.regression.table import Grids, Table
-from fdadp.regression.tables import read_records
 
-__all__ = ["Entries", "PrivateColumns", "PrivateTable"]
+__all__ = ["Entries", "PrivateTable"]
 
 
 @dataclass(frozen=True)
@@ -52,72 +49,6 @@ class Entries:
     kind: Literal["curves", "numbers", "labels"]
     levels: tuple[Hashable, ...] = ()
     beside: bool = False
-
-
-@dataclass(frozen=True)
-class PrivateColumns:
-    """How columns of new rows are read: as they are, for the terms complete them as they did in the fit.
-
-    Attributes
-    ----------
-    grids : mapping of str to ndarray
-        Points of the training curves.
-    made : mapping of str to Made
-        Columns that are computed within each row.
-    """
-
-    grids: Mapping[str, FloatArray]
-    made: Mapping[str, Made] = field(default_factory=dict)
-
-    @property
-    def completion(self) -> Completion:
-        """Nothing is completed by what was learned of other rows."""
-        return Completion({}, {}, {}, {})
-
-    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
-        """Columns of new rows, which may lack entries; irregular curves go on the grid as those of the fit did."""
-        made = [self.made[name] for name in columns if name in self.made]
-        sources = [source.name for one in made for source in one.sources]
-        given = list(dict.fromkeys([*(name for name in columns if name not in self.made), *sources]))
-        records = read_records(self._on_grids(data, given, grids), given, grids, defaults=self.grids, missing=given)[0]
-        return records.with_columns(**{name: self._computed(name, records) for name in columns if name in self.made})
-
-    def _on_grids(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Any:
-        """The table with irregular curves on the grids of the fit."""
-        table = Table(data, grids)
-        held = {name: _held(table.raw(name)) for name in columns if table.has(name)}
-        irregular = [name for name, raw in held.items() if is_irregular(raw) and name not in (grids or {})]
-        if not irregular:
-            return data
-        binned = {name: table_of_irregular(held[name], self.grids[name]).read() for name in irregular}
-        rest = {name: table.raw(name) for name in held if name not in binned}
-        return rest | {name: Curves(values, self.grids[name]) for name, values in binned.items()}
-
-    def completed(self, records: Records, offset: str | None) -> Records:
-        """Rows with all columns that are computed.
-
-        Raises
-        ------
-        InputError
-            What they, or an offset, are computed from is not there.
-        """
-        needed = {source.name for one in self.made.values() for source in one.sources}
-        if offset is not None and offset not in self.made:
-            needed.add(offset)
-        lacking = sorted(map(str, needed - set(records.columns)))
-        if lacking:
-            raise InputError(
-                f"{lacking[0]} must be a column of a term, as an offset or an expression reads it, got none"
-            )
-        return records.with_columns(**{name: self._computed(name, records) for name in self.made})
-
-    def _computed(self, name: str, records: Records) -> Curves | FloatArray:
-        one = self.made[name]
-        held = {s.name: records.columns[s.name] for s in one.sources}
-        own = {source: c for source, c in held.items() if isinstance(c, Curves)}
-        values = {source: own[source].values if source in own else records.numbers(source) for source in held}
-        computed = one.of(values, {source: curves.grid for source, curves in own.items()})
-        return computed if computed.ndim == 1 else Curves(computed, next(iter(own.values())).grid)
 
 
 class PrivateTable:
@@ -163,7 +94,7 @@ class PrivateTable:
 
     def raw(self, name: str) -> Any:
         """A column as the user gave it; an FDataGrid in a data frame as itself."""
-        return _held(self._table.raw(name))
+        return held_in(self._table.raw(name))
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
@@ -286,12 +217,6 @@ class _Kinds(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._own.names)
-
-
-def _held(raw: Any) -> Any:
-    """What a column of a data frame holds, where these are curves of scikit-fda."""
-    held = raw.array if isinstance(raw, pd.Series) else raw
-    return held if type(held).__module__.split(".")[0] == "skfda" else raw
 
 
 def _is_curves(raw: Any, name: str) -> bool:

@@ -16,9 +16,10 @@ from fdadp.functional.curves import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.regression.from_releases import FromReleases
+from fdadp.regression.private_columns import PrivateColumns
 from fdadp.regression.private_prepared import PreparesPrivateFits
 from fdadp.regression.private_response import PublicResponse
-from fdadp.regression.private_table import PrivateColumns, PrivateTable
+from fdadp.regression.private_table import PrivateTable
 
 if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike
@@ -149,7 +150,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         )
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
-        self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made))
+        self._adopt_private(fit, response, PrivateColumns(reading.axes, reading.made, reading.numbers))
         self._offset = offset
         warned, notes = self._say_of(spent, asked)
         self.importances_ = importances(spent.fit, spent.design)

@@ -114,6 +114,14 @@ def test_odd_entries_count_as_missing_and_change_nobody_else():
     ]
     new, _, _ = people(20, seed=3)
     np.testing.assert_array_equal(fits[0].predict(new), fits[1].predict(new))
+    lacking = {name: v.copy() for name, v in new.items()}
+    lacking["z"][3], lacking["X"][5, 2] = np.nan, np.nan
+    lacking["g"] = lacking["g"].astype(object)
+    lacking["g"][4] = "no such level"
+    wanted = fits[0].predict(lacking)
+    np.testing.assert_array_equal(fits[0].predict(odd_entries(new)), wanted)  # entries mean what they meant in the fit
+    written = {name: v.astype(str) for name, v in odd_entries(new).items() if name in "Xzg"}
+    np.testing.assert_array_equal(fits[0].predict(written), wanted)
 
 
 def test_intervals_of_a_number_cover_at_few_people():
