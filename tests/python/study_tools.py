@@ -47,3 +47,16 @@ def nothing_was_spent(path):
     """Whether a study is as it was made: one entry, all of it left."""
     of = Study(path)
     return len(of.entries) == 1 and of.left == 1 and of.verify() == ()
+
+
+def try_to_spend(path, share, out=None, n=50):
+    """Release what takes a share of a study; say why not, or nothing, also to the queue `out`."""
+    try:
+        cohort = Cohort(np.linspace(0, 1, n), budget=Study(path).budget, n=n, share=share, mechanism="mean of rows")
+        release(cohort)
+        said = ""
+    except PrivacyError as exc:
+        said = str(exc)
+    if out is not None:
+        out.put(said)
+    return said

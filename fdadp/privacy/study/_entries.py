@@ -28,7 +28,7 @@ from typing import Any
 from fdadp.errors import PrivacyError
 from fdadp.privacy._reservations import Reservation
 
-__all__ = ["Entry", "append", "damaged", "entries", "finite", "head", "in_words", "now", "replayed"]
+__all__ = ["Entry", "append", "begins_right", "damaged", "entries", "finite", "head", "in_words", "now", "replayed"]
 
 KINDS = ("created", "reserved", "opened", "released", "returned", "stopped", "model", "closed")
 START = "0" * 64
@@ -114,6 +114,12 @@ def damaged(db: sqlite3.Connection) -> str:
     return "" if expected > 1 else "there is no entry"
 
 
+def begins_right(db: sqlite3.Connection) -> bool:
+    """Whether the first entry, which says what the study is, has its hash."""
+    row = db.execute("SELECT * FROM entries WHERE position = 1").fetchone()
+    return row is not None and row[5] == START and row[6] == digest(*row[:6])
+
+
 def replayed(lines: Iterator[Entry]) -> dict[int, Reservation]:
     """Reservations as the entries tell them.
 
@@ -149,6 +155,7 @@ def _step(held: dict[int, Reservation], line: Entry) -> None:
         r.state = "open"
     elif line.kind == "released":
         r.charge(float(content["share"]), float(content["cost"]), whole=bool(content["whole"]))
+        r.shares, r.costs = [sum(r.shares)], [sum(r.costs)]  # as the table keeps them, to the last bit
     elif line.kind == "returned":
         r.share, r.state = 0.0, "closed"
     elif line.kind == "stopped":

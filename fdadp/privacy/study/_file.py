@@ -51,6 +51,8 @@ REMOTE = frozenset(
 """File systems over a network, whose locks may not hold; those in user space ("fuse.sshfs") beside them."""
 _LOCK = threading.RLock()
 """Held in transactions, and while the process forks."""
+_FORK = threading.local()
+"""Whether a thread that forks holds the lock."""
 
 SCHEMA = """
 CREATE TABLE entries (
@@ -97,7 +99,7 @@ def create(path: str | os.PathLike[str], first: Callable[[sqlite3.Connection], o
             "would count from nothing. Nothing was changed"
         ) from None
     try:
-        with closing(_connect(target)) as db:
+        with _LOCK, closing(_connect(target)) as db:
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {FORMAT}")
             db.executescript(f"BEGIN IMMEDIATE;{SCHEMA}")
@@ -203,8 +205,12 @@ def _open(path: str | os.PathLike[str]) -> sqlite3.Connection:
 def _connect(path: str | os.PathLike[str], patience: float = PATIENCE) -> sqlite3.Connection:
     uri = f"{Path(os.path.abspath(path)).as_uri()}?mode=rw"
     db = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
-    db.execute("PRAGMA synchronous = EXTRA")
-    db.execute("PRAGMA trusted_schema = OFF")
+    try:
+        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute("PRAGMA trusted_schema = OFF")
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -215,9 +221,11 @@ def _telling(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except sqlite3.Error as exc:
         _explain(os.fspath(path), exc)
+    except UnicodeDecodeError as exc:  # SQLite names a damaged table in its message
+        _explain(os.fspath(path), sqlite3.DatabaseError("malformed: a text in it is none"), exc)
 
 
-def _explain(path: str, exc: sqlite3.Error) -> NoReturn:
+def _explain(path: str, exc: sqlite3.Error, cause: Exception | None = None) -> NoReturn:
     text = str(exc)
     nothing = "; nothing was read for what could not be written down, and nothing was spent"
     if "not a database" in text:
@@ -229,9 +237,9 @@ def _explain(path: str, exc: sqlite3.Error) -> NoReturn:
     if "full" in text or "I/O" in text:
         raise PrivacyError(f"study {path!r} could not be written: {text}{nothing}") from exc
     if isinstance(exc, sqlite3.IntegrityError) or "malformed" in text or "no such" in text:
-        raise PrivacyError(
-            f"study {path!r} is damaged: {text}; restore it, and compare its last hash{nothing}"
-        ) from exc
+        raise PrivacyError(f"study {path!r} is damaged: {text}; restore it, and compare its last hash{nothing}") from (
+            cause or exc
+        )
     raise PrivacyError(f"study {path!r} could not be used: {text}{nothing}") from exc
 
 
@@ -247,10 +255,21 @@ def _sync(folder: Path) -> None:
         os.close(handle)
 
 
-def _renew() -> None:
-    """In a child: the lock is nobody's (the fork held it, in a thread that is this one here)."""
-    _LOCK.release()
+def _before_fork() -> None:
+    """Wait for the transactions of other threads, but not for one that never ends: nobody may hang in a fork."""
+    _FORK.held = _LOCK.acquire(timeout=PATIENCE)
+
+
+def _in_parent() -> None:
+    if _FORK.held:
+        _LOCK.release()
+
+
+def _in_child() -> None:
+    """A lock of its own: whoever held the parent's is not here."""
+    global _LOCK
+    _LOCK = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_renew)
+    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)

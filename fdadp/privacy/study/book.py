@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import socket
 from collections import defaultdict, deque
@@ -18,7 +19,7 @@ from fdadp.privacy._book import process
 from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy.budget import Budget
-from fdadp.privacy.study._entries import append, entries, finite, head
+from fdadp.privacy.study._entries import append, begins_right, entries, finite, head
 from fdadp.privacy.study._file import reading, transaction
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class StudyBook:
         self.sweep()
         with transaction(self.path) as db:
             check_running(db, of)
+            if not begins_right(db):
+                raise PrivacyError(
+                    f"study {self.path!r} is damaged: entry 1 was changed, which says what it is; nothing was read and "
+                    "nothing was spent"
+                )
             left, enough = left_of(_held(db).values(), share)
             if not enough:
                 raise PrivacyError(self._refusal(left, share))
@@ -147,11 +153,10 @@ class StudyBook:
         """Shares that are spent and reserved, and the sum of all costs."""
         self.sweep()
         with reading(self.path) as db:
-            spent = db.execute(
-                "SELECT TOTAL(share * (state <> 'reserved')), TOTAL(share * (state = 'reserved')), TOTAL(cost) "
-                "FROM reservations"
-            ).fetchone()
-        return float(spent[0]), float(spent[1]), float(spent[2])
+            held = _held(db).values()
+        reserved = math.fsum(r.share for r in held if r.state == "reserved")
+        spent = math.fsum(r.share for r in held if r.state != "reserved")
+        return spent, reserved, math.fsum(cost for r in held for cost in r.costs)
 
     def facts(self, at: int) -> Mapping[str, Any]:
         """Where a reservation is written down, for ledgers: the hash stands for everything that was spent before."""
