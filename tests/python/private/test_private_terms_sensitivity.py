@@ -15,9 +15,14 @@ N = 40
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("delta", [1e-3, None])
 @pytest.mark.parametrize(
-    "formula", ["Y ~ ff(X) + z + C(g)", "y ~ lf(X) + z + w", "Y ~ concurrent(X) + ff(V, limits='s<=t') + z"]
+    ("formula", "delta"),
+    [
+        ("Y ~ ff(X) + z + C(g)", 1e-3),
+        ("y ~ lf(X) + z + w", None),
+        ("Y ~ concurrent(X) + ff(V, limits='s<=t') + z", 1e-3),
+        ("Y ~ concurrent(X) + ff(V, limits='s<=t') + z", None),
+    ],
 )
 def test_each_person_in_turn(formula, delta):
     """Ten odd people, of whom every third is left out; with a large budget every release there is."""
