@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import sqlite3
-import stat
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from study_tools import ROWS, cohort_of, release, study_at
+from study_tools import ROWS, cohort_of, nothing_was_spent, release, study_at
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Cohort, SeededNoise
-from fdadp.privacy.study import Study, _file
+from fdadp.privacy.study import Study
 
 
 @pytest.fixture
@@ -151,6 +146,28 @@ def test_a_search_is_refused_at_the_fit_that_would_exceed_it(path):
     assert of.verify() == ()
 
 
+def test_folds_with_groups(path):
+    """scikit-learn's tools hand groups on where they are asked to; where they drop them, nothing is read or spent."""
+    from sklearn import config_context
+    from sklearn.model_selection import GroupKFold, cross_val_score
+
+    study_at(path, n=300, unit="person")
+    rng = np.random.default_rng(0)
+    X, patient = rng.uniform(-1, 1, (600, 2)), np.arange(600) // 2
+    y = (X[:, 0] > 0).astype(int)
+    model = DPGaussianNB(epsilon=0.5, study=str(path), classes=[0, 1], bounds=(-1, 1))
+    with pytest.raises(PrivacyError, match="groups must say whose each row is"):
+        cross_val_score(model, X, y, groups=patient, cv=GroupKFold(3), error_score="raise")
+    assert nothing_was_spent(path)
+    with config_context(enable_metadata_routing=True), pytest.warns(match="score is computed from the rows"):
+        asked = model.set_fit_request(groups=True)
+        scores = cross_val_score(asked, X, y, params={"groups": patient}, cv=GroupKFold(3), error_score="raise")
+    assert scores.shape == (3,)
+    of = Study(path)
+    assert [round(fit.epsilon, 6) for fit in of.fits] == [0.5, 0.5, 0.5]
+    assert of.verify() == ()
+
+
 def test_a_private_choice_draws_on_it(tmp_path):
     from fdadp import choose_privately
 
@@ -170,140 +187,3 @@ def test_a_private_choice_draws_on_it(tmp_path):
     with pytest.raises(PrivacyError, match="study must be of unit 'person' for a private choice"):
         choose_privately(candidates, X, y, Privacy(study=tmp_path / "rows", epsilon=1.0))
     assert Study(tmp_path / "rows").left == 1
-
-
-# ------------------------------------------------------------------ files as users have them
-
-
-def test_the_file_is_its_owners(path):
-    study_at(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_a_second_one_on_the_same_path(path):
-    study_at(path)
-    before = path.read_bytes()
-    with pytest.raises(PrivacyError, match="must name no file yet"):
-        study_at(path)
-    assert path.read_bytes() == before
-
-
-def test_what_is_no_study(tmp_path):
-    with pytest.raises(PrivacyError, match="which is not there"):
-        Study(tmp_path / "none")
-    text = tmp_path / "text.fdadp"
-    text.write_text("epsilon = 2\n" * 1000)
-    with pytest.raises(PrivacyError, match="which is none"):
-        Study(text)
-    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as db:
-        db.execute("CREATE TABLE entries (a)")
-        db.commit()
-    with pytest.raises(PrivacyError, match="which is none"):
-        Privacy(study=tmp_path / "other.db", epsilon=1.0)
-    (tmp_path / "empty").touch()
-    with pytest.raises(PrivacyError, match="which is none"):
-        Study(tmp_path / "empty")
-    with pytest.raises(PrivacyError, match="study must be a path, got int"):
-        Privacy(study=3, epsilon=1.0)
-
-
-def test_another_version(path):
-    study_at(path)
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 9")
-        db.commit()
-    with pytest.raises(PrivacyError, match=r"must be of format 1, got .* of format 9"):
-        Study(path)
-
-
-def test_closed_and_expired(path, tmp_path):
-    study_at(path).close("the data were deleted")
-    with pytest.raises(PrivacyError, match=r"was closed on .*: the data were deleted"):
-        cohort_of(path, 0.1)
-    with pytest.raises(PrivacyError, match="was closed"):
-        Study(path).close("again")
-    study_at(tmp_path / "old", expires="2020-01-31")
-    with pytest.raises(PrivacyError, match="has expired on 2020-01-31"):
-        cohort_of(tmp_path / "old", 0.1)
-    assert Study(path).left == Study(tmp_path / "old").left == 1
-
-
-def test_of_another_unit_or_adjacency(path):
-    study_at(path, unit="person")
-    with pytest.raises(PrivacyError, match="unit and adjacency must be those of the study, person and zero-out"):
-        cohort_of(path, 0.1)
-    assert Study(path).left == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (dict(unit="household"), "unit must be"),
-        (dict(name=""), "name must be a text"),
-        (dict(epsilon=-1.0), "epsilon must be"),
-        (dict(delta=0.1), "below 1/n"),
-        (dict(n=None, adjacency="replace"), "adjacency must be"),
-        (dict(expires="soon"), "expires must be a day"),
-        (dict(bounds={"x": (2, 1)}), "low below high"),
-        (dict(bounds={"x": "abc"}), "must be a tuple"),
-        (dict(bounds={"g": ["a", "a"]}), "distinct levels"),
-        (dict(sources={"y": "manual"}), "sources must be of columns in bounds"),
-    ],
-)
-def test_settings_that_are_wrong_leave_no_file(path, change, message):
-    with pytest.raises(PrivacyError, match=message):
-        study_at(path, **change)
-    assert not path.exists()
-
-
-def test_file_systems_over_a_network_are_refused(path, monkeypatch):
-    monkeypatch.setattr(_file, "kind_of_file_system", lambda folder: "nfs4")
-    with pytest.raises(PrivacyError, match="must lie on a disk of this machine, got a folder on 'nfs4'"):
-        study_at(path)
-    assert not path.exists()
-
-
-def test_where_nothing_can_be_written_nothing_is_released(path, monkeypatch):
-    """A full disk: the transaction of a release fails, and so does the release, before it reads."""
-    study_at(path)
-    cohort = cohort_of(path, 0.5)
-
-    def full(db, *rest):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr("fdadp.privacy.study.book.append", full)
-    with pytest.raises(PrivacyError, match="could not be written: database or disk is full"):
-        release(cohort)
-    assert cohort.reads == 0
-    assert cohort.releases == ()
-    monkeypatch.undo()
-    assert Study(path).fits[0].releases == ()
-    assert Study(path).verify() == ()
-
-
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_file_that_must_not_be_written(path):
-    study_at(path)
-    path.chmod(0o400)
-    assert Study(path).left == 1
-    with pytest.raises(PrivacyError, match="may be written to"):
-        cohort_of(path, 0.5)
-
-
-def test_names_of_files_as_users_have_them(tmp_path):
-    for name in ("with space.fdadp", "ünï#?%.fdadp", "a&mode=memory"):
-        path = tmp_path / name
-        study_at(path)
-        release(cohort_of(path, 0.5))
-        assert Study(path).verify() == ()
-        assert sorted(p.name for p in tmp_path.iterdir()) == [name]
-        path.unlink()
-
-
-def test_relative_paths_survive_a_change_of_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    study_at("here.fdadp")
-    privacy = Privacy(study="here.fdadp", epsilon=0.5)
-    monkeypatch.chdir("/")
-    assert privacy.budget_share()[1] > 0
-    assert Path(privacy.study).is_absolute()
