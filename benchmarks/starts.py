@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve import starts
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
+from r_bridge.tensor import TensorProduct, te_margin
 
 GRID = np.linspace(0, 1, 25)
 WEIGHTS = quadrature_weights(GRID)
@@ -30,9 +30,12 @@ def problem(seed: int, n_terms: int = 1, n: int = 80, basis: int = 5) -> Penaliz
         x = rng.normal(size=(n, GRID.size)) @ np.linalg.cholesky(smooth).T + rng.normal(size=(n, 1)) * rng.choice(
             [0, 1]
         )
-        over_x, over_s = Margin.pspline(x.min(), x.max(), basis), Margin.pspline(0, 1, basis)
+        over_x, over_s = (
+            te_margin(x.min(), x.max(), basis),
+            te_margin(0, 1, basis),
+        )
         features = FeatureMap(over_x.basis, over_s.basis, GRID, WEIGHTS)
-        term = TensorProduct(over_x, over_s, features.row_norm(over_x.to_raw, over_s.to_raw)(x))
+        term = TensorProduct(over_x, over_s, features.row_norm(over_x.to_basis, over_s.to_basis)(x))
         blocks.append(features.rows(x) @ term.raw_rotation)
         penalties.append(term.penalties)
         signal += [0 * x, x * np.cos(3 * GRID), np.sin(2 * x) * GRID, x**2 - x][rng.integers(4)] @ WEIGHTS

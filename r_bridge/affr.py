@@ -37,7 +37,9 @@ from fdadp.functional.quadrature import quadrature_weights
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.solve.chunks import Chunks
 from fdadp.solve.least_squares import problem_of
+from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
+from r_bridge.tensor import TensorProduct
 
 __all__ = ["GCV_NOT_REPRODUCIBLE", "AffrFits", "differences", "fits_of", "on_basis", "recorded_fit"]
 
@@ -99,7 +101,7 @@ class AffrFits:
     ----------
     problem : PenalizedLeastSquares
         What the model solves: scores and slopes of the criteria, which its fits do not keep.
-    term : AdditiveTerm
+    term : Surface
         Its one term, as the training curves leave it.
     """
 
@@ -126,7 +128,10 @@ class AffrFits:
             n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
         )
         sums = self.model._sums(Chunks.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
-        self.term, self.smooth = sums.term, sums.term.smooth
+        (term,) = sums.designs
+        assert isinstance(term, Surface)
+        self.term = term
+        self.smooth = TensorProduct(term.over_x, term.over_s, term.own_norm)
         self.problem = problem_of(sums, self.model._response(sums), self.model._n_unpenalized)
         pairs = unique if self.packed else pairs
         self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)
@@ -217,19 +222,20 @@ def fits_of(record: dict[str, Any]) -> dict[str, FloatArray]:
 def _construction(name: str, ours: AffrFits, record: dict[str, Any]) -> Iterator[Difference]:
     out, smooth, term = record["output"], record["output"]["smooth"], ours.term
     yield Difference(name, "penalty scales", relative(ours.smooth.penalty_scales, smooth["S_scale"]), 1e-12)
-    for label, margin, knots, to_raw in zip("xs", (term.x, term.s), smooth["knots"], smooth["XP"], strict=True):
-        yield Difference(name, f"knots of {label}", relative(margin.basis.knots, knots), 1e-12)
-        yield Difference(name, f"reparametrisation of {label}", absolute(margin.to_raw, to_raw), 1e-12, "absolute")
-    turned = np.kron(term.x.to_raw, term.s.to_raw) @ ours.coordinates
+    margins = zip("xs", (term.over_x, term.over_s), term.splines, smooth["knots"], smooth["XP"], strict=True)
+    for label, margin, splines, knots, to_raw in margins:
+        yield Difference(name, f"knots of {label}", relative(splines.knots, knots), 1e-12)
+        yield Difference(name, f"reparametrisation of {label}", absolute(margin.to_basis, to_raw), 1e-12, "absolute")
+    turned = np.kron(term.over_x.to_basis, term.over_s.to_basis) @ ours.coordinates
     i = record["input"]
     for label in ("train", "test"):
-        rows = term.features(term.grid).rows(i["X"][i[label].astype(int) - 1]) @ turned
+        rows = term.feature_map(term.grid).rows(i["X"][i[label].astype(int) - 1]) @ turned
         want = out[f"design_{label}"][:, 1:]
         yield Difference(name, f"design, {label} rows", absolute(rows, want), 1e-12, "absolute")
     full = ours.smooth.mgcv_coordinates(ours.constraint)
     yield Difference(name, "centring constraint", absolute(full, smooth["Z"]), 1e-12, "absolute")
     kx, ks = ours.k
-    blocks = (np.kron(term.x.penalty, np.eye(ks)), np.kron(np.eye(kx), term.s.penalty))
+    blocks = (np.kron(term.over_x.penalty, np.eye(ks)), np.kron(np.eye(kx), term.over_s.penalty))
     for j, block in enumerate(blocks):
         scaled = ours.coordinates.T @ block @ ours.coordinates / ours.smooth.penalty_scales[j]
         yield Difference(name, f"penalty of {'xs'[j]}", relative(scaled, smooth["S"][j]), 1e-10)

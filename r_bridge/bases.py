@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines import BSplines
 from r_bridge.report import Difference, absolute, relative
+from r_bridge.tensor import TensorProduct, te_margin
 
 __all__ = ["CASES", "differences"]
 
@@ -60,11 +60,14 @@ def _clamped(record: dict[str, Any]) -> Iterator[tuple[str, float]]:
 def _tensor(record: dict[str, Any]) -> Iterator[tuple[str, float]]:
     given, out = record["input"], record["output"]["np_true"]
     x, u, k = given["x"], given["u"], given["k"].astype(int)
-    margins = Margin.pspline(x.min(), x.max(), int(k[0])), Margin.pspline(u.min(), u.max(), int(k[1]))
+    margins = (
+        te_margin(x.min(), x.max(), int(k[0])),
+        te_margin(u.min(), u.max(), int(k[1])),
+    )
     row_norm = float(np.abs(TensorProduct(*margins, 1.0).design(x, u)).sum(axis=1).max())
     smooth = TensorProduct(*margins, row_norm)
     for name, margin, to_raw in zip("xu", margins, out["XP"], strict=True):
-        yield f"reparametrisation of {name}", relative(margin.to_raw, to_raw)
+        yield f"reparametrisation of {name}", relative(margin.to_basis, to_raw)
     yield "design", relative(smooth.design(x, u), out["X"])
     yield "design at new points", relative(smooth.design(given["xnew"], given["unew"]), out["Xnew"])
     yield "penalty scales", relative(smooth.penalty_scales, out["S_scale"])

@@ -126,6 +126,8 @@ class InMgcv:
 
     @add.register
     def _(self, spec: FunctionalAdditive, number: str) -> None:
+        if "auto" in spec.k or spec.period is not None or spec.x_transform is not None:
+            raise InputError(f"{spec.name} with k='auto', period or x_transform has no counterpart in mgcv here")
         curves, weights = self._sums(spec, number)
         self.columns[f"X{number}"] = self.long(curves)
         self.columns[f"L{number}"] = self.long(np.broadcast_to(weights, curves.shape))

@@ -85,6 +85,7 @@ class SmoothMargin:
         values: bool = False,
         name: str = "k",
         sums_to_zero_over: ArrayLike | None = None,
+        margin: float = 1e-3,
     ) -> SmoothMargin:
         """P-spline of degree ``m[0] + 1`` with a difference penalty of order ``m[1]`` on the range of `x` (mgcv: "ps").
 
@@ -102,6 +103,8 @@ class SmoothMargin:
         sums_to_zero_over : array_like, optional
             The margin of a ``ti`` that is centred over these points *before* that: one function fewer. For a smooth
             that is centred after it (``s``), see :meth:`centred`.
+        margin : float
+            By which the outermost knots lie beyond the range, as a share of it (mgcv: 1e-3).
 
         Raises
         ------
@@ -113,7 +116,7 @@ class SmoothMargin:
         if low == high:
             raise InputError(f"{name} is for a variable with two different values or more, got {low:g} alone")
         several(m, 2, "m")
-        basis = BSplines.uniform(low, high, k, degree=m[0] + 1, name=name)
+        basis = BSplines.uniform(low, high, k, degree=m[0] + 1, margin=margin, name=name)
         even = basis.design(np.linspace(low, high, basis.n_basis))
         polynomials = np.vander(np.linspace(-1, 1, basis.n_basis), m[1], increasing=True)
         return cls.of(
@@ -124,6 +127,26 @@ class SmoothMargin:
             normalised=values,
             sums_to_zero_over=sums_to_zero_over,
         )
+
+    @classmethod
+    def periodic(cls, lower: float, period: float, k: int, degree: int = 3, *, name: str = "k") -> SmoothMargin:
+        """Periodic splines on even knots, with the integrated squared second derivative as penalty.
+
+        Functions on ``[lower, lower + period]`` whose ends meet with all derivatives that the degree allows;
+        coefficients are values at even points. For cubic ones this is mgcv's ``bs = "cc"`` with ``k + 1`` even knots,
+        of which the last is the first again. Of the B-splines the last `degree` coefficients are the first ones.
+
+        Raises
+        ------
+        InputError
+            A period that is not above 0, or a basis too small for the degree.
+        """
+        basis = BSplines.uniform(lower, lower + period, k + degree, degree=degree, margin=0.0, name=name)
+        wrap = np.eye(k)[np.arange(k + degree) % k]
+        to_basis = wrap @ np.linalg.inv(basis.design(lower + period * np.arange(k) / k) @ wrap)
+        penalty = to_basis.T @ basis.derivative_penalty(min(2, degree)) @ to_basis
+        penalty = penalty / np.linalg.eigvalsh((penalty + penalty.T) / 2)[-1]
+        return diagonalised(basis, to_basis, penalty, 1, np.ones((k, 1)))
 
     @classmethod
     def of(

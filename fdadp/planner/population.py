@@ -13,6 +13,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.gaussian_dp import delta_from_mu
 from fdadp.private.as_fitted import as_fitted
@@ -72,7 +73,7 @@ class Population:
         self._root = np.linalg.cholesky(kernel + 1e-8 * np.eye(s.size)).T * math.sqrt(0.8)
         self._scale = math.exp(rng.normal(0, 0.25))
         term = design.only.term
-        covariance = prior.surface.covariance(term.x.size, term.s.size)
+        covariance = prior.surface.covariance(*term.shape)
         surface_root = np.linalg.cholesky(covariance + 1e-9 * np.trace(covariance) * np.eye(len(covariance)) / 100)
         size = np.sqrt(design.response_shares)
         self._surface = surface_root @ rng.normal(size=(len(covariance), size.size)) * size
@@ -144,8 +145,9 @@ def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *
         fitted = _fit(design, x, y, eta, seed, pure=pure)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            predicted, _ = fitted.predict({"X": Curves(new_x, s)})
-            low, high, _ = fitted.interval({"X": Curves(new_x, s)}, 0.95)
+            new = Records(len(new_x), {"X": Curves(new_x, s)})
+            predicted, _ = fitted.predict(new)
+            low, high, _ = fitted.interval(new, 0.95)
         found.append(
             Outcome(
                 share=max(1 - (((predicted - new_f) ** 2) @ w).mean() / explainable, -1.0),

@@ -8,12 +8,14 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
+from fdadp.functional.quadrature import quadrature_weights
 from fdadp.private.columns import CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.responses.functional import FunctionalResponse
-from fdadp.solve.fitted import Fitted, Residual
+from fdadp.solve.fitted import Fitted
+from fdadp.solve.residuals import Residual
 
 __all__ = ["as_fitted"]
 
@@ -33,16 +35,16 @@ def as_fitted(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> Fitted:
     white = design.only
     (column,) = fit.columns
     assert isinstance(column, CurvesColumn)
-    term, factor = white.term.in_units(column.location, column.scale, design.s)
+    term, length = white.in_units(column, design.s), design.s[-1] - design.s[0]  # weights on [0, 1] sum to one
     k, d = plan.n_outputs, plan.n_features
-    whitening = white.whitening[:, : d - 1] / factor
+    whitening = term.unturned(white.whitening[:, : d - 1] / length)
     basis, axes, explained = _eigenbasis(fit, design, k)
     raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(design.t[-1] - design.t[0])  # (p, K)
     unexplained = float(np.trace(fit.residual_covariance)) + fit.outside_variance
     return Fitted(
         term=term,
-        coefficients=term.from_features(raw),
-        feature_mean=white.centre * factor,
+        values=term.about_mean(term.values(raw), quadrature_weights(design.unit_s)),
+        feature_mean=term.turned(white.centre[None] * length)[0],
         rotation=whitening,
         covariance=fit.regression.covariance,
         unit_variance=np.ones(k),

@@ -46,9 +46,9 @@ def picture(public: PublicPrior, ax: Any = None, n_curves: int = CURVES) -> Figu
     curves = public.x.curves(SHARE)
     chosen = curves[rng.choice(len(curves), min(n_curves, len(curves)), replace=False)]
     term: Any = design.only.term
-    basis = term.x.basis.design(X)
-    at_half = term.s.basis.design(np.array([0.5]))[0]
-    covariance = public.surface.covariance(term.x.size, term.s.size)
+    basis = term.over_x.basis.design(X)
+    at_half = term.over_s.basis.design(np.array([0.5]))[0]
+    covariance = public.surface.covariance(*term.shape)
     root = np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance)) * np.trace(covariance) / len(covariance))
     surfaces = (root @ rng.normal(size=(len(root), n_curves))).T.reshape(n_curves, public.n_basis_x, public.n_basis_s)
     slices = np.einsum("al,klm,m->ka", basis, surfaces, at_half)

@@ -156,14 +156,14 @@ def with_intervals_of(
 
 
 def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> Fitted:
-    coefficients = fitted.coefficients
+    coefficients = fitted.values
     flat = coefficients.reshape(len(coefficients), -1)
     noisy, scales, ledger = perturb_coefficients(
         flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy, sensitivity
     )
     return replace(
         fitted,
-        coefficients=noisy.reshape(coefficients.shape),
+        values=noisy.reshape(coefficients.shape),
         # The coordinates are orthonormal, so the noise adds the same variance to each of them.
         covariance=fitted.covariance + 2 * scales[:, None, None] ** 2 * np.eye(fitted.covariance.shape[1]),
         ledger=ledger,
@@ -176,19 +176,16 @@ def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = Non
     Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
     residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
     """
-    term = fitted.term
-    rotation = np.kron(term.x.rotation[:, 1:], term.s.rotation)
-    features = term.features(term.grid)
-    basis = fitted.response.basis
-    projection = fitted.response.projection
+    term, response = fitted.term, fitted.response
+    rotation = np.kron(term.over_x.rotation, term.over_s.rotation) @ fitted.rotation
     inverses = fitted.covariance / fitted.unit_variance[:, None, None]
     parts = [
-        (features.rows(columns[term.column].values) - fitted.feature_mean, (y.values - basis.mean) @ projection)
-        for columns, y in chunks.read("leave-one-out")
+        (fitted.features(x), (y.values - response.basis.mean) @ response.projection)
+        for x, y in chunks.read("leave-one-out")
     ]
-    raw, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
-    residuals = scores - raw @ fitted.of_features
-    z, n = raw @ fitted.rotation, len(raw)
+    features, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
+    residuals = scores - features @ fitted.coefficients
+    z, n = features @ fitted.rotation, len(features)
     l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
     order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
     cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1

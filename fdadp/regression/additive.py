@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fdadp._common.checks import is_one_of, one_of
-from fdadp._common.threads import one_blas_thread
+from fdadp._common.checks import is_number, is_one_of, one_of, whole
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_curves, same_rows
+from fdadp.functional.curves import as_curves, same_rows
+from fdadp.functional.quadrature import RULES
+from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.base import codes_of
 from fdadp.regression.from_chunks import FromChunks
-from fdadp.regression.missing import MISSING, MissingValues, information_lost
+from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.views import Views
 from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
 from fdadp.solve.fitted import Fitted
-from fdadp.solve.residuals import widened
-from fdadp.terms.additive import Additive
+from fdadp.terms.functional_additive import surface_on
 from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.sizes import basis_sizes, check_size
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
@@ -228,24 +231,35 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         persons = codes_of(groups, len(x))
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
-        transform, ranges, levels = None, None, complete_x
-        if self.x_transform == "quantile":
-            transform = QuantileTransform.of(complete_x)
-            ranges, levels = {"X": (0.0, 1.0)}, replace(complete_x, values=transform(complete_x))
+        transform = QuantileTransform.of(complete_x) if self.x_transform == "quantile" else None
         complete_y, uncertain = self._missing.complete_y(y)
-        fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
+        chunks = Chunks.of(complete_x, complete_y, self.progress)
+        fitted = self._fit(chunks, None, transform, uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
-            about = _in_units(fitted, transform, complete_x).predict({"X": complete_x})[0]
+            about = fitted.predict(Records(len(x), {"X": complete_x}))[0]
             complete_y, uncertain = self._missing.complete_y(y, about=about)
-            fitted = self._fit_uncertain(Chunks.of(levels, complete_y, self.progress), ranges, uncertain)
-        fitted = _in_units(fitted, transform, complete_x)
-        self._adopt(self._publish(fitted, Chunks.of(complete_x, complete_y, self.progress), persons))
-        self._remember({"X": x}, y)
+            chunks = Chunks.of(complete_x, complete_y, self.progress)
+            fitted = self._fit(chunks, None, transform, uncertain)
+        self._adopt(self._publish(fitted, chunks, persons))
+        self._remember(x, y)
         return self
 
-    def _additive(self) -> Additive:
-        sizes = self.n_basis_x, self.n_basis_s
-        return Additive("X", *sizes, self.degree, self.penalty_order, self.quadrature, self.period_s)
+    def _surface(
+        self, grid: FloatArray, x_range: tuple[float, float], n: int | None, transform: QuantileTransform | None = None
+    ) -> Surface:
+        return surface_on(
+            "X",
+            "X",
+            grid,
+            x_range,
+            basis_sizes((self.n_basis_x, self.n_basis_s), n, grid.size, self.degree),
+            (self.degree - 1, self.penalty_order),
+            ("n_basis_x", "n_basis_s", "period_s"),
+            rule=self.quadrature,
+            period=self.period_s,
+            transform=transform,
+            centred=True,
+        )
 
     def _check_settings(self) -> None:
         one_of(self.missing, "missing", MISSING)
@@ -254,6 +268,13 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         for name in ("x_transform", "period_s"):
             if self.privacy is not None and getattr(self, name) is not None:
                 raise InputError(f"{name} must be None in a private fit, got {getattr(self, name)!r}")
+        one_of(self.quadrature, "quadrature", RULES)
+        for name in ("n_basis_x", "n_basis_s"):
+            least = check_size(getattr(self, name), name, self.degree)
+            if not 1 <= whole(self.penalty_order, "penalty_order") < least:
+                raise InputError(f"penalty_order must be at least 1 and below {name}, got {self.penalty_order!r}")
+        if self.period_s is not None and not (is_number(self.period_s) and 0 < self.period_s < math.inf):
+            raise InputError(f"period_s must be a number above 0 or None, got {self.period_s!r}")
         super()._check_settings()
         if self._is_private and self.missing in ("raise", "fpca"):
             why = "an error would tell of the data" if self.missing == "raise" else "it needs other people's curves"
@@ -270,28 +291,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
     def _gaps(self) -> str:
         return super()._gaps if self.missing == "auto" else self.missing
 
-    def _fit_uncertain(
-        self, chunks: Chunks, ranges: dict[str, tuple[float, float]] | None, uncertain: FloatArray | None
-    ) -> Fitted:
-        """Fit where imputed responses are uncertain: covariance (T, T) of what was not observed, summed over curves."""
-        if uncertain is None:
-            return self._fit(chunks, ranges)
-        sums = self._sums(chunks, ranges)
-        sums.moments.scatter[sums.n_features :, sums.n_features :] += uncertain
-        with one_blas_thread():
-            fitted = self._fit_sums(sums)
-        return widened(fitted, information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
-
-    def _finished(self, fitted: Fitted) -> Fitted:
-        """New curves are integrated by the model's rule."""
-        return replace(fitted, term=replace(fitted.term, quadrature=self.quadrature))
-
     def _adopt(self, fitted: Fitted) -> None:
         super()._adopt(fitted)
-        self.coef_ = fitted.coefficients
-        self.x_range_, self.s_, self.n_features_in_ = self._term.x_range, self._term.grid, self._term.grid.size
-
-
-def _in_units(fitted: Fitted, transform: QuantileTransform | None, x: Curves) -> Fitted:
-    """The fit as one to curves in units of X, where it was one to their ranks."""
-    return fitted if transform is None else replace(fitted, term=fitted.term.of_ranks(transform, x))
+        term = self._term
+        self.coef_, self.x_range_, self.s_, self.n_features_in_ = fitted.values, term.x_range, term.grid, term.grid.size

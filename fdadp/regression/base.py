@@ -14,21 +14,23 @@ from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.errors import InputError, PublicInputWarning
+from fdadp.errors import IdentificationWarning, InputError, PublicInputWarning
 from fdadp.functional.curves import Curves, same_rows
 from fdadp.functional.names import names_of
 from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import Range, public_ranges
-from fdadp.regression.missing import MissingValues
+from fdadp.regression.missing import MissingValues, information_lost
 from fdadp.regression.predictions import Input, Predictions
 from fdadp.responses.functional import Functional, FunctionalResponse
-from fdadp.solve.chunks import Chunks, ranges_of
+from fdadp.solve.chunks import Chunks, range_of
 from fdadp.solve.fitted import Fitted
-from fdadp.solve.least_squares import fit_sums, refuse_same_curves
+from fdadp.solve.least_squares import Scores, fit_scores, vary
+from fdadp.solve.moments import Moments
 from fdadp.solve.sums import TrainingSums, add_up
-from fdadp.terms.additive import Additive
+from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
@@ -45,13 +47,14 @@ Model = TypeVar("Model", bound="FunctionalModel")
 
 
 class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the additive model, which says what its term is (:meth:`_additive`) and how it reads curves."""
+    """Base of the additive model, which says what its term is (:meth:`_surface`) and how it reads curves."""
 
     n_components: float | Eigenbasis
     smoothing: str | ArrayLike
     privacy: Privacy | None
     bounds: Mapping[str, tuple[float, float]] | None
     mechanism: str | Mechanism
+    quadrature: str
     fpca: str
     progress: bool | str
 
@@ -60,8 +63,10 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
-    def _additive(self) -> Additive:
-        """The term before the range of X is known; checks its settings."""
+    def _surface(
+        self, grid: FloatArray, x_range: tuple[float, float], n: int | None, transform: QuantileTransform | None = None
+    ) -> Surface:
+        """The term of curves whose range is known, n of them where that is."""
         raise NotImplementedError
 
     def _check_settings(self) -> None:
@@ -73,7 +78,6 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
             flag(self.progress, "progress")
         else:
             one_of(self.progress, "progress", ("auto",))
-        self._additive()
         public_ranges(self.bounds, NAMES, required=False)
         mechanism = mechanism_of(self.mechanism)
         if self.privacy is None:
@@ -109,25 +113,67 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
 
     # --- without privacy, from curves down to coefficients ---
 
-    def _fit(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]] | None = None) -> Fitted:
-        """Fit to complete curves, of which the ranges may be known."""
-        sums = self._sums(chunks, ranges)
+    def _fit(
+        self,
+        chunks: Chunks,
+        x_range: tuple[float, float] | None = None,
+        transform: QuantileTransform | None = None,
+        uncertain: FloatArray | None = None,
+    ) -> Fitted:
+        """Fit to complete curves.
+
+        Parameters
+        ----------
+        chunks : Chunks
+        x_range : (float, float), optional
+            Range of X, where it is known.
+        transform : QuantileTransform, optional
+            Of X.
+        uncertain : ndarray of shape (T, T), optional
+            Covariance of what was not observed of imputed responses, summed over curves.
+        """
+        sums = self._sums(chunks, x_range, transform)
         with one_blas_thread():
-            return self._fit_sums(sums)
+            if uncertain is None:
+                return Fitted.of(self._scores(sums))
+            sums.moments.scatter[-sums.t.size :, -sums.t.size :] += uncertain
+            fitted = Fitted.of(self._scores(sums))
+        return fitted.widened(information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
 
-    def _fit_sums(self, sums: TrainingSums) -> Fitted:
-        return fit_sums(sums, self._response(sums), self.smoothing, self._n_unpenalized)
+    def _scores(self, sums: TrainingSums) -> Scores:
+        """The scores of the response, fitted."""
+        response, (term,), smoothing = self._response(sums), sums.designs, self.smoothing
+        if not isinstance(smoothing, str):
+            smoothing = _given(smoothing, (response.n_outputs, len(term.penalties)))
+        refuse_same_curves("X", sums.x)
+        scores = fit_scores(sums, response, smoothing, self._n_unpenalized)
+        if not scores.identified.all():
+            assert isinstance(term, Surface)
+            names = ", ".join(term.directions(np.flatnonzero(~scores.identified).tolist()))
+            warnings.warn(
+                f"the curves X do not identify {names}: among the training curves they are functions of the other "
+                "integrals of this kind, or do not vary (as for one shape times a number). They are left out; the fit "
+                "is not affected, predictions for curves of another shape rest on this choice",
+                IdentificationWarning,
+                stacklevel=5,
+            )
+        return scores
 
-    def _sums(self, chunks: Chunks, ranges: Mapping[str, tuple[float, float]] | None = None) -> TrainingSums:
+    def _sums(
+        self,
+        chunks: Chunks,
+        x_range: tuple[float, float] | None = None,
+        transform: QuantileTransform | None = None,
+    ) -> TrainingSums:
         """Sums over the training curves."""
-        ranges = ranges or ranges_of(chunks)
-        grid, known = chunks.head()[0]["X"].grid, chunks.n
-        term = self._additive().fixed(grid, ranges["X"], known)
-        sums = add_up(chunks, term)
+        x_range = x_range or range_of(chunks)
+        (x, y), known = chunks.head(), chunks.n
+        term = self._surface(x.grid, x_range, known, transform)
+        sums = _added_up(chunks, term, y.grid)
         if chunks.n == known:
             return sums
-        again = self._additive().fixed(grid, ranges["X"], chunks.n)
-        return sums if again.n_features == term.n_features else add_up(chunks, again)  # few: only now known how many
+        again = self._surface(x.grid, x_range, chunks.n)
+        return sums if again.shape == term.shape else _added_up(chunks, again, y.grid)  # few: only now known how many
 
     def _response(self, sums: TrainingSums) -> FunctionalResponse:
         """The response on its basis."""
@@ -175,7 +221,7 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
         self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
-        self._remember({"X": x}, y)
+        self._remember(x, y)
         return self
 
     def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
@@ -188,15 +234,11 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         fitted, statistic, warned = fit_private(
             self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
         )
-        self._adopt(self._finished(fitted))
+        self._adopt(replace(fitted, term=replace(fitted.term, rule=self.quadrature)))  # by which new curves go
         self.moments_: NoisyMoments | None = statistic
         self._fitted_with = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
         for text in warned:  # at the end: where warnings are errors the ledger is there
             warnings.warn(text, PublicInputWarning, stacklevel=4)
-
-    def _finished(self, fitted: Fitted) -> Fitted:
-        """A private fit with what the model's settings say of its predictions."""
-        return fitted
 
     def _check_saveable(self, columns: Any) -> None:
         """Refuse before a private fit what a file of it could not hold."""
@@ -248,10 +290,35 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         self.privacy_ = fitted.privacy
         self.moments_ = None
 
-    def _remember(self, columns: Mapping[str, Curves], y: Curves) -> None:
-        """Remember what predictions are to come as, and what new covariates must be like."""
-        self._inputs = {name: Input.of(x) for name, x in columns.items()}
+    def _remember(self, x: Curves, y: Curves) -> None:
+        """Remember what predictions are to come as, and what new curves must be like."""
+        self._input = Input.of(x)
         self._y_kind, self._y_columns, self._y_unit = y.kind, y.columns, y.unit
+
+
+def refuse_same_curves(name: str, moments: Moments) -> None:
+    """Refuse curves that are all the same but for rounding, from the moments of them or of their features.
+
+    Raises
+    ------
+    InputError
+        Naming the argument.
+    """
+    if not vary(moments):
+        raise InputError(f"{name} must vary between curves, got the same curve every time")
+
+
+def _added_up(chunks: Chunks, term: Surface, t: FloatArray) -> TrainingSums:
+    return add_up([term], ((x, y.values) for x, y in chunks.read("sums over curves")), t)
+
+
+def _given(smoothing: Any, shape: tuple[int, int]) -> FloatArray:
+    try:
+        return np.array(np.broadcast_to(np.asarray(smoothing, dtype=np.float64), shape))
+    except (TypeError, ValueError) as exc:
+        raise InputError(
+            f"smoothing must be 'reml', 'gcv' or numbers of shape ({shape[1]},) or {shape}, got {smoothing!r}"
+        ) from exc
 
 
 def codes_of(groups: ArrayLike | None, n: int) -> IntArray | None:

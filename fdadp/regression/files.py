@@ -22,7 +22,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.margins import Margin
+from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.models import record_model
@@ -30,9 +30,10 @@ from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Input
 from fdadp.responses.functional import FunctionalResponse
-from fdadp.solve.fitted import Fitted, Residual
-from fdadp.terms.additive import AdditiveTerm
+from fdadp.solve.fitted import Fitted
+from fdadp.solve.residuals import Residual
 from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from pandas import Index
@@ -45,7 +46,7 @@ _ARRAYS = ("covariance", "unit_variance", "smoothing_parameters", "edf", "criter
 """Fields of a Fitted that are stored under their own names."""
 _BASIS = {"grid": "{T}", "weights": "{T}", "mean": "{T}", "functions": "{K} {T}", "values": "{K}"}
 _BASIS |= {"explained_ratio": "{K}"}
-_MARGIN = {"points": "{k}", "to_raw": "{r} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
+_MARGIN = {"to_basis": "{r} {k}", "penalty": "{k} {k}", "rotation": "{k} {k}", "eigenvalues": "{k}"}
 
 
 def _named(name: str, fields: dict[str, str], **letters: str) -> dict[str, str]:
@@ -99,12 +100,12 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    fitted, term, own = model._fitted, model._term, model._inputs["X"]
+    fitted, term, own = model._fitted, model._term, model._input
     ledger, residual, basis = fitted.ledger, fitted.residual, fitted.response.basis
     content = {
         "params": params_to_json(model, model._fitted_with),
-        "degree": term.x.basis.degree,
-        "quadrature": term.quadrature,
+        "degree": term.splines[0].degree,
+        "quadrature": term.rule,
         "continuation": term.continuation,
         "n": fitted.n,
         "limited": fitted.limited,
@@ -121,7 +122,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         "ledger": None if ledger is None else ledger.to_json(),
     }
     arrays = {name: getattr(fitted, name) for name in _ARRAYS} | {
-        "coef": fitted.coefficients,
+        "coef": fitted.values,
         "interval_functions": fitted.response.interval_functions,
         "mean_variance": residual.mean_variance,
         "residual_variance": residual.variance,
@@ -130,8 +131,8 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         "x_quantiles": np.zeros((term.grid.size, 0)) if term.transform is None else term.transform.table,
     }
     arrays |= {f"basis_{f}": getattr(basis, f) for f in _BASIS}
-    for name, margin in (("x", term.x), ("s", term.s)):
-        arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": margin.basis.knots}
+    for name, margin, splines in zip("xs", (term.over_x, term.over_s), term.splines, strict=True):
+        arrays |= {f"{name}_{f}": getattr(margin, f) for f in _MARGIN} | {f"{name}_knots": splines.knots}
     if model._missing.x_basis is not None:
         arrays |= {f"missing_{f}": getattr(model._missing.x_basis, f) for f in _BASIS}
     written = LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
@@ -157,7 +158,7 @@ def _build(
     model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
     labels = content["labels"]
     x_unit, y_unit = labels["units"]
-    model._inputs = {"X": Input(arrays["s"], labels["names"], x_unit)}
+    model._input = Input(arrays["s"], labels["names"], x_unit)
     model._y_kind, model._y_unit, model._y_columns = labels["kind"], y_unit, labels_from_json(content["columns"])
     noise = content["missing_noise_variance"]
     basis = None if noise is None else _eigenbasis("missing", arrays, noise)
@@ -168,15 +169,18 @@ def _build(
 def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: float | None) -> Fitted:
     x_margin, s_margin = (_margin(name, arrays, content["degree"]) for name in "xs")
     low, high = (float(end) for end in arrays["x_range"])
-    term = AdditiveTerm(
+    term = Surface.on(
+        "X",
+        "X",
         x_margin,
         s_margin,
-        arrays["s"],
-        (low, high),
-        content["quadrature"],
-        period,
-        content["continuation"],
-        QuantileTransform(arrays["s"], arrays["x_quantiles"]) if arrays["x_quantiles"].size else None,
+        grid=arrays["s"],
+        x_range=(low, high),
+        rule=content["quadrature"],
+        period=period,
+        continuation=content["continuation"],
+        transform=QuantileTransform(arrays["s"], arrays["x_quantiles"]) if arrays["x_quantiles"].size else None,
+        centred=True,
     )
     basis = _eigenbasis("basis", arrays, content["noise_variance_of_basis"])
     residual = Residual(
@@ -189,7 +193,7 @@ def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: floa
     )
     return Fitted(
         term=term,
-        coefficients=arrays["coef"],
+        values=arrays["coef"],
         response=FunctionalResponse(basis, arrays["interval_functions"]),
         residual=residual,
         n=content["n"],
@@ -205,11 +209,11 @@ def _fitted(content: dict[str, Any], arrays: dict[str, FloatArray], period: floa
     )
 
 
-def _margin(name: str, arrays: dict[str, FloatArray], degree: int) -> Margin:
+def _margin(name: str, arrays: dict[str, FloatArray], degree: int) -> SmoothMargin:
     knots, fields = arrays[f"{name}_knots"], {f: arrays[f"{name}_{f}"] for f in _MARGIN}
-    if knots.size != len(fields["to_raw"]) + degree + 1:
+    if knots.size != len(fields["to_basis"]) + degree + 1:
         raise ValueError(f"{name}_knots must be {len(fields['to_raw']) + degree + 1} numbers, got {knots.size}")
-    return Margin(BSplines(knots, degree), **fields)
+    return SmoothMargin(BSplines(knots, degree), **fields)
 
 
 def _eigenbasis(name: str, arrays: dict[str, FloatArray], noise_variance: float) -> Eigenbasis:

@@ -87,9 +87,9 @@ class FromChunks(FunctionalModel):
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
-        self._adopt(self._publish(self._fit(source, {"X": x_range} if x_range else None), source))
-        columns, y = source.head()
-        self._remember(columns, y)
+        self._adopt(self._publish(self._fit(source, x_range), source))
+        x, y = source.head()
+        self._remember(x, y)
         self._y_kind = kind or y.kind
         return self
 
@@ -116,6 +116,6 @@ class FromChunks(FunctionalModel):
         self._check_saveable(source.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)
         self._spend(source, source.groups, x_grid, y_grid)
-        self._remember({"X": Curves(np.empty((0, x_grid.size)), x_grid)}, Curves(np.empty((0, y_grid.size)), y_grid))
+        self._remember(Curves(np.empty((0, x_grid.size)), x_grid), Curves(np.empty((0, y_grid.size)), y_grid))
         self._y_kind, self._y_columns = source.kind, source.columns
         return self

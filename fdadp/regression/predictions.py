@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +22,9 @@ from fdadp.functional.curves import (
     same_rows,
     wrap,
 )
+from fdadp.functional.records import Records
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.missing import MissingValues
-from fdadp.solve.chunks import Columns
 from fdadp.solve.fitted import Fitted
 
 __all__ = ["Input", "Predictions"]
@@ -33,7 +32,7 @@ __all__ = ["Input", "Predictions"]
 
 @dataclass(frozen=True)
 class Input:
-    """How the training curves of a covariate came.
+    """How the training curves X came.
 
     Attributes
     ----------
@@ -58,32 +57,22 @@ class Predictions:
 
     t_: FloatArray
     _fitted: Fitted
-    _inputs: dict[str, Input]
+    _input: Input
     _missing: MissingValues
     _y_columns: pd.Index[Any] | None
     _y_kind: Kind
 
-    def _read(self, X: Any, s: ArrayLike | None) -> Columns:
-        """New covariates by name, complete and checked."""
+    def _read(self, X: CurveData, s: ArrayLike | None) -> Records:
+        """New curves, complete and checked."""
         check_is_fitted(self, "_fitted")
-        if not isinstance(X, Mapping):
-            if len(self._inputs) > 1:
-                raise InputError(f"X must be a mapping of {', '.join(self._inputs)}, got {type(X).__name__}")
-            X = {next(iter(self._inputs)): X}
-        missing = [name for name in self._inputs if name not in X]
-        if missing:
-            raise InputError(f"X must hold {', '.join(self._inputs)}, got no {missing[0]}")
-        return {name: self._read_one(name, X[name], s) for name in self._inputs}
-
-    def _read_one(self, name: str, data: CurveData, s: ArrayLike | None) -> Curves:
-        own = self._inputs[name]
-        x = as_curves(data, s, name=name, default=own.grid)
-        refuse_other_domain(x, own.grid, name)
+        own = self._input
+        x = as_curves(X, s, name="X", default=own.grid)
+        refuse_other_domain(x, own.grid, "X")
         if own.names is not None and not x.gridded and x.columns is not None:
-            same_order(list(own.names), list(x.columns), name, "the training curves")
+            same_order(list(own.names), list(x.columns), "X", "the training curves")
         x = self._missing.complete_x(x)
-        check_finite(x, name)
-        return x
+        check_finite(x, "X")
+        return Records(len(x), {"X": x})
 
     def predict(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         """Predict response curves.
@@ -174,8 +163,8 @@ class Predictions:
         x = self._read(X, s)
         return self._wrap(*self._fitted.standard_errors(x, t), x)
 
-    def _wrap(self, values: FloatArray, grid: FloatArray, x: Columns) -> Any:
-        index = next(iter(x.values())).index
+    def _wrap(self, values: FloatArray, grid: FloatArray, records: Records) -> Any:
+        index = records.curves("X").index
         return wrap(values, grid, kind=self._y_kind, columns=self._y_columns, index=index, own_grid=self.t_)
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
@@ -184,10 +173,9 @@ class Predictions:
 
         score_is_not_private(self)
         y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)
-        for name, curves in x.items():
-            if len(curves) != len(y):
-                raise InputError(f"{name} and Y must hold the same number of curves, got {len(curves)} and {len(y)}")
-        same_rows(**x, Y=y)
+        if x.n != len(y):
+            raise InputError(f"X and Y must hold the same number of curves, got {x.n} and {len(y)}")
+        same_rows(X=x.curves("X"), Y=y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
             predicted = self._fitted.predict(x, y.grid)[0]

@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
-from fdadp.terms.additive import AdditiveTerm
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -33,7 +33,7 @@ class Views(FunctionalModel):
     s_: FloatArray
 
     @property
-    def _term(self) -> AdditiveTerm:
+    def _term(self) -> Surface:
         """The one term of the fit."""
         return self._fitted.term
 
@@ -56,8 +56,13 @@ class Views(FunctionalModel):
             `s` or `t` outside the training domain.
         """
         check_is_fitted(self, "coef_")
-        functions = self._fitted.response.basis.evaluate(np.atleast_1d(numbers(t, "t")))[1]
-        return self._term.surface(self._fitted.coefficients, functions, x, s)
+        at_x, at_s, at_t = (np.atleast_1d(numbers(v, name)) for name, v in (("x", x), ("s", s), ("t", t)))
+        low, high = self.s_[0], self.s_[-1]
+        if ((at_s < low) | (at_s > high)).any():
+            raise InputError(f"s must lie within [{low:g}, {high:g}], got {at_s.min():g} to {at_s.max():g}")
+        functions = self._fitted.response.basis.evaluate(at_t)[1]
+        values = self._term.effect(at_s, at_x) @ self._fitted.coefficients @ functions
+        return np.ascontiguousarray(values.reshape(at_s.size, at_x.size, -1).transpose(1, 0, 2))
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""

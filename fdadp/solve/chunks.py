@@ -1,6 +1,6 @@
 """Curves in chunks that can be gone through more than once: the only place where a fit without privacy sees them.
 
-One pass finds the ranges of the covariates, which fix their bases; a second one adds up (:mod:`fdadp.solve.sums`).
+One pass finds the range of X, which fixes its basis; a second one adds up (:mod:`fdadp.solve.sums`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from tqdm import tqdm
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
+from fdadp.functional.records import Records
 
-__all__ = ["Chunks", "Columns", "Totals", "check_dask", "dask_chunks", "is_dask", "ranges_of", "with_progress"]
-
-Columns = dict[str, Curves]
-"""The covariates of a chunk by name: ``{"X": curves}`` where there is one."""
+__all__ = ["Chunks", "Totals", "check_dask", "dask_chunks", "is_dask", "range_of", "with_progress"]
 
 ROWS_PER_CHUNK = 8192
 
@@ -32,7 +30,7 @@ class Chunks:
     ----------
     source : sequence or callable
         A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
-        :func:`fdadp.functional.curves.as_curves` reads them; X may be a mapping of several by name.
+        :func:`fdadp.functional.curves.as_curves` reads them.
     s, t : array_like or None
         Grids of X and Y.
     progress : bool or "auto"
@@ -56,7 +54,7 @@ class Chunks:
         self._source = source
         self._grids = (s, t)
         self._progress = progress
-        self._head: tuple[Columns, Curves] | None = None
+        self._head: tuple[Curves, Curves] | None = None
         self._held = False
         self._n: int | None = None
         self._totals: Totals | None = None
@@ -67,30 +65,26 @@ class Chunks:
         return self._n if self._totals is None else self._totals.n
 
     @classmethod
-    def of(cls, x: Curves | Mapping[str, Curves], y: Curves, progress: bool | str = "auto") -> Chunks:
+    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Chunks:
         """Chunks of curves held in memory."""
-        columns = {"X": x} if isinstance(x, Curves) else x
 
-        def pieces() -> Iterator[tuple[Columns, Curves]]:
+        def pieces() -> Iterator[tuple[Curves, Curves]]:
             for start in range(0, len(y), ROWS_PER_CHUNK):
                 rows = slice(start, start + ROWS_PER_CHUNK)
-                yield (
-                    {name: Curves(c.values[rows], c.grid) for name, c in columns.items()},
-                    Curves(y.values[rows], y.grid),
-                )
+                yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
 
         chunks = cls(pieces, progress=progress)
         chunks._held, chunks._n = True, len(x)
         return chunks
 
-    def head(self) -> tuple[Columns, Curves]:
-        """First covariates and Y without their curves: the grids, and the kinds of object they came as."""
+    def head(self) -> tuple[Curves, Curves]:
+        """First X and Y without their curves: the grids, and the kinds of object they came as."""
         if self._head is None:
             next(iter(self.read("first chunk")))
         assert self._head is not None
         return self._head
 
-    def read(self, what: str) -> Iterator[tuple[Columns, Curves]]:
+    def read(self, what: str) -> Iterator[tuple[Records, Curves]]:
         """Go through the checked chunks once, with a progress bar labelled `what`.
 
         Raises
@@ -106,30 +100,22 @@ class Chunks:
                 x_data, y_data = item
             except (TypeError, ValueError) as exc:
                 raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(item).__name__}") from exc
-            given = x_data if isinstance(x_data, Mapping) else {"X": x_data}
-            columns = {name: as_curves(data, self._grids[0], name=name) for name, data in given.items()}
-            y = as_curves(y_data, self._grids[1], name="Y")
-            named = {**columns, "Y": y}
-            for name, curves in columns.items():
-                if len(curves) != len(y):
-                    raise InputError(
-                        f"{name} and Y must hold the same number of curves, got {len(curves)} and {len(y)}"
-                    )
-            same_rows(**named)
-            for name, curves in named.items():
+            x, y = as_curves(x_data, self._grids[0], name="X"), as_curves(y_data, self._grids[1], name="Y")
+            if len(x) != len(y):
+                raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+            same_rows(X=x, Y=y)
+            for name, curves in (("X", x), ("Y", y)):
                 check_finite(curves, name, first=total.n)
             if self._head is None:
-                self._head = {name: _without_curves(c) for name, c in columns.items()}, _without_curves(y)
-            then = {**self._head[0], "Y": self._head[1]}
-            if named.keys() != then.keys():
-                raise InputError(f"all chunks must have the columns {', '.join(then)}, got {', '.join(named)}")
-            for name, curves in named.items():
-                if not np.array_equal(curves.grid, then[name].grid):
+                self._head = _without_curves(x), _without_curves(y)
+            for name, curves, then in zip("XY", (x, y), self._head, strict=True):
+                if not np.array_equal(curves.grid, then.grid):
                     raise InputError(
                         f"all chunks of {name} must have the grid of the first one, got another at row {total.n}"
                     )
-            total.add(len(y), {} if self._held else {name: curves.values for name, curves in named.items()})
-            yield columns, y
+            records = Records(len(y), {"X": x}, first=total.n)
+            total.add(len(y), {} if self._held else {"X": x.values, "Y": y.values})
+            yield records, y
         if total.n == 0:
             raise InputError("chunks must hold at least one pair (X, Y), got none")
         if self._totals is not None:
@@ -245,20 +231,18 @@ def check_dask(data: Any, name: str) -> None:
         )
 
 
-def ranges_of(chunks: Chunks) -> dict[str, tuple[float, float]]:
-    """Smallest and largest value of each covariate.
+def range_of(chunks: Chunks) -> tuple[float, float]:
+    """Smallest and largest value of X.
 
     Raises
     ------
     InputError
-        A covariate is constant.
+        X is constant.
     """
-    found: dict[str, tuple[float, float]] = {}
-    for columns, _ in chunks.read("range of X"):
-        for name, curves in columns.items():
-            low, high = found.get(name, (np.inf, -np.inf))
-            found[name] = min(low, float(curves.values.min())), max(high, float(curves.values.max()))
-    for name, (low, high) in found.items():
-        if not low < high:
-            raise InputError(f"{name} must vary, got the constant {low:g} everywhere")
-    return found
+    low, high = np.inf, -np.inf
+    for records, _ in chunks.read("range of X"):
+        values = records.curves("X").values
+        low, high = min(low, float(values.min())), max(high, float(values.max()))
+    if not low < high:
+        raise InputError(f"X must vary, got the constant {low:g} everywhere")
+    return low, high

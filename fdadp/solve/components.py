@@ -1,8 +1,8 @@
 """Many terms fitted to the scores of the responses on their eigenfunctions, each score with its own smoothing.
 
-Orthonormal functions take the least squares of curves apart: the scores on each are a regression of numbers, and all of
-them need the same sums over curves. Together they are one fit of the long form again, by generalised least squares with
-a precision that weights each function by its own residual variance, so that all that is known of such fits holds here.
+The regressions of all scores (:mod:`fdadp.solve.least_squares`) together are one fit of the long form, by generalised
+least squares with a precision that weights each function by its own residual variance, so that all that is known of
+such fits holds here.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fdadp._common.checks import numbers
-from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.least_squares import problem_of_scores, vary
+from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.moments import Moments
-from fdadp.solve.residuals import Unexplained, unexplained
 from fdadp.solve.solution import Solution
+from fdadp.solve.sums import add_up
 from fdadp.terms.intercept import ones
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
@@ -96,35 +96,15 @@ def fit_components(
     InputError
         Smoothing parameters of another shape, too few curves, or responses or features that are all the same.
     """
-    moments, q = _moments(designs, blocks), sum(design.size for design in designs)
-    gram, cross, scatter = moments.scatter[:q, :q], moments.scatter[:q, q:], moments.scatter[q:, q:]
-    ends = np.cumsum([0, *(design.size for design in designs), t.size]).tolist()
-    for what, start, stop in zip((*(design.name for design in designs), name), ends[:-1], ends[1:], strict=True):
-        if not vary(Moments(moments.n, moments.mean[start:stop], moments.scatter[start:stop, start:stop])):
+    sums = add_up(designs, blocks, t)
+    for what, own in zip((*(d.name for d in designs), name), (*sums.of_terms(), sums.y), strict=True):
+        if not vary(own):
             raise InputError(f"{what} must vary between rows, got the same in all")
-    fixed = response.fixed(moments.n, moments.mean[q:], scatter, t)
-    penalties, basis = [design.penalties for design in designs], fixed.basis
-    problem = problem_of_scores(moments.n, gram, cross, scatter, penalties, fixed, n_unpenalized)
-    k = basis.n_components
-    if isinstance(smoothing, str):
-        solutions = problem.optimize(smoothing)
-    else:
-        given = _given(smoothing, k, [name for design in designs for name in design.penalty_names])
-        solutions = [problem.solve(own, i) for i, own in enumerate(given)]
-    left = unexplained(moments.n, gram, cross, scatter, basis, solutions)
-    features, criterion = Moments(moments.n, moments.mean[:q], gram), smoothing if isinstance(smoothing, str) else ""
-    return _together(designs, features, basis, solutions, left, problem.identified, criterion)
-
-
-def _moments(designs: Sequence[TermDesign], blocks: Iterable[tuple[Records, FloatArray]]) -> Moments:
-    """Of the features of all terms with their response, in one row."""
-    total: Moments | None = None
-    for records, y in blocks:
-        features = [design.features(records)[:, design.kept] for design in designs]
-        part = Moments.of(np.hstack((*features, y)))
-        total = part if total is None else total.merge(part)
-    assert total is not None
-    return total
+    fixed = response.fixed(sums.n, sums.y.mean, sums.y.scatter, t)
+    if not isinstance(smoothing, str):
+        names = [name for design in designs for name in design.penalty_names]
+        smoothing = _given(smoothing, fixed.n_outputs, names)
+    return _together(fit_scores(sums, fixed, smoothing, n_unpenalized))
 
 
 def _given(smoothing: ArrayLike, k: int, names: Sequence[str]) -> FloatArray:
@@ -185,19 +165,13 @@ class _OnFunctions:
         return out
 
 
-def _together(
-    designs: Sequence[TermDesign],
-    features: Moments,
-    basis: Eigenbasis,
-    solutions: Sequence[Solution],
-    left: Unexplained,
-    identified: BoolArray,
-    criterion: str,
-) -> Components:
+def _together(scores: Scores) -> Components:
     """One fit of the long form from those of all scores.
 
     Coefficients of the mean come first, then those of the features, each with its K functions.
     """
+    designs, features, solutions, left = scores.sums.designs, scores.sums.x, scores.solutions, scores.left
+    basis = scores.response.basis
     n, k, t = features.n, basis.n_components, basis.grid
     of = _OnFunctions.of(basis)
     outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
@@ -206,7 +180,7 @@ def _together(
     rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
     least = max(LEAST_VARIANCE * float(variances.max()), rounding, np.finfo(np.float64).tiny)
     weights = sigma2 / np.maximum(variances, least) if sigma2 > 0 else np.ones_like(variances)
-    slopes = np.stack([s.coefficients for s in solutions], axis=1)  # (q, K)
+    slopes = scores.coefficients
     level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]
     level[:k] -= features.mean @ slopes
     inverse, gram = _information(features, [s.inverse for s in solutions], weights)
@@ -220,16 +194,16 @@ def _together(
         inverse=ahead @ inverse @ ahead.T,
         gram=back.T @ gram @ back,
         edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
-        identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(identified, k))),
+        identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
         smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
         sigma2=sigma2,
         scale=sigma2,
-        criterion=float(sum(s.gcv if criterion == "gcv" else s.reml for s in solutions)),
+        criterion=float(scores.criteria.sum()),
         rss=float(np.trace(left.sums)),
         n=n,
         n_rows=n * t.size,
         column_means=means @ back,
-        hessian=_hessian(designs, solutions) if criterion == "reml" else None,
+        hessian=_hessian(designs, solutions) if scores.criterion == "reml" else None,
         mean_products=back.T @ products @ back,
     )
     within = of.inner.T @ left.covariance @ of.inner

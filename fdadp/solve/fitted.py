@@ -1,65 +1,31 @@
-"""A fitted additive regression: its term with coefficients, how sure they are, and what they predict.
+"""A fitted regression of the scores of curves: coefficients, how sure they are, and what they predict.
 
-Every way of fitting returns a :class:`Fitted` — least squares, a private mechanism, a file, the published scheme — and
-every prediction is computed here.
+Every way of fitting the additive model returns a :class:`Fitted` — least squares, a private mechanism, a file, the
+published scheme — and every prediction of it is computed here. With splines or many terms it becomes one fit of the
+long form instead (:mod:`fdadp.solve.components`), whose covariance is of all coefficients at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
 from fdadp.responses.functional import FunctionalResponse
-from fdadp.terms.surface import AdditiveTerm
+from fdadp.solve.least_squares import Scores
+from fdadp.solve.residuals import Residual, residual_of
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
 
-__all__ = ["FARTHEST", "Fitted", "Residual"]
+__all__ = ["FARTHEST", "Fitted"]
 
 FARTHEST = 2.5
 """Standard deviations of Y from its mean curve beyond which a private prediction is pulled back."""
-
-
-@dataclass(frozen=True)
-class Residual:
-    """What a fit leaves unexplained.
-
-    Attributes
-    ----------
-    variance : ndarray of shape (T,)
-        Pointwise variance of Y about E[Y | X].
-    noise_variance : float
-        Its white part.
-    mean_variance : ndarray of shape (T,)
-        Variance of a predicted mean curve that does not depend on its covariates: of the overall mean, and of what the
-        response functions cannot follow.
-    r2 : float
-        Share of the variance of Y that is explained.
-    scale, inverse_dof : float
-        Intervals are `scale` times quantiles of the t distribution with ``1 / inverse_dof`` degrees of freedom.
-    """
-
-    variance: FloatArray
-    noise_variance: float
-    mean_variance: FloatArray
-    r2: float
-    scale: float = 1.0
-    inverse_dof: float = 0.0
-
-    def quantile(self, level: float) -> float:
-        """Standard deviations that an interval of this level reaches to either side."""
-        from scipy.stats import norm
-        from scipy.stats import t as student
-
-        tail = (1 + level) / 2
-        return float(self.scale * (student.ppf(tail, 1 / self.inverse_dof) if self.inverse_dof else norm.ppf(tail)))
 
 
 @dataclass(frozen=True)
@@ -68,9 +34,9 @@ class Fitted:
 
     Attributes
     ----------
-    term : AdditiveTerm
-    coefficients : ndarray of shape (K, kx, ks)
-        As the term publishes them, for each response function.
+    term : Surface
+    values : ndarray of shape (K, kx, ks)
+        F at the points of its bases for each response function, about its mean over the training curves.
     feature_mean : ndarray of shape (q,)
         Mean feature row.
     rotation : ndarray of shape (q, p)
@@ -99,8 +65,8 @@ class Fitted:
         How a private fit shared out its budget.
     """
 
-    term: AdditiveTerm
-    coefficients: FloatArray
+    term: Surface
+    values: FloatArray
     feature_mean: FloatArray
     rotation: FloatArray
     covariance: FloatArray
@@ -117,12 +83,46 @@ class Fitted:
     privacy: Privacy | None = None
     plan: object = None
 
-    @cached_property
-    def of_features(self) -> FloatArray:
-        """Coefficients of the feature rows, shape (q, K)."""
-        return self.term.to_features(self.coefficients)
+    @classmethod
+    def of(cls, scores: Scores) -> Fitted:
+        """That of one term fitted to scores, F about its mean over the training curves."""
+        sums, solutions = scores.sums, scores.solutions
+        (term,) = sums.designs
+        assert isinstance(term, Surface)
+        rotation = np.ascontiguousarray(np.eye(term.kept.size)[:, term.kept])
+        return cls(
+            term=term,
+            values=term.about_mean(term.values(rotation @ scores.coefficients)),
+            feature_mean=sums.moments.mean[: term.kept.size],
+            rotation=rotation,
+            covariance=np.stack([one.covariance for one in solutions]),  # Bayesian
+            unit_variance=np.array([one.noise_variance for one in solutions]),
+            response=scores.response,
+            residual=residual_of(sums, scores.left, scores.response.basis),
+            edf=np.array([one.edf_total for one in solutions]),
+            smoothing_parameters=np.stack([one.smoothing_parameters for one in solutions]),
+            criterion=scores.criteria,
+            n=sums.n,
+            notes=term.notes(),
+        )
 
-    def features(self, data: Mapping[str, Curves]) -> FloatArray:
+    def widened(self, lost: FloatArray) -> Fitted:
+        """Standard errors for the share of information about each component (K,) that gaps of Y took away."""
+        more = lost / (1 - lost)
+        functions = self.response.basis.functions
+        mean_variance = self.residual.mean_variance + (more * self.unit_variance) @ functions**2 / self.n
+        return replace(
+            self,
+            covariance=self.covariance * (1 + more)[:, None, None],
+            residual=replace(self.residual, mean_variance=mean_variance),
+        )
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """Of the feature rows, shape (q, K)."""
+        return self.term.coefficients(self.values)
+
+    def features(self, x: Records) -> FloatArray:
         """Feature rows about their training mean, shape (n, q).
 
         Raises
@@ -130,7 +130,7 @@ class Fitted:
         InputError
             A covariate on another domain than the training curves'.
         """
-        return np.asarray(self.term.rows(data[self.term.column]) - self.feature_mean)
+        return self.term.features(x) - self.feature_mean
 
     def scores(self, features: FloatArray) -> FloatArray:
         """Predicted coefficients on the response functions, shape (n, K).
@@ -139,7 +139,7 @@ class Fitted:
         than `FARTHEST` standard deviations of Y (L2 norms, from the releases) keeps ``e³ / (e² + v)`` of its excess e,
         v being the variance of the predicted curve. Others stay as they are.
         """
-        scores: FloatArray = features @ self.of_features
+        scores: FloatArray = features @ self.coefficients
         if not self.limited:
             return scores
         basis = self.response.basis
@@ -157,29 +157,29 @@ class Fitted:
         z = features @ self.rotation
         if self.covariance.shape[1] > z.shape[1]:  # the constant has a variance of its own
             z = np.hstack((np.ones((len(z), 1)), z))
-        quadratic = np.stack([np.einsum("ij,jk,ik->i", z, c, z) for c in self.covariance], axis=1)
+        quadratic = np.stack([((z @ c) * z).sum(axis=1) for c in self.covariance], axis=1)
         of_mean, residual, grid = self.residual.mean_variance, self.residual.variance, self.response.grid
         if not np.array_equal(points, grid):
             of_mean, residual = (np.interp(points, grid, v) for v in (of_mean, residual))
         functions = self.response.interval_functions_at(points)
         return np.asarray(np.maximum(quadratic, 0.0) @ functions**2 + of_mean), np.asarray(residual)
 
-    def predict(self, data: Mapping[str, Curves], t: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
+    def predict(self, x: Records, t: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """Predicted curves (n, T'), and their grid."""
         grid, mean, functions = self.response.at(t)
-        return np.asarray(mean + self.scores(self.features(data)) @ functions), grid
+        return np.asarray(mean + self.scores(self.features(x)) @ functions), grid
 
-    def standard_errors(self, data: Mapping[str, Curves], t: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
+    def standard_errors(self, x: Records, t: ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """Standard errors of predicted mean curves (n, T'), and their grid."""
         grid = self.response.at(t)[0]
-        return np.sqrt(self.variances(self.features(data), grid)[0]), grid
+        return np.sqrt(self.variances(self.features(x), grid)[0]), grid
 
     def interval(
-        self, data: Mapping[str, Curves], level: float, t: ArrayLike | None = None
+        self, x: Records, level: float, t: ArrayLike | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Lower and upper ends of pointwise prediction intervals (n, T'), and their grid."""
         grid, mean, functions = self.response.at(t)
-        features = self.features(data)
+        features = self.features(x)
         values = mean + self.scores(features) @ functions
         of_mean, residual = self.variances(features, grid)
         half = self.residual.quantile(level) * np.sqrt(of_mean + residual)

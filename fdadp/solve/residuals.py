@@ -1,19 +1,53 @@
-"""What an additive fit leaves: the residual covariance, and what the features explain outside the kept components."""
+"""What a fit of scores leaves: the residual covariance, and what the features explain outside the kept components."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis, face_smooth
-from fdadp.solve.fitted import Fitted, Residual
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["Unexplained", "residual_of", "unexplained", "widened"]
+__all__ = ["Residual", "Unexplained", "residual_of", "unexplained"]
+
+
+@dataclass(frozen=True)
+class Residual:
+    """What a fit leaves unexplained.
+
+    Attributes
+    ----------
+    variance : ndarray of shape (T,)
+        Pointwise variance of Y about E[Y | X].
+    noise_variance : float
+        Its white part.
+    mean_variance : ndarray of shape (T,)
+        Variance of a predicted mean curve that does not depend on its covariates: of the overall mean, and of what the
+        response functions cannot follow.
+    r2 : float
+        Share of the variance of Y that is explained.
+    scale, inverse_dof : float
+        Intervals are `scale` times quantiles of the t distribution with ``1 / inverse_dof`` degrees of freedom.
+    """
+
+    variance: FloatArray
+    noise_variance: float
+    mean_variance: FloatArray
+    r2: float
+    scale: float = 1.0
+    inverse_dof: float = 0.0
+
+    def quantile(self, level: float) -> float:
+        """Standard deviations that an interval of this level reaches to either side."""
+        from scipy.stats import norm
+        from scipy.stats import t as student
+
+        tail = (1 + level) / 2
+        return float(self.scale * (student.ppf(tail, 1 / self.inverse_dof) if self.inverse_dof else norm.ppf(tail)))
 
 
 @dataclass(frozen=True)
@@ -43,25 +77,17 @@ class Unexplained:
         return np.maximum(np.diag(self.covariance), 0.0)
 
 
-def unexplained(
-    n: int, gram: FloatArray, cross: FloatArray, scatter: FloatArray, basis: Eigenbasis, solutions: Sequence[Solution]
-) -> Unexplained:
+def unexplained(sums: TrainingSums, basis: Eigenbasis, solutions: Sequence[Solution]) -> Unexplained:
     """What K fitted components leave.
 
     Parameters
     ----------
-    n : int
-        Number of curves.
-    gram : ndarray of shape (p, p)
-        Scatter of the identified coordinates of the features.
-    cross : ndarray of shape (p, T)
-        Products of them and the response, both centred.
-    scatter : ndarray of shape (T, T)
-        Of the response.
+    sums : TrainingSums
     basis : Eigenbasis
         K functions.
     solutions : sequence of Solution
     """
+    n, gram, cross, scatter = sums.n, sums.gram, sums.cross, sums.y.scatter
     size = len(basis.grid)
     slopes = np.stack([f.coefficients for f in solutions], axis=1) @ basis.functions  # (p, T)
     explained = slopes.T @ cross
@@ -80,32 +106,18 @@ def unexplained(
     return Unexplained(residual, covariance, omitted, float(degrees.mean()))
 
 
-def residual_of(sums: TrainingSums, basis: Eigenbasis, solutions: list[Solution]) -> Residual:
-    """Residual statistics of components (K of them) fitted to sums over curves.
+def residual_of(sums: TrainingSums, left: Unexplained, basis: Eigenbasis) -> Residual:
+    """Residual statistics of components fitted to sums over curves.
 
     The variance is corrected for the degrees of freedom used. The part of E[Y | X] outside the kept components is not
     in it, but in that of predicted mean curves.
     """
-    yy = sums.y.scatter
-    left = unexplained(sums.n, sums.gram, sums.cross, yy, basis, solutions)
-    r2 = float(1 - (np.diag(left.sums) @ basis.weights) / (np.diag(yy) @ basis.weights))
+    r2 = float(1 - (np.diag(left.sums) @ basis.weights) / (np.diag(sums.y.scatter) @ basis.weights))
     white = face_smooth(left.covariance, sums.t)[1] if sums.t.size >= 12 else float(left.variance.min())
     own = left.variance - left.omitted
     # Of predicted mean curves: of the mean, and what the kept components cannot follow.
     of_mean = (own + left.omitted) / sums.n + left.omitted
     return Residual(own, float(white), of_mean, r2, inverse_dof=1 / left.degrees)
-
-
-def widened(fitted: Fitted, lost: FloatArray) -> Fitted:
-    """Standard errors for the share of information about each component (K,) that gaps of Y took away."""
-    more = lost / (1 - lost)
-    functions = fitted.response.basis.functions
-    mean_variance = fitted.residual.mean_variance + (more * fitted.unit_variance) @ functions**2 / fitted.n
-    return replace(
-        fitted,
-        covariance=fitted.covariance * (1 + more)[:, None, None],
-        residual=replace(fitted.residual, mean_variance=mean_variance),
-    )
 
 
 def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, n: int, like: Solution) -> FloatArray:

@@ -1,10 +1,11 @@
-"""From training curves to sums over them: moments of (feature row, response curve), in one pass.
+"""From training rows to sums over them: moments of (features of all terms, response curve), in one pass.
 
 Everything after that is computed from :class:`TrainingSums`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -12,107 +13,110 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.threads import map_blocks, one_blas_thread
-from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
-from fdadp.solve.chunks import Chunks, Columns
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.functional.records import Records
 from fdadp.solve.moments import Moments
-from fdadp.terms.surface import AdditiveTerm
+from fdadp.terms.spec import TermDesign
 
 __all__ = ["TrainingSums", "add_up"]
 
 
 @dataclass(frozen=True)
 class TrainingSums:
-    """All that is kept of the training curves.
+    """All that is kept of the training rows.
 
     Attributes
     ----------
     moments : Moments
-        Of the rows (Z_i, Y_i): the feature row, then the response on its grid.
-    term : AdditiveTerm
-        With what it learned from the training curves (:meth:`fdadp.terms.surface.AdditiveTerm.learned`).
+        Of the rows (Z_i, Y_i): the features of all terms, q of them, then the response on its grid.
+    designs : tuple of TermDesign
+        Terms in the form that they have for numbers, with what they learned from the training rows.
     t : ndarray of shape (T,)
         Grid of the response.
     """
 
     moments: Moments
-    term: AdditiveTerm
+    designs: tuple[TermDesign, ...]
     t: FloatArray
 
     @property
     def n(self) -> int:
-        """Number of training curves."""
+        """Number of training rows."""
         return self.moments.n
 
     @property
-    def n_features(self) -> int:
-        """Length of a feature row."""
-        return self.term.n_features
+    def kept(self) -> BoolArray:
+        """Which features have coefficients, shape (q,)."""
+        return np.concatenate([design.kept for design in self.designs])
+
+    @property
+    def penalties(self) -> list[FloatArray]:
+        """Of each term, shapes (M_j, p_j)."""
+        return [design.penalties for design in self.designs]
 
     @property
     def y(self) -> Moments:
-        """Moments of the response curves alone."""
-        p = self.n_features
-        return Moments(self.n, self.moments.mean[p:], self.moments.scatter[p:, p:])
+        """Moments of the responses alone."""
+        return self._part(slice(self.kept.size, None))
+
+    @cached_property
+    def x(self) -> Moments:
+        """Moments of the features that have coefficients, p of them."""
+        return self._part(np.flatnonzero(self.kept))
 
     @property
-    def x(self) -> Moments:
-        """Moments of the feature rows alone."""
-        p = self.n_features
-        return Moments(self.n, self.moments.mean[:p], self.moments.scatter[:p, :p])
-
-    @cached_property
-    def rotation(self) -> FloatArray:
-        """From identified coordinates to features, shape (q, p)."""
-        return self.term.rotation
-
-    @cached_property
     def gram(self) -> FloatArray:
-        """Scatter of the identified coordinates, shape (p, p)."""
-        return np.asarray(self.rotation.T @ self.x.scatter @ self.rotation)
+        """Their scatter, shape (p, p)."""
+        return self.x.scatter
 
     @cached_property
     def cross(self) -> FloatArray:
-        """Products of the identified coordinates and the response, both centred, shape (p, T)."""
-        q = self.n_features
-        return np.asarray(self.rotation.T @ self.moments.scatter[:q, q:])
+        """Products of them and the response, both centred, shape (p, T)."""
+        return self.moments.scatter[np.flatnonzero(self.kept), self.kept.size :]
+
+    def of_terms(self) -> list[Moments]:
+        """Moments of the features of each term that have coefficients."""
+        ends = np.cumsum([design.size for design in self.designs])[:-1]
+        return [self._part(own) for own in np.split(np.flatnonzero(self.kept), ends)]
+
+    def _part(self, which: Any) -> Moments:
+        return Moments(self.n, self.moments.mean[which], self.moments.scatter[which][:, which])
 
 
-def add_up(chunks: Chunks, term: AdditiveTerm) -> TrainingSums:
-    """Add up the training curves in one pass.
+def add_up(designs: Sequence[TermDesign], blocks: Iterable[tuple[Records, FloatArray]], t: FloatArray) -> TrainingSums:
+    """Add up the training rows in one pass.
 
     Parameters
     ----------
-    chunks : Chunks
-    term : AdditiveTerm
-        On known bases.
+    designs : sequence of TermDesign
+    blocks : iterable of (Records, ndarray)
+        Training rows with their responses (n, T).
+    t : ndarray of shape (T,)
     """
-    t = chunks.head()[1].grid
     total: _Sums | None = None
-    for columns, y in chunks.read("sums over curves"):
+    for records, y in blocks:
         with one_blas_thread():
-            for part in map_blocks(partial(_sums_of, term, columns, y.values), len(y)):
+            for part in map_blocks(partial(_sums_of, designs, records, y), records.n):
                 total = total.merge(part) if total else part
-    assert total is not None  # read() refuses an empty source
-    return TrainingSums(total.moments, term.learned(total.seen, total.moments.n), t)
+    assert total is not None  # there are rows
+    learned = (design.learned(seen, total.moments.n) for design, seen in zip(designs, total.seen, strict=True))
+    return TrainingSums(total.moments, tuple(learned), t)
 
 
 @dataclass
 class _Sums:
-    """What a block of curves contributes to :class:`TrainingSums`."""
+    """What a block of rows contributes to :class:`TrainingSums`."""
 
     moments: Moments
-    seen: Any
+    seen: list[Any]
 
     def merge(self, other: _Sums) -> _Sums:
         self.moments.merge(other.moments)
-        self.seen = self.seen.merge(other.seen)
+        self.seen = [a if a is None else a.merge(b) for a, b in zip(self.seen, other.seen, strict=True)]
         return self
 
 
-def _sums_of(term: AdditiveTerm, columns: Columns, y: FloatArray, block: slice) -> _Sums:
-    p, whole = term.n_features, columns[term.column]
-    rows = np.zeros((len(y[block]), p + y.shape[1]))
-    rows[:, p:] = y[block]
-    seen = term.add_to(Curves(whole.values[block], whole.grid), rows)
-    return _Sums(Moments.of(rows), seen)
+def _sums_of(designs: Sequence[TermDesign], records: Records, y: FloatArray, block: slice) -> _Sums:
+    rows = records[block]
+    trained = [design.trained(rows) for design in designs]
+    return _Sums(Moments.of(np.hstack([*(features for features, _ in trained), y[block]])), [s for _, s in trained])

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import several
-from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.functional.curves import Curves, refuse_other_domain
-from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.records import Records, Seen
+from fdadp._common.checks import is_number, is_one_of, several
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.functional.splines import BSplines
-from fdadp.terms._rows import FeatureMap
+from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.sizes import AUTO, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.surface import Surface
 
-__all__ = ["FunctionalAdditive", "additive"]
+__all__ = ["FunctionalAdditive", "additive", "surface_on"]
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,17 @@ class FunctionalAdditive(TermSpec):
     column : str
         Column of curves.
     k : (int, int, int)
-        Numbers of B-splines over t, s and x.
+        Numbers of B-splines over t, s and x; of the last two ``"auto"`` grows with the number of curves
+        (:func:`fdadp.terms.sizes.basis_sizes`).
     m : (int, int)
         Of all three, degree less one and order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
         See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default.
+    period : float, optional
+        Makes F periodic in s, as mgcv's ``bs = "cc"``: s and s + period are the same point, 365 for days of a year.
+        The penalty over s is then the integrated squared second derivative.
+    x_transform : {None, "quantile"}
+        ``"quantile"`` takes X(s) by its rank among the training curves at s (refund's ``Qtransform``), for skewed X.
 
     References
     ----------
@@ -47,9 +51,11 @@ class FunctionalAdditive(TermSpec):
     """
 
     column: str
-    k: tuple[int, int, int] = (5, 5, 5)
+    k: tuple[int | str, ...] = (5, 5, 5)
     m: tuple[int, int] = (2, 2)
     rule: str = "trapezoid"
+    period: float | None = None
+    x_transform: str | None = None
 
     @property
     def name(self) -> str:
@@ -65,13 +71,25 @@ class FunctionalAdditive(TermSpec):
         """P-splines over t, s and the range of X; the scale of their penalties takes a pass over the curves."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use af()")
-        several(self.k, 3, f"k of {self.name}")
-        along = along_response(t, self.k[0], self.m, values=True, name=f"k of {self.name}")
-        return additive(self.name, self.column, seen, self.k[1:], self.m, self.rule, along_first=True, **along)
+        k = several(self.k, 3, f"k of {self.name}")
+        if isinstance(k[0], str):
+            raise InputError(f"k of {self.name} must begin with the number of B-splines over t, got {k[0]!r}")
+        along = along_response(t, k[0], self.m, values=True, name=f"k of {self.name}")
+        own = self.name, self.column, seen, k[1:], self.m, self.rule
+        return additive(*own, period=self.period, x_transform=self.x_transform, along_first=True, **along)
 
 
 def additive(
-    name: str, column: str, seen: Seen, k: tuple[int, ...], m: tuple[int, int], rule: str, **fields: Any
+    name: str,
+    column: str,
+    seen: Seen,
+    k: tuple[int | str, ...],
+    m: tuple[int, int],
+    rule: str,
+    *,
+    period: float | None = None,
+    x_transform: str | None = None,
+    **fields: Any,
 ) -> TermDesign:
     """The design of ``∫ F{X(s), s} ds`` times functions along the response.
 
@@ -80,86 +98,91 @@ def additive(
     name, column : str
     seen : Seen
     k : (int, int)
-        Numbers of B-splines over s and x.
+        Numbers of B-splines over s and x, or ``"auto"``.
     m : (int, int)
     rule : str
+    period, x_transform
+        As of :class:`FunctionalAdditive`.
     **fields
         Of the design: `along`, `along_norm`, `along_first`, `uneven_simpson`.
     """
-    curves = seen.curves_of(column)
-    several(k, 2, f"k of {name}")
+    curves, what = seen.curves_of(column), f"k of {name}"
+    over_s, over_x = several(k, 2, what)
     several(m, 2, f"m of {name}")
-    over_s = SmoothMargin.pspline(curves.grid, k[0], m, values=True, name=f"k of {name}")
-    over_x = SmoothMargin.pspline(curves.range, k[1], m, values=True, name=f"k of {name}")
-    weights = quadrature_weights(curves.grid, rule)
-    largest = _feature_map(over_x, over_s, curves.grid, weights).row_norm(over_x.to_basis, over_s.to_basis)
-    norm = max(largest(block.curves(column).values) for block in seen.read())
-    in_s, in_x = (margin.eigenvalues * norm**2 / margin.penalty_norm for margin in (over_s, over_x))
-    return _Surface(
-        name=name,
-        columns=(column,),
-        over_s=over_s,
-        over_x=over_x,
-        grid=curves.grid,
-        x_range=curves.range,
+    for size in (over_x, over_s):
+        if isinstance(size, str) and size != AUTO:
+            raise InputError(f"{what} must be of numbers of B-splines, or 'auto', got {size!r}")
+    if period is not None and not (is_number(period) and 0 < period < np.inf):
+        raise InputError(f"period of {name} must be a number above 0 or None, got {period!r}")
+    if not is_one_of(x_transform, (None, "quantile")):
+        raise InputError(f"x_transform of {name} must be None or 'quantile', got {x_transform!r}")
+    transform = None
+    if x_transform == "quantile":
+        every = np.concatenate([block.curves(column).values for block in seen.read()])
+        transform = QuantileTransform.of(Curves(every, curves.grid))
+    surface = surface_on(
+        name,
+        column,
+        curves.grid,
+        curves.range,
+        basis_sizes((over_x, over_s), seen.n, curves.grid.size, m[0] + 1),
+        m,
+        (what, what, f"period of {name}"),
         rule=rule,
-        own_norm=norm,
-        own_penalties=np.vstack((np.tile(in_s, over_x.size), np.repeat(in_x, over_s.size))),
+        period=period,
+        transform=transform,
         **fields,
     )
+    return surface.scaled(max(surface.row_sum_of(block.curves(column)) for block in seen.read()))
 
 
-def _feature_map(over_x: SmoothMargin, over_s: SmoothMargin, grid: FloatArray, weights: FloatArray) -> FeatureMap:
-    assert isinstance(over_x.basis, BSplines)
-    assert isinstance(over_s.basis, BSplines)
-    return FeatureMap(over_x.basis, over_s.basis, grid, weights)
+def surface_on(
+    name: str,
+    column: str,
+    grid: FloatArray,
+    x_range: tuple[float, float],
+    sizes: tuple[int, int],
+    m: tuple[int, int],
+    names: tuple[str, str, str],
+    *,
+    period: float | None = None,
+    transform: QuantileTransform | None = None,
+    **fields: Any,
+) -> Surface:
+    """F on splines, the scale of its penalties yet to come.
 
+    Parameters
+    ----------
+    name, column : str
+    grid : ndarray of shape (S,)
+    x_range : (float, float)
+        Range of the curves.
+    sizes : (int, int)
+        Numbers of B-splines over x and s.
+    m : (int, int)
+        Of both, degree less one and order of the difference penalty; not of a periodic s.
+    names : (str, str, str)
+        Of both sizes and of the period, for messages.
+    period : float, optional
+        Length of a periodic domain.
+    transform : QuantileTransform, optional
+        To ranks, over which the first basis then is.
+    **fields
+        Others of :class:`Surface`.
 
-@dataclass(frozen=True, kw_only=True)
-class _Surface(TermDesign):
-    """Features ``∫ B_l(X(s)) B_l'(s) ds``, s fastest."""
-
-    over_s: SmoothMargin
-    over_x: SmoothMargin
-    grid: FloatArray
-    x_range: tuple[float, float]
-    rule: str
-    uneven_simpson: bool = False
-
-    @cached_property
-    def kept(self) -> BoolArray:
-        """All but the intercept's direction, and its multiples: what is linear in s alone adds the same to each row."""
-        keep = np.ones((self.over_x.size, self.over_s.size, self.along.size), dtype=bool)
-        keep[0][np.ix_(self.over_s.eigenvalues == 0, self.along.eigenvalues == 0)] = False
-        keep[0, 0] = True
-        keep[0, 0, 0] = False
-        return keep.reshape(-1)
-
-    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        x = records.curves(self.columns[0])
-        refuse_other_domain(x, self.grid, self.columns[0])
-        self._warn_outside(x)
-        weights = quadrature_weights(x.grid, self.rule, uneven_simpson=self.uneven_simpson)
-        rows = _feature_map(self.over_x, self.over_s, x.grid, weights).rows(x.values)
-        by_margin = rows.reshape(len(rows), self.over_x.to_raw.shape[0], -1)
-        turned = np.einsum("nab,ac,bd->ncd", by_margin, self.over_x.to_raw, self.over_s.to_raw, optimize=True)
-        return np.asarray(turned.reshape(len(rows), -1))
-
-    def _warn_outside(self, x: Curves) -> None:
-        low, high = self.x_range
-        outside = int(((x.values < low) | (x.values > high)).sum())
-        if outside:
-            warnings.warn(
-                f"{outside} of {x.values.size} points of {self.columns[0]} lie outside the training range "
-                f"[{low:g}, {high:g}]; the surface of {self.name} is continued linearly there",
-                ExtrapolationWarning,
-                stacklevel=2,
-            )
-
-    @property
-    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
-        return {"s": np.linspace(self.grid[0], self.grid[-1], 20), "x": np.linspace(*self.x_range, 20)}
-
-    def effect(self, *points: Any) -> FloatArray:
-        at_s, at_x = self.over_s.design(points[0]), self.over_x.design(points[1])
-        return np.asarray(np.einsum("sb,xa->sxab", at_s, at_x).reshape(len(at_s) * len(at_x), -1))
+    Raises
+    ------
+    InputError
+        A period shorter than the grid, or a basis too small for its degree.
+    """
+    ends = x_range if transform is None else (0.0, 1.0)
+    over_x = SmoothMargin.pspline(ends, sizes[0], m, values=True, name=names[0])
+    if period is None:
+        over_s = SmoothMargin.pspline(grid, sizes[1], m, values=True, name=names[1])
+    else:
+        length = float(grid[-1] - grid[0])
+        if not period >= length * (1 - 1e-9):
+            raise InputError(f"{names[2]} must be at least the length of the grid of X, {length:g}, got {period:g}")
+        over_s = SmoothMargin.periodic(float(grid[0]), float(period), sizes[1], m[0] + 1, name=names[1])
+    fixed = {"grid": grid, "x_range": x_range, "period": period, "transform": transform}
+    return Surface.on(name, column, over_x, over_s, **fixed, **fields)

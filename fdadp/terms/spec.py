@@ -124,6 +124,14 @@ class TermDesign(ABC):
             A column that is not there, of another kind, or that the training rows do not cover.
         """
 
+    def trained(self, records: Records) -> tuple[FloatArray, Any]:
+        """Features of training rows, and what the design has yet to learn from them; mostly nothing, None."""
+        return self.features(records), None
+
+    def learned(self, seen: Any, n: int) -> TermDesign:
+        """The design with what n training rows taught it: all that :meth:`trained` gave of them, merged."""
+        return self
+
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         """Features of single observations, of row ``record[j]`` at the point ``t[j]``: shape (N, q).
 

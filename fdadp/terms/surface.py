@@ -1,4 +1,8 @@
-"""The surface F of the additive term ``∫ F{X(s), s, t} ds``, as splines over the values of a curve and its domain."""
+"""The surface F of ``∫ F{X(s), s} ds``, as splines over the values of a curve and its domain: one design for all.
+
+``sff`` and ``af`` stand on it, on a response that is a curve or a number, and :class:`fdadp.AdditiveFunctionOnFunction`
+with and without privacy.
+"""
 
 from __future__ import annotations
 
@@ -6,84 +10,126 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from fdadp._common.checks import numbers
-from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import ExtrapolationWarning, InputError
+from fdadp._common.typing import BoolArray, FloatArray
+from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves, refuse_other_domain
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.records import Records
+from fdadp.functional.smooths import SmoothMargin
+from fdadp.functional.splines import BSplines
 from fdadp.terms._rows import FeatureMap
 from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.spec import TermDesign
 
-__all__ = ["AdditiveTerm"]
+__all__ = ["Surface", "Trained"]
 
 
-@dataclass(frozen=True)
-class AdditiveTerm:
-    """``∫ F{X(s), s, t} ds`` with F a tensor product of splines over x and s, on known bases.
-
-    Its coefficients are values ``F(x_l, s_l')`` at the points of the two bases, shape (K, kx, ks). It is used in this
-    order: :meth:`add_to` for each block of training curves, :meth:`learned` when all were seen; then `rotation` and
-    `penalties` say what is estimated and how it is smoothed, :meth:`published` turns the estimates into coefficients
-    for users, and :meth:`rows` with :meth:`to_features` predict.
+@dataclass(frozen=True, kw_only=True)
+class Surface(TermDesign):
+    """Features ``∫ B_l(X(s)) B_l'(s) ds`` in the coordinates of the two margins, s fastest.
 
     Attributes
     ----------
-    x, s : Margin
-        Bases over the values of X and over its domain.
+    over_x, over_s : SmoothMargin
+        Bases over the values of X and over its domain: kx and ks coefficients, values of F at even points.
     grid : ndarray of shape (S,)
         That of the training curves.
     x_range : (float, float)
         Range of the training values.
-    quadrature : str
-        Rule for ∫ ds.
+    rule : str
+        For ∫ ds.
+    uneven_simpson : bool
+        Keep ``"simpson_legacy"`` on uneven grids.
     period : float or None
         Length of a periodic domain.
     continuation : {"linear", "constant"}
         How F goes on beyond the range of x.
     transform : QuantileTransform or None
         From values to ranks, of which F is then a function.
-    column : str
-    row_norm : float
-        Scales the penalties as mgcv does (:class:`~fdadp.functional.margins.TensorProduct`); from the training curves.
-    mean_x_basis : ndarray of shape (S, kx), or None
+    centred : bool
+        F has mean zero over the training curves at each s: what it adds as a function of s alone, the same for all
+        curves, has no coefficients. The scale of the penalties, and the mean, are learned with the sums over curves
+        (:meth:`trained`). Its penalties are those over x and s, else those over s and x as in refund.
+    mean_basis : ndarray of shape (S, kx), or None
         Mean of the B-splines of X(s) over the training curves, about which F is centred.
     """
 
-    x: Margin
-    s: Margin
+    over_x: SmoothMargin
+    over_s: SmoothMargin
     grid: FloatArray
     x_range: tuple[float, float]
-    quadrature: str = "trapezoid"
+    rule: str = "trapezoid"
+    uneven_simpson: bool = False
     period: float | None = None
     continuation: Literal["linear", "constant"] = "linear"
     transform: QuantileTransform | None = None
-    column: str = "X"
-    row_norm: float = 1.0
-    mean_x_basis: FloatArray | None = None
+    centred: bool = False
+    mean_basis: FloatArray | None = None
+
+    @classmethod
+    def on(cls, name: str, column: str, over_x: SmoothMargin, over_s: SmoothMargin, **fields: Any) -> Surface:
+        """The design on two margins, the scale of its penalties yet to come (:meth:`scaled`).
+
+        Parameters
+        ----------
+        name, column : str
+        over_x, over_s : SmoothMargin
+        **fields
+            Others.
+        """
+        in_x, in_s = (margin.eigenvalues / margin.penalty_norm for margin in (over_x, over_s))
+        both = np.repeat(in_x, over_s.size), np.tile(in_s, over_x.size)
+        own = np.vstack(both if fields.get("centred") else both[::-1])
+        return cls(name=name, columns=(column,), over_x=over_x, over_s=over_s, own_penalties=own, **fields)
+
+    def scaled(self, norm: float) -> Surface:
+        """With penalties on mgcv's scale, by the largest row sum of its basis over the training curves."""
+        return replace(self, own_norm=norm, own_penalties=self.own_penalties * (norm / self.own_norm) ** 2)
 
     @property
-    def n_features(self) -> int:
-        """Length of a feature row."""
-        return self.x.basis.n_basis * self.s.basis.n_basis
+    def shape(self) -> tuple[int, int]:
+        """Numbers of coefficients over x and over s."""
+        return self.over_x.size, self.over_s.size
+
+    @property
+    def splines(self) -> tuple[BSplines, BSplines]:
+        """Bases over x and s."""
+        x, s = self.over_x.basis, self.over_s.basis
+        assert isinstance(x, BSplines)
+        assert isinstance(s, BSplines)
+        return x, s
+
+    @cached_property
+    def kept(self) -> BoolArray:
+        """All but the intercept's direction, and its multiples: what is linear in s alone adds the same to each row."""
+        keep = np.ones((*self.shape, self.along.size), dtype=bool)
+        if self.centred:
+            keep[0] = False
+            return keep.reshape(-1)
+        keep[0][np.ix_(self.over_s.eigenvalues == 0, self.along.eigenvalues == 0)] = False
+        keep[0, 0] = True
+        keep[0, 0, 0] = False
+        return keep.reshape(-1)
+
+    # --- features ---
 
     def weights(self, grid: FloatArray) -> FloatArray:
         """Quadrature weights on a grid; of a periodic domain the way from the last point to the first counts too."""
-        weights = quadrature_weights(grid, self.quadrature)
-        if self.period is not None and self.quadrature == "trapezoid":
+        weights = quadrature_weights(grid, self.rule, uneven_simpson=self.uneven_simpson)
+        if self.period is not None and self.rule == "trapezoid":
             weights[[0, -1]] += (self.period - (grid[-1] - grid[0])) / 2
         return weights
 
-    def features(self, grid: FloatArray) -> FeatureMap:
-        """From curves on a grid to feature rows."""
-        return FeatureMap(self.x.basis, self.s.basis, grid, self.weights(grid))
+    def feature_map(self, grid: FloatArray) -> FeatureMap:
+        """From curves on a grid to integrals of products of B-splines."""
+        return FeatureMap(*self.splines, grid, self.weights(grid))
 
     def rows(self, x: Curves) -> FloatArray:
-        """Feature rows ``∫ B_l(X(s)) B_l'(s) ds`` of complete curves, shape (n, q).
+        """Integrals ``∫ B_l(X(s)) B_l'(s) ds`` of complete curves, each row by itself; shape (n, q').
 
         Raises
         ------
@@ -95,15 +141,62 @@ class AdditiveTerm:
         ExtrapolationWarning
             Some values lie outside the training range; says how many.
         """
-        refuse_other_domain(x, self.grid, self.column)
+        refuse_other_domain(x, self.grid, self.columns[0])
         self._warn_outside(x)
-        values = np.clip(x.values, *self.x_range) if self.continuation == "constant" else x.values
-        features = self._own_features if x.grid is self.grid else self.features(x.grid)
-        return features.rows(values if self.transform is None else self.transform(x))
+        features = self._own_map if x.grid is self.grid else self.feature_map(x.grid)
+        return features.rows(self._levels(x))
 
-    def of_ranks(self, transform: QuantileTransform, x: Curves) -> AdditiveTerm:
-        """The term of curves in their own units, where it is one of their ranks; `x` are the training curves."""
-        return replace(self, x_range=(float(x.values.min()), float(x.values.max())), transform=transform)
+    def _levels(self, x: Curves) -> FloatArray:
+        """Values at which the basis over x is taken."""
+        if self.transform is not None:
+            return self.transform(x)
+        return np.clip(x.values, *self.x_range) if self.continuation == "constant" else x.values
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Integrals in the coordinates of the margins, shape (n, kx·ks)."""
+        return self.turned(self.rows(records.curves(self.columns[0])))
+
+    def turned(self, rows: FloatArray) -> FloatArray:
+        """Rows of integrals in the coordinates of the margins, shape (n, kx·ks)."""
+        to_x, to_s = self.over_x.to_raw, self.over_s.to_raw
+        by_margin = rows.reshape(len(rows), len(to_x), len(to_s))
+        return np.asarray((to_x.T @ (by_margin @ to_s)).reshape(len(rows), -1))
+
+    def unturned(self, coefficients: FloatArray) -> FloatArray:
+        """Coefficients (q, K) of :meth:`turned` rows from those of integrals (q, K)."""
+        to_x, to_s = (np.linalg.inv(margin.to_raw) for margin in (self.over_x, self.over_s))
+        by_margin = coefficients.reshape(*self.shape, -1)
+        return np.asarray(np.einsum("ax,xsk,bs->abk", to_x, by_margin, to_s).reshape(coefficients.shape))
+
+    def trained(self, records: Records) -> tuple[FloatArray, Any]:
+        """Features of training rows, with what :meth:`learned` needs where F is centred."""
+        if not self.centred:
+            return self.features(records), None
+        rows, seen = self.integrals(records.curves(self.columns[0]))
+        return self.turned(rows), seen
+
+    def integrals(self, x: Curves) -> tuple[FloatArray, Trained]:
+        """:meth:`rows` of training curves, with what there is to learn from them."""
+        levels, rows = self._levels(x), np.zeros((len(x), self._own_map.n_features))
+        basis_sums = np.zeros((self.grid.size, len(self.over_x.to_raw)))
+        self._own_map.add_to(levels, rows, basis_sums)
+        return rows, Trained(basis_sums, self._largest_row_sum(levels))
+
+    def learned(self, seen: Trained | None, n: int) -> Surface:
+        """With the scale of its penalties, and the mean about which F is centred."""
+        return self if seen is None else replace(self.scaled(seen.norm), mean_basis=seen.basis_sums / n)
+
+    @cached_property
+    def _own_map(self) -> FeatureMap:
+        return self.feature_map(self.grid)
+
+    def row_sum_of(self, x: Curves) -> float:
+        """Largest row sum of the basis over curves on the training grid: what scales the penalties."""
+        return self._largest_row_sum(self._levels(x))
+
+    @cached_property
+    def _largest_row_sum(self) -> Callable[[FloatArray], float]:
+        return self._own_map.row_norm(self.over_x.to_basis, self.over_s.to_basis)
 
     def _warn_outside(self, x: Curves) -> None:
         low, high = self.x_range
@@ -115,92 +208,45 @@ class AdditiveTerm:
         if outside:
             linear = self.transform is None and self.continuation == "linear"
             warnings.warn(
-                f"{outside} of {x.values.size} points of {self.column} lie outside {where}; the surface is continued "
-                f"{'linearly' if linear else 'as a constant'} there",
+                f"{outside} of {x.values.size} points of {self.columns[0]} lie outside {where}; the surface of "
+                f"{self.name} is continued {'linearly' if linear else 'as a constant'} there",
                 ExtrapolationWarning,
                 stacklevel=7,
             )
 
-    def add_to(self, x: Curves, rows: FloatArray) -> _Seen:
-        """Add the feature rows of training curves to the first columns of `rows`."""
-        features = self._own_features
-        basis_sums = np.zeros((self.grid.size, self.x.basis.n_basis))
-        features.add_to(x.values, rows, basis_sums)
-        return _Seen(basis_sums, self._row_norm(x.values))
-
-    @cached_property
-    def _own_features(self) -> FeatureMap:
-        return self.features(self.grid)
-
-    @cached_property
-    def _row_norm(self) -> Callable[[FloatArray], float]:
-        return self._own_features.row_norm(self.x.to_raw, self.s.to_raw)
-
-    def learned(self, seen: _Seen, n: int) -> AdditiveTerm:
-        """The term with the scale of its penalties, and the mean about which F is centred."""
-        return replace(self, row_norm=seen.row_norm, mean_x_basis=seen.basis_sums / n)
+    # --- F ---
 
     @property
-    def smooth(self) -> TensorProduct:
-        """The two bases together, with what is not identified left out."""
-        return TensorProduct(self.x, self.s, self.row_norm)
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Points of s, and the range of X."""
+        return {"s": np.linspace(self.grid[0], self.grid[-1], 20), "x": np.linspace(*self.x_range, 20)}
 
-    @property
-    def rotation(self) -> FloatArray:
-        """From identified coordinates to B-spline coefficients, shape (kx·ks, p)."""
-        return self.smooth.raw_rotation
+    def effect(self, *points: Any) -> FloatArray:
+        """Features of F at the product of points of s and x, s slowest."""
+        at_s, at_x = (np.asarray(p, dtype=np.float64) for p in points)
+        over_s = self.over_s.design(at_s)
+        if self.transform is None:
+            over_x = np.broadcast_to(self.over_x.design(at_x), (at_s.size, at_x.size, self.over_x.size))
+        else:  # another level of x at each s
+            order = np.argsort(at_s)
+            levels = np.empty((at_s.size, at_x.size))
+            levels[order] = self.transform(Curves(np.repeat(at_x[:, None], at_s.size, 1), at_s[order])).T
+            over_x = self.over_x.design(levels.ravel()).reshape(at_s.size, at_x.size, -1)
+        return np.asarray((over_x[..., None] * over_s[:, None, None, :]).reshape(at_s.size * at_x.size, -1))
 
-    @property
-    def penalties(self) -> FloatArray:
-        """Diagonals of the penalties over x and s in identified coordinates, shape (2, p)."""
-        return self.smooth.penalties
+    def values(self, coefficients: FloatArray) -> FloatArray:
+        """F at the points of the bases (K, kx, ks) from coefficients (q, K) of all coordinates."""
+        over_x, over_s = self.over_x.rotation, self.over_s.rotation
+        found = np.einsum("xa,abk,sb->kxs", over_x, coefficients.reshape(*self.shape, -1), over_s)
+        return np.ascontiguousarray(found)
 
-    def names(self, directions: Sequence[int]) -> list[str]:
-        """The integrals ``∫ s^b X(s)^a ds`` that unpenalised coordinates stand for."""
-        powers = [(1 + int(i) // self.s.size, int(i) % self.s.size) for i in directions]
-        return ["∫ " + _power("s", b) + _power(f"{self.column}(s)", a) + "ds" for a, b in powers]
+    def coefficients(self, values: FloatArray) -> FloatArray:
+        """What :meth:`values` is of: coefficients (q, K) from values (K, kx, ks)."""
+        found = np.einsum("xa,kxs,sb->abk", self.over_x.rotation, values, self.over_s.rotation)
+        return np.ascontiguousarray(found.reshape(-1, len(values)))
 
-    def notes(self) -> tuple[str, ...]:
-        """A note where 99 % of X lie within three tenths of the intervals between knots."""
-        assert self.mean_x_basis is not None
-        shares = np.sort(np.abs(self.mean_x_basis.sum(axis=0)))[::-1]
-        used = int(np.searchsorted(np.cumsum(shares), 0.99 * shares.sum())) + 1
-        degree = self.x.basis.degree
-        if used - degree > 0.3 * (shares.size - degree):
-            return ()
-        return (
-            f"99 % of {self.column} lie on {used} of {shares.size} basis functions over x: x_transform='quantile' "
-            "may fit better",
-        )
-
-    def published(self, identified: FloatArray) -> FloatArray:
-        """Values of F at the points of the bases (K, kx, ks), centred, from identified coordinates (K, p)."""
-        rotation = self.smooth.rotation
-        values = np.stack([rotation @ row for row in identified])
-        return self.centred(values.reshape(len(values), self.x.size, self.s.size))
-
-    def to_features(self, coefficients: FloatArray) -> FloatArray:
-        """B-spline coefficients (q, K) from values of F (K, kx, ks)."""
-        raw = np.einsum("ab,kbc,dc->kad", self.x.to_raw, coefficients, self.s.to_raw)
-        return np.asarray(raw.reshape(len(raw), -1).T)
-
-    def from_features(self, features: FloatArray) -> FloatArray:
-        """Values of F (K, kx, ks), centred, from B-spline coefficients (q, K)."""
-        to_values = np.kron(np.linalg.inv(self.x.to_raw), np.linalg.inv(self.s.to_raw))
-        values = (to_values @ features).T.reshape((features.shape[1], self.x.size, self.s.size))
-        on_unit = (self.grid - self.grid[0]) / (self.grid[-1] - self.grid[0])
-        return self.centred(values, quadrature_weights(on_unit))
-
-    def in_units(self, location: float, scale: float, grid: FloatArray) -> tuple[AdditiveTerm, float]:
-        """The term on curves as they are: splines of the same shape over their own units."""
-        low, high = location + scale * self.x_range[0], location + scale * self.x_range[1]
-        x = Margin.pspline(low, high, self.x.size, margin=0.0)
-        s = Margin.pspline(grid[0], grid[-1], self.s.size, margin=0.0)
-        term = replace(self, x=x, s=s, grid=grid, x_range=(low, high), continuation="constant")
-        return term, float(grid[-1] - grid[0])  # the weights on [0, 1] sum to one
-
-    def centred(self, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """Take from F_k its mean over curves as a function of s, which is not identified.
+    def about_mean(self, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+        """Take from F its mean over curves as a function of s, which is not identified.
 
         Parameters
         ----------
@@ -212,59 +258,44 @@ class AdditiveTerm:
         -------
         ndarray of shape (K, kx, ks)
         """
-        assert self.mean_x_basis is not None
-        mean_x = self.mean_x_basis @ self.x.to_raw
-        design = self.s.basis.design(self.grid) @ self.s.to_raw  # (S, ks)
+        assert self.mean_basis is not None
+        mean_x = self.mean_basis @ self.over_x.to_basis
+        design = self.over_s.basis.design(self.grid) @ self.over_s.to_basis  # (S, ks)
         means = np.einsum("jl,klm,jm->jk", mean_x, values, design)
         root = np.sqrt(np.abs(self.weights(self.grid) if weights is None else weights))[:, None]
         mean_surface = np.linalg.lstsq(design * root, means * root, rcond=None)[0].T
         return np.ascontiguousarray(values - mean_surface[:, None, :])
 
-    def surface(self, coefficients: FloatArray, functions: FloatArray, x: ArrayLike, s: ArrayLike) -> FloatArray:
-        """F on a product grid.
+    def directions(self, numbers: Sequence[int]) -> list[str]:
+        """The integrals ``∫ s^b X(s)^a ds`` that coefficients without a penalty stand for, where F is centred."""
+        powers = [(1 + int(i) // self.over_s.size, int(i) % self.over_s.size) for i in numbers]
+        return ["∫ " + _power("s", b) + _power(f"{self.columns[0]}(s)", a) + "ds" for a, b in powers]
 
-        Parameters
-        ----------
-        coefficients : ndarray of shape (K, kx, ks)
-        functions : ndarray of shape (K, T)
-            Response functions at points of t.
-        x, s : array_like
-
-        Returns
-        -------
-        ndarray of shape (len(x), len(s), T)
-
-        Raises
-        ------
-        InputError
-            `s` outside the training domain.
-        """
-        at_x, at_s = (np.atleast_1d(numbers(v, k)) for k, v in (("x", x), ("s", s)))
-        if ((at_s < self.grid[0]) | (at_s > self.grid[-1])).any():
-            raise InputError(
-                f"s must lie within [{self.grid[0]:g}, {self.grid[-1]:g}], got {at_s.min():g} to {at_s.max():g}"
-            )
-        bs = self.s.basis.design(at_s) @ self.s.to_raw
-        if self.transform is not None:  # another level of x at each s
-            order = np.argsort(at_s)
-            levels = np.empty((at_x.size, at_s.size))
-            levels[:, order] = self.transform(Curves(np.repeat(at_x[:, None], at_s.size, 1), at_s[order]))
-            bx = (self.x.basis.design(levels.ravel()) @ self.x.to_raw).reshape(*levels.shape, -1)
-            return np.asarray(np.einsum("abl,bm,klm,kt->abt", bx, bs, coefficients, functions, optimize=True))
-        bx = self.x.basis.design(at_x) @ self.x.to_raw
-        return np.asarray(np.einsum("al,bm,klm,kt->abt", bx, bs, coefficients, functions, optimize=True))
+    def notes(self) -> tuple[str, ...]:
+        """A note where 99 % of X lie within three tenths of the intervals between knots."""
+        assert self.mean_basis is not None
+        degree = self.splines[0].degree
+        shares = np.sort(np.abs(self.mean_basis.sum(axis=0)))[::-1]
+        used = int(np.searchsorted(np.cumsum(shares), 0.99 * shares.sum())) + 1
+        if used - degree > 0.3 * (shares.size - degree):
+            return ()
+        return (
+            f"99 % of {self.columns[0]} lie on {used} of {shares.size} basis functions over x: x_transform='quantile' "
+            "may fit better",
+        )
 
 
 @dataclass
-class _Seen:
+class Trained:
     """Of training curves: ``Σ_i B_l(X_i(s_j))``, shape (S, kx), and their largest row of the basis."""
 
     basis_sums: FloatArray
-    row_norm: float
+    norm: float
 
-    def merge(self, other: _Seen) -> _Seen:
+    def merge(self, other: Trained) -> Trained:
+        """Add those of other curves."""
         self.basis_sums += other.basis_sums
-        self.row_norm = max(self.row_norm, other.row_norm)
+        self.norm = max(self.norm, other.norm)
         return self
 
 

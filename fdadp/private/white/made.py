@@ -44,6 +44,8 @@ __all__ = ["white_term"]
 
 NO_PENALTY = "how smooth effects are is up to the public prior"
 NO_RULE = "integrals are by the trapezoid rule"
+NO_PERIOD = "the public prior has no periodic surfaces"
+NO_RANKS = "ranks are those among other people's curves"
 BASIS = "functions are cubic B-splines on the public range with a Gaussian process of the prior, not mgcv's"
 ALONG_T = 5
 COMPONENTS = "its components are those of the private curves; use %s({}), whose functions are public"
@@ -132,6 +134,7 @@ def _sff(asked: Asked, spec: FunctionalAdditive) -> WhiteTerm:
     k_t, *sizes = several(spec.k, 3, f"k of {asked.name}")
     default = default_of(spec, "k")
     asked.along_t(k_t, default[0])
+    asked.only(period=NO_PERIOD, x_transform=NO_RANKS)
     return _surface(asked, spec.column, sizes, default[1:])
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
+from fdadp.functional.smooths import SmoothMargin
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import HALF_WIDTH, Column, CurvesColumn, unit_grid
 from fdadp.private.white.base import WhiteTerm, column_of, white_axes
-from fdadp.terms.additive import Additive
-from fdadp.terms.surface import AdditiveTerm
+from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
@@ -30,7 +30,7 @@ class WhiteSurface(WhiteTerm):
 
     Attributes
     ----------
-    term : AdditiveTerm
+    term : Surface
         For curves on [0, 1] with values in ±4.
     grid : ndarray of shape (S,)
     centre : ndarray of shape (q,)
@@ -39,7 +39,7 @@ class WhiteSurface(WhiteTerm):
         White under (prior of the curves) x (prior of the surface), the most telling direction first.
     """
 
-    term: AdditiveTerm
+    term: Surface
     grid: FloatArray
     centre: FloatArray
     whitening: FloatArray
@@ -59,10 +59,10 @@ class WhiteSurface(WhiteTerm):
         unit = unit_grid(grid)
         curves = prior.x.standard(unit)
         reach = (-HALF_WIDTH, HALF_WIDTH)
-        term = Additive(column).standard(unit, reach, prior.n_basis_x, prior.n_basis_s)
-        rows = np.zeros((len(curves), term.n_features))
-        term = term.learned(term.add_to(Curves(curves, unit), rows), len(curves))
-        law = prior.surface.covariance(term.x.size, term.s.size)
+        term = _on_splines(name, column, reach, unit, (prior.n_basis_x, prior.n_basis_s))
+        rows, seen = term.integrals(Curves(curves, unit))
+        term = term.learned(seen, len(curves))
+        law = prior.surface.covariance(*term.shape)
         centre, whitening, variances = white_axes(rows, law, prior.max_features)
         return cls(
             name=name,
@@ -75,12 +75,18 @@ class WhiteSurface(WhiteTerm):
         )
 
     def rows(self, x: Curves) -> FloatArray:
-        """Feature rows of standardised curves about the prior's mean, shape (m, q)."""
+        """Integrals of standardised curves about the prior's mean, shape (m, q)."""
         return np.asarray(self.term.rows(x) - self.centre)
 
     def features(self, seen: Mapping[str, Any], count: int) -> FloatArray:
         """First white features of standardised curves without gaps, each row by itself; shape (m, count)."""
         return rowwise_matmul(self.rows(seen[self.columns[0]]), np.ascontiguousarray(self.whitening[:, :count]))
+
+    def in_units(self, column: CurvesColumn, grid: FloatArray) -> Surface:
+        """The surface of curves as they are: splines of the same shape over their own units."""
+        low, high = (column.location + column.scale * end for end in self.term.x_range)
+        own = _on_splines(self.name, self.columns[0], (low, high), grid, self.term.shape, continuation="constant")
+        return replace(own, mean_basis=self.term.mean_basis)
 
     def axes(self, columns: Mapping[str, Column]) -> dict[str, FloatArray | tuple[Any, ...]]:
         """Points of s, and values of X within ±4 standard deviations."""
@@ -94,12 +100,20 @@ class WhiteSurface(WhiteTerm):
     def effect(self, columns: Mapping[str, Column], count: int, *points: Any) -> FloatArray:
         """F at points (s, x), s slowest, less its mean over the prior's curves at each s."""
         column, term = column_of(columns, self.columns[0], CurvesColumn), self.term
-        assert term.mean_x_basis is not None
+        assert term.mean_basis is not None
         length = column.grid[-1] - column.grid[0]
         at_s = (np.asarray(points[0], dtype=np.float64) - column.grid[0]) / length
         at_x = (np.asarray(points[1], dtype=np.float64) - column.location) / column.scale
-        over_x = term.x.basis.design(np.clip(at_x, -HALF_WIDTH, HALF_WIDTH))
-        mean = np.stack([np.interp(at_s, self.grid, one) for one in term.mean_x_basis.T], axis=1)
+        over_x = term.over_x.basis.design(np.clip(at_x, -HALF_WIDTH, HALF_WIDTH))
+        mean = np.stack([np.interp(at_s, self.grid, one) for one in term.mean_basis.T], axis=1)
         away = over_x[None] - mean[:, None]  # (s, x, kx)
-        rows = np.einsum("sb,sxa->sxab", term.s.basis.design(at_s), away).reshape(at_s.size * at_x.size, -1)
+        rows = np.einsum("sb,sxa->sxab", term.over_s.basis.design(at_s), away).reshape(at_s.size * at_x.size, -1)
         return np.asarray(rows @ self.whitening[:, :count] / length)
+
+
+def _on_splines(
+    name: str, column: str, reach: tuple[float, float], grid: FloatArray, shape: tuple[int, int], **fields: Any
+) -> Surface:
+    over_x = SmoothMargin.pspline(reach, shape[0], (2, 2), values=True, margin=0.0)
+    over_s = SmoothMargin.pspline(grid, shape[1], (2, 2), values=True, margin=0.0)
+    return Surface.on(name, column, over_x, over_s, grid=grid, x_range=reach, centred=True, **fields)

@@ -7,13 +7,14 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import InputError
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.smooths import SmoothMargin
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge._r import call
 from r_bridge.mgcv import gam_linear_functional
+from r_bridge.tensor import TensorProduct, te_margin
 
 DAYS = np.arange(1.0, 61.0)
 SHIFT = 17
@@ -33,10 +34,10 @@ def seasonal(seed=0, n=120):
 @pytest.mark.mgcv
 @pytest.mark.parametrize("k", [4, 7, 12])
 def test_margin_is_mgcvs_cc(k):
-    margin = Margin.cyclic(0.5, 365.0, k)
+    margin = SmoothMargin.periodic(0.5, 365.0, k)
     at = np.linspace(0.5, 365.5, 200)
     theirs = call("cyclic_margin", "mgcv", x=at, knots=np.linspace(0.5, 365.5, k + 1))
-    np.testing.assert_allclose(margin.basis.design(at) @ margin.to_raw, theirs["X"], atol=1e-10)
+    np.testing.assert_allclose(margin.basis.design(at) @ margin.to_basis, theirs["X"], atol=1e-10)
     penalty = theirs["S"] / np.linalg.eigvalsh(theirs["S"])[-1]
     np.testing.assert_allclose(margin.penalty, penalty, atol=1e-10)
 
@@ -47,9 +48,12 @@ def test_fit_is_mgcvs(method):
     x, y = seasonal()
     s, k = np.linspace(0, 1, 60), (6, 5)
     theirs = gam_linear_functional(x, y[:, 4], s, k=k, method=method, period=1.0)
-    x_margin, s_margin = Margin.pspline(x.min(), x.max(), k[0]), Margin.cyclic(0.0, 1.0, k[1])
+    x_margin, s_margin = (
+        te_margin(x.min(), x.max(), k[0]),
+        SmoothMargin.periodic(0.0, 1.0, k[1]),
+    )
     features = FeatureMap(x_margin.basis, s_margin.basis, s, quadrature_weights(s))
-    norm = features.row_norm(x_margin.to_raw, s_margin.to_raw)(x)
+    norm = features.row_norm(x_margin.to_basis, s_margin.to_basis)(x)
     smooth = TensorProduct(x_margin, s_margin, norm)
     z = features.rows(x) @ smooth.raw_rotation
     m = Moments.of(np.column_stack((z, y[:, 4])))
@@ -66,9 +70,9 @@ def test_fit_is_mgcvs(method):
 def test_ends_meet():
     x, y = seasonal()
     model = AdditiveFunctionOnFunction(period_s=60.0).fit(x, y, s=DAYS)
-    design = model._term.s.basis.design
+    design = model._term.over_s.basis.design
     for order in range(3):
-        ends = design([1 + 1e-9, 61 - 1e-9], order) @ model._term.s.to_raw @ model.coef_[0].T
+        ends = design([1 + 1e-9, 61 - 1e-9], order) @ model._term.over_s.to_basis @ model.coef_[0].T
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-6 * np.abs(ends).max())
     free = AdditiveFunctionOnFunction().fit(x, y, s=DAYS)
     levels = np.linspace(-1.5, 1.5, 9)

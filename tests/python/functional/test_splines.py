@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.functional.margins import Margin, TensorProduct
+from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.splines import BSplines
+from r_bridge.tensor import TensorProduct, te_margin
 
 
 @pytest.mark.parametrize("case", ["basis_ps_k7_m22", "basis_ps_k10_m21", "basis_bs_cubic"])
@@ -56,10 +57,13 @@ def test_tensor_product_is_mgcvs(reference, function_values):
     record = reference("tensor_te_k76")
     x, u, k = record["input"]["x"], record["input"]["u"], record["input"]["k"].astype(int)
     out = record["output"]["np_true" if function_values else "np_false"]
-    mx, mu = Margin.pspline(x.min(), x.max(), k[0]), Margin.pspline(u.min(), u.max(), k[1])
+    mx, mu = (
+        te_margin(x.min(), x.max(), k[0]),
+        te_margin(u.min(), u.max(), k[1]),
+    )
     if function_values:
         for margin, name in ((mx, 0), (mu, 1)):
-            np.testing.assert_allclose(margin.to_raw, out["XP"][name], atol=1e-12)
+            np.testing.assert_allclose(margin.to_basis, out["XP"][name], atol=1e-12)
             np.testing.assert_allclose(margin.basis.difference_penalty(2), out["margin_S"][name], atol=1e-12)
         np.testing.assert_allclose(np.kron(mx.penalty, np.eye(k[1])), out["S_raw"][0], atol=1e-12)
         np.testing.assert_allclose(np.kron(np.eye(k[0]), mu.penalty), out["S_raw"][1], atol=1e-12)
@@ -106,7 +110,7 @@ def test_basis_sums_to_one_and_is_linear_outside(low, length, degree, extra, at)
 
 @given(n_basis=st.integers(5, 12), order=st.integers(1, 3))
 def test_margin_is_diagonalised(n_basis, order):
-    margin = Margin.pspline(-1.0, 2.0, n_basis, order=order)
+    margin = SmoothMargin.pspline((-1.0, 2.0), n_basis, (2, order), values=True)
     u = margin.rotation
     np.testing.assert_allclose(u.T @ u, np.eye(n_basis), atol=1e-10)
     np.testing.assert_allclose(u.T @ margin.penalty @ u, np.diag(margin.eigenvalues), atol=1e-9)

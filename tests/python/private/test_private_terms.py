@@ -11,6 +11,7 @@ import pytest
 from fdadp import FunctionalRegression, Privacy, PublicPrior
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.as_fitted import as_fitted
@@ -100,10 +101,10 @@ def test_the_additive_term_is_fitted_privately_and_predicts():
     plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
     fitted = as_fitted(fit_dp_aff(cohort, plan, design, Rows(design, (-8.0, 8.0))), design, plan)
     _, _, new, wanted = curves(500, 2)
-    predicted, grid = fitted.predict({"X": Curves(new, s)})
+    predicted, grid = fitted.predict(Records(500, {"X": Curves(new, s)}))
     np.testing.assert_array_equal(grid, t)
     assert 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean() > 0.9
-    low, high, _ = fitted.interval({"X": Curves(new, s)}, 0.95)
+    low, high, _ = fitted.interval(Records(500, {"X": Curves(new, s)}), 0.95)
     seen = wanted + 0.3 * np.random.default_rng(3).normal(size=wanted.shape)
     assert 0.92 < ((low <= seen) & (seen <= high)).mean() < 0.99
     assert cohort.left == pytest.approx(0, abs=1e-6) and cohort.ledger.private

@@ -20,6 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.container import FILE_VERSION
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
 from fdadp.regression import base
@@ -396,14 +398,15 @@ def test_leave_one_out_is_that_of_refits(seed, grouped):
         base.add_up = original_sums
     l1, largest = caught["changes"].l1, caught["changes"].largest
     assert caught["changes"].n == (12 if grouped else 24)
-    term = caught["sums"].term
-    z = term.features(term.grid).rows(x) @ model._fitted.rotation
+    (term,) = caught["sums"].designs
+    z = term.features(Records(24, {"X": Curves(x, term.grid)})) @ model._fitted.rotation
     scores = (y - model.mean_) @ (model.eigenfunctions_ * model._fitted.response.weights).T
+    rotation = np.kron(term.over_x.rotation[:, 1:], term.over_s.rotation)
     penalty = np.diag(np.array([0.1, 0.2]) @ term.penalties)
 
     def fit(keep):
         a, b = z[keep] - z[keep].mean(axis=0), scores[keep] - scores[keep].mean(axis=0)
-        return term.smooth.rotation @ np.linalg.solve(a.T @ a + penalty, a.T @ b)
+        return rotation @ np.linalg.solve(a.T @ a + penalty, a.T @ b)
 
     whole = fit(np.ones(24, bool))
     units = np.arange(24) if persons is None else persons

@@ -70,6 +70,24 @@ def test_sff_alone_is_the_additive_function_on_function_model(smoothing):
     np.testing.assert_allclose(found, wanted, atol=1e-3)  # beyond that the criterion is flat
 
 
+@pytest.mark.parametrize("own", [{}, {"period_s": 1.25}, {"x_transform": "quantile"}])
+def test_its_sizes_periods_and_ranks_are_those_of_sff(own):
+    sim = simulate_affr(2, 80, np.random.default_rng(1), n_points=31)
+    x, y = (np.array(curves.data_matrix[..., 0]) for curves in (sim.X, sim.Y))
+    settings = {"n_components": 2, "progress": False}
+    model = AdditiveFunctionOnFunction(smoothing=(3.0, 0.5), **settings, **own).fit(x, y)
+    term = terms.sff("X", k=(5, "auto", "auto"), period=own.get("period_s"), x_transform=own.get("x_transform"))
+    other = FunctionalRegression([term], response_basis="eigen", smoothing=(0.5, 3.0), **settings)
+    grid = np.linspace(0, 1, 31)
+    other.fit({"X": x, "Y": y}, grids={"X": grid, "Y": grid})
+    new = 0.8 * x[:9] + 0.1
+    np.testing.assert_allclose(other.predict({"X": new}), model.predict(new), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(other.predict_se({"X": new}, kind="iid"), model.predict_se(new), rtol=1e-9, atol=1e-10)
+    found = other.coef("sff(X)", s=[0.2, 0.7], x=[-0.5, 0.0, 1.0], t=[0.5])["value"].to_numpy().reshape(2, 3)
+    wanted = model.surface([-0.5, 0.0, 1.0], [0.2, 0.7], [0.5])[:, :, 0].T  # functions of s alone are not identified
+    np.testing.assert_allclose(found - found[:, :1], wanted - wanted[:, :1], rtol=1e-8, atol=1e-9)
+
+
 def test_each_score_is_a_scalar_regression(data):
     formula = "lf(X) + s(z, k=8) + x + C(g)"
     sp = np.array([[20.0, 0.3], [5.0, 40.0]])

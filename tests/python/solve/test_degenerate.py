@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.affr import AffrFits
 from r_bridge.mgcv import gam_linear_functional
+from r_bridge.tensor import TensorProduct, te_margin
 
 KINDS = ("level", "shape", "treatment")
 
@@ -139,9 +139,12 @@ def problem_of(kind, seed):
     """Penalised least squares of three responses on the features of curves that are multiples of one shape."""
     x, y = curves(kind, seed)
     s = np.linspace(0, 1, x.shape[1])
-    x_margin, s_margin = Margin.pspline(x.min(), x.max(), 7), Margin.pspline(0, 1, 7)
+    x_margin, s_margin = (
+        te_margin(x.min(), x.max(), 7),
+        te_margin(0, 1, 7),
+    )
     features = FeatureMap(x_margin.basis, s_margin.basis, s, quadrature_weights(s))
-    smooth = TensorProduct(x_margin, s_margin, features.row_norm(x_margin.to_raw, s_margin.to_raw)(x))
+    smooth = TensorProduct(x_margin, s_margin, features.row_norm(x_margin.to_basis, s_margin.to_basis)(x))
     z, y = features.rows(x) @ smooth.raw_rotation, y[:, [0, 10, 20]]
     z, y = z - z.mean(axis=0), y - y.mean(axis=0)
     return PenalizedLeastSquares(z.T @ z, z.T @ y, (y**2).sum(axis=0), len(z), smooth.penalties)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.solve import least_squares
+from fdadp.solve import fitted, least_squares
 from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.terms.additive import AdditiveTerm
+from fdadp.terms.surface import Surface
 from r_bridge.affr import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit
 from r_bridge.affr import smoothing_parameters as sp_of
 
@@ -59,19 +59,19 @@ def test_construction_is_mgcvs(reference, case):
     record, ours = reference(case), _fits(reference, case)
     out, smooth, term = record["output"], record["output"]["smooth"], ours.term
     np.testing.assert_allclose(ours.smooth.penalty_scales, smooth["S_scale"], rtol=1e-12)
-    for margin, knots, to_raw in zip((term.x, term.s), smooth["knots"], smooth["XP"], strict=True):
+    for margin, knots, to_raw in zip((term.over_x, term.over_s), smooth["knots"], smooth["XP"], strict=True):
         np.testing.assert_allclose(margin.basis.knots, knots, atol=1e-12 * np.abs(knots).max())
-        np.testing.assert_allclose(margin.to_raw, to_raw, atol=1e-12)
+        np.testing.assert_allclose(margin.to_basis, to_raw, atol=1e-12)
     direction = ours.constraint / np.linalg.norm(ours.constraint)
     # mgcv keeps the constraint after its QR, so only the direction can be compared.
     np.testing.assert_allclose(ours.smooth.mgcv_coordinates(ours.constraint), smooth["Z"], atol=1e-12)
     np.testing.assert_allclose(direction @ ours.coordinates, 0, atol=1e-12)
     assert ours.packed == bool(out["pairs_packed"][0])
-    values = np.kron(term.x.to_raw, term.s.to_raw)
+    values = np.kron(term.over_x.to_basis, term.over_s.to_basis)
     for which in ("train", "test"):
-        rows = term.features(term.grid).rows(rows_of(record, which)) @ values @ ours.coordinates
+        rows = term.feature_map(term.grid).rows(rows_of(record, which)) @ values @ ours.coordinates
         np.testing.assert_allclose(rows, out[f"design_{which}"][:, 1:], atol=1e-12)
-    for j, penalty in enumerate((np.kron(term.x.penalty, np.eye(7)), np.kron(np.eye(7), term.s.penalty))):
+    for j, penalty in enumerate((np.kron(term.over_x.penalty, np.eye(7)), np.kron(np.eye(7), term.over_s.penalty))):
         scaled = ours.coordinates.T @ penalty @ ours.coordinates / ours.smooth.penalty_scales[j]
         np.testing.assert_allclose(scaled, smooth["S"][j], atol=1e-10 * np.abs(scaled).max())
 
@@ -148,26 +148,24 @@ def miscounting(monkeypatch):
 
 
 def lighter_penalties(monkeypatch):
-    right = AdditiveTerm.penalties
-    monkeypatch.setattr(AdditiveTerm, "penalties", property(lambda term: right.fget(term) * (1 + 1e-6)))
+    right = Surface.penalties
+    monkeypatch.setattr(Surface, "penalties", property(lambda term: right.func(term) * (1 + 1e-6)))
 
 
 def other_weights(monkeypatch):
-    right = AdditiveTerm.weights
-    monkeypatch.setattr(
-        AdditiveTerm, "weights", lambda term, grid: right(term, grid) * np.linspace(1, 1 + 1e-6, grid.size)
-    )
+    right = Surface.weights
+    monkeypatch.setattr(Surface, "weights", lambda term, grid: right(term, grid) * np.linspace(1, 1 + 1e-6, grid.size))
 
 
 def uncertain_mean(monkeypatch):
     """Standard errors without the variance of the mean."""
-    right = least_squares.residual_of
+    right = fitted.residual_of
 
     def mutant(*arguments):
         residual = right(*arguments)
         return replace(residual, mean_variance=0 * residual.mean_variance)
 
-    monkeypatch.setattr(least_squares, "residual_of", mutant)
+    monkeypatch.setattr(fitted, "residual_of", mutant)
 
 
 @pytest.mark.parametrize("mutate", [miscounting, lighter_penalties, other_weights, uncertain_mean])

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from fdadp.functional.margins import Margin, TensorProduct
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.solve import penalized
 from fdadp.solve.normal_equations import NormalEquations
 from fdadp.solve.penalized import LOG_RANGE, PenalizedLeastSquares
 from fdadp.solve.starts import term_grids
 from fdadp.terms._rows import FeatureMap
+from r_bridge.tensor import TensorProduct, te_margin
 
 
 def additive(seed, n_terms, n=80, basis=6):
@@ -28,9 +28,12 @@ def additive(seed, n_terms, n=80, basis=6):
             np.exp(-(np.abs(grid[:, None] - grid) ** 2) / rng.uniform(0.02, 1)) + 1e-8 * np.eye(25)
         )
         x = rng.normal(size=(n, 25)) @ root.T + rng.normal(size=(n, 1)) * rng.choice([0, 1])
-        margins = Margin.pspline(x.min(), x.max(), basis), Margin.pspline(0, 1, basis)
+        margins = (
+            te_margin(x.min(), x.max(), basis),
+            te_margin(0, 1, basis),
+        )
         features = FeatureMap(margins[0].basis, margins[1].basis, grid, quadrature_weights(grid))
-        norm = features.row_norm(margins[0].to_raw, margins[1].to_raw)(x)
+        norm = features.row_norm(margins[0].to_basis, margins[1].to_basis)(x)
         term = TensorProduct(*margins, norm)
         blocks.append(features.rows(x) @ term.raw_rotation)
         penalties.append(term.penalties)

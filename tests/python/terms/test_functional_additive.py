@@ -101,6 +101,15 @@ def test_wrong_responses_and_sizes():
         terms.sff("X").fixed(data, None)
     with pytest.raises(InputError, match=r"k of sff\(X\) must be an integer of at least degree \+ 1 = 4, got 3"):
         terms.sff("X", k=(5, 3, 5)).fixed(data, T)
+    for spec, text in (
+        (terms.sff("X", k=("auto", 5, 5)), r"k of sff\(X\) must begin with the number of B-splines over t, got 'auto'"),
+        (terms.sff("X", k=(5, "many", 5)), r"k of sff\(X\) must be of numbers of B-splines, or 'auto', got 'many'"),
+        (terms.sff("X", period=1.5), r"period of sff\(X\) must be at least the length of the grid of X, 2, got 1.5"),
+        (terms.sff("X", period=0), r"period of sff\(X\) must be a number above 0 or None, got 0"),
+        (terms.sff("X", x_transform="log"), r"x_transform of sff\(X\) must be None or 'quantile', got 'log'"),
+    ):
+        with pytest.raises(InputError, match=text):
+            spec.fixed(data, T)
     with pytest.raises(InputError, match="rule must be one of"):
         terms.af("X", rule="gauss").fixed(data, None)
 
