@@ -180,7 +180,7 @@ def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = Non
     rotation = np.kron(term.over_x.rotation, term.over_s.rotation) @ fitted.rotation
     inverses = fitted.covariance / fitted.unit_variance[:, None, None]
     parts = [
-        (fitted.features(x), (y.values - response.basis.mean) @ response.projection)
+        (term.trained(x)[0] - fitted.feature_mean, (y.values - response.basis.mean) @ response.projection)
         for x, y in chunks.read("leave-one-out")
     ]
     features, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
