@@ -3,13 +3,15 @@
     python benchmarks/private_families.py simulated [--n 300 1000 --seeds 10 --epsilon 1 --family binomial --pure]
     python benchmarks/private_families.py coverage [--n 1000 --seeds 40 --epsilon 1 --family binomial --level 0.3]
     python benchmarks/private_families.py rare [--n 3000 --seeds 20]
-    python benchmarks/private_families.py icu [--splits 5 --noises 10 --epsilon 0.5 1]
+    python benchmarks/private_families.py icu [--first-split 0 --splits 5 --noises 10 --epsilon 0.5 1]
 
 Simulated: a curve and a number; share of the variance of the true means that is explained on 2,000 fresh rows, beside
 the fit without privacy. Coverage: what 95 % intervals by ``predict_se`` hold of the true linear predictors and means,
 by regions of the linear predictor, with curves that are measured without error. Rare: a base rate of 2 %, and by how
 much the predicted log-odds are off as a whole. ICU: area under the ROC curve and calibration in the large on the stays
-that were not fitted, and on those that were, which the chance of the split has no part in (needs them in FDADP_DATA).
+that were not fitted, with what the chance of their few deaths makes of it (``standard error``), by how much it differs
+from that of the fit without privacy of the same split (``beside no privacy``: the same deaths, so that chance has no
+part in it), and on the stays that were fitted (needs them in FDADP_DATA).
 ``--out FILE`` also writes the table as text.
 """
 
@@ -84,6 +86,12 @@ def off_in_the_large(y: np.ndarray, eta: np.ndarray) -> float:
     return float(brentq(lambda a: expit(eta + a).mean() - y.mean(), -20, 20))
 
 
+def error_in_the_large(eta: np.ndarray, off: float) -> float:
+    """Standard error of that by the chance of the responses: 1/√(Σ p (1 - p)), p the probabilities that are set right."""
+    p = expit(eta + off)
+    return float(1 / np.sqrt((p * (1 - p)).sum()))
+
+
 def simulated(asked: argparse.Namespace) -> pd.DataFrame:
     rows = []
     for n in asked.n:
@@ -156,7 +164,7 @@ def stays() -> dict[str, np.ndarray]:
 def icu(asked: argparse.Namespace) -> pd.DataFrame:
     columns, hours = stays(), np.arange(24) + 0.5
     grids, rows = {"HR": hours, "MAP": hours}, []
-    for split in range(asked.splits):
+    for split in range(asked.first_split, asked.first_split + asked.splits):
         order = np.random.default_rng(split).permutation(len(columns["age"]))
         train, test = ({name: v[part] for name, v in columns.items()} for part in np.split(order, [TRAINED]))
         fits = [("without privacy", None)] + [
@@ -164,27 +172,34 @@ def icu(asked: argparse.Namespace) -> pd.DataFrame:
             for epsilon in asked.epsilon
             for k in range(asked.noises)
         ]
+        without = np.nan  # of the first fit, the one without privacy
         for name, privacy in tqdm(fits, desc=f"split {split}", disable=None):
             bounds = None if privacy is None else OF_STAYS | {"type": TYPES}
             missing = "auto" if privacy else "linear"
             model = ScalarRegression(FORMULA, family="binomial", privacy=privacy, bounds=bounds, missing=missing)
             eta = model.fit(train, grids=grids).predict(test, type="link", grids=grids)
             p, died = expit(eta), test["died"]
+            off = off_in_the_large(died, eta)
+            without = off if privacy is None else without
             scaled = 1 - brier_score(died, p) / (died.mean() * (1 - died.mean()))
             rows.append(
                 {
                     "fit": name,
                     "AUC": auc(died, p),
-                    "off in the large": off_in_the_large(died, eta),
+                    "off in the large": off,
+                    "standard error": error_in_the_large(eta, off),
+                    "beside no privacy": off - without,
                     "off where fitted": off_in_the_large(train["died"], model.predict(train, type="link", grids=grids)),
                     "Brier": scaled,
                 }
             )
     runs = pd.DataFrame(rows)
     table = runs.groupby("fit", sort=False).agg(["mean", "std", "min", "max"])
-    for column in ("off in the large", "off where fitted"):
+    for column in ("off in the large", "beside no privacy", "off where fitted"):
         inside = (runs[column].abs() <= LARGEST_OFF).groupby(runs["fit"], sort=False).mean()
         table[column, f"within {LARGEST_OFF:g}"] = inside
+    chance = (runs["off in the large"].abs() <= 1.96 * runs["standard error"]).groupby(runs["fit"], sort=False).mean()
+    table["off in the large", "within 1.96 standard errors"] = chance
     return table.sort_index(axis=1, level=0, sort_remaining=False)
 
 
@@ -197,6 +212,7 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser.add_argument("--family", choices=("binomial", "poisson"), default="binomial")
     parser.add_argument("--level", type=float, default=0.3, help="linear predictor of the average person")
     parser.add_argument("--pure", action="store_true")
+    parser.add_argument("--first-split", type=int, default=0)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--noises", type=int, default=10)
     parser.add_argument("--out", type=Path)

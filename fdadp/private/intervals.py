@@ -18,7 +18,7 @@ from fdadp.private.calibration import CALIBRATION_EDGES, calibrate, predictive
 from fdadp.private.columns import Column
 from fdadp.private.design import PrivateDesign
 from fdadp.private.forecasts import about_anchor, growth, guarded
-from fdadp.private.looks import Look, learn_looks
+from fdadp.private.looks import ONE_ERROR, Look, learn_looks, place_looks
 from fdadp.private.pairs import Pairs
 from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
@@ -98,6 +98,10 @@ class Regression:
         of_features = np.einsum("ikjk->ij", self.pairs.square(self.second_moment)) / self.pairs.shape[1]
         return np.asarray(np.maximum(np.einsum("ijt,ij->t", forms, of_features), 0.0))
 
+    def of_prediction(self, functions: FloatArray) -> FloatArray:
+        """Mean variance of a prediction, that of the mean curve included, from all response functions (T, m); (T,)."""
+        return np.asarray(functions**2 @ self.mean_variance + self.uncertainty(functions))
+
 
 @dataclass(frozen=True)
 class PrivateFit:
@@ -150,17 +154,20 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     plan = releases.plan
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
+    forecasts = about_anchor(plan)
+    if "errors by looks" in plan.budget_shares:
+        residuals.looks = place_looks(releases, residuals, rows.columns, design.prior, forecasts=forecasts)
     covariance, outside_variance, error = _size(releases, residuals, design, regression.energy)
     functions = design.response[:, : plan.n_outputs]
-    forecasts = about_anchor(plan)
-    if forecasts:
-        variance = (np.trace(covariance) + outside_variance) * growth(design.unit_t, design.t_weights)
+    if forecasts:  # residuals are of predictions, whose own error is added again
+        total = float(np.trace(covariance)) + outside_variance
+        own = float(design.t_weights @ regression.of_prediction(design.response))
+        variance = max(total - own, LEAST_CORRECTED * total) * growth(design.unit_t, design.t_weights)
     else:
         variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
-    looks: tuple[Look, ...] = ()
-    if "errors by looks" in plan.budget_shares:
-        looks = learn_looks(releases, residuals, rows.columns, design.prior, forecasts=forecasts)
+    if releases.affords("errors by looks"):
+        learn_looks(releases, residuals, forecasts=forecasts)
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
         residuals.set_spread(variance, regression.mean_variance, regression.covariance)
@@ -184,7 +191,7 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
         variance,
         calibration,
         counted,
-        looks,
+        residuals.looks,
     )
     return guarded(releases, residuals, found) if forecasts else found
 
@@ -202,6 +209,8 @@ def _size(
     norm, error = releases.size(
         "residual scale", residuals.rms, tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
     )
+    if releases.affords("residual scale again"):
+        norm, error = _closer(releases, residuals, norm, error)
     residuals.clip = (tuning.residual_clip + tuning.residual_clip_more * plan.signal_to_noise) * norm
     noisy, sd = releases.second_moment(
         "residual", residuals.clipped, clip=residuals.clip**2, share=tuning.residual_split * share
@@ -222,6 +231,19 @@ def _size(
     covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
     of_scale, of_trace = math.hypot(error, UNCERTAIN / 2), math.sqrt(k) * sd / (2 * size)
     return covariance, outside_variance, of_scale * of_trace / math.hypot(of_scale, of_trace)
+
+
+def _closer(releases: Releases, residuals: ResidualRows, norm: float, error: float) -> tuple[float, float]:
+    """The size of residuals with a second release near the first, whose logarithm is off by `error`.
+
+    Within so narrow a range a person moves less, but many are clipped: of what the first is off by the second shows the
+    share of persons within the range (Stein's lemma).
+    """
+    again = releases.plan.tuning.residual_again
+    seen, noise = releases.size("residual scale again", residuals.rms, again.range(norm))
+    shown = math.erf(again.reach / (math.sqrt(2) * math.hypot(ONE_ERROR, error)))
+    sure = error**2 / (error**2 + (noise / shown) ** 2)
+    return norm * (seen / norm) ** (sure / shown), error * math.sqrt(1 - sure)
 
 
 def _in_time(
@@ -247,7 +269,6 @@ def _in_time(
     log_ratio = profile(half * total / plan.n, noise, averages, design.unit_t)
     ratio = np.exp(2 * (log_ratio - design.t_weights @ log_ratio))
     # What blocks show is the spread of responses about predictions: noise of the prediction is part of it.
-    phi = design.response
-    of_prediction = phi**2 @ regression.mean_variance + regression.uncertainty(phi)
+    of_prediction = regression.of_prediction(design.response)
     least = LEAST_CORRECTED * ratio * variance
     return np.asarray(np.maximum(ratio * (variance + of_prediction) - of_prediction, least))

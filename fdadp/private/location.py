@@ -131,8 +131,10 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
         spread, _ = releases.size("y scale", rows.response_norm, tuning.y_scale.range(scale))
         clip = tuning.size_clip * spread
     m = design.response_shares.size
-    noisy, sd = releases.mean("y mean", rows.response, clip=clip * tuning.mean_clip, size=m)
-    rows.mean, variance = shrunk_coefficients(noisy, sd, design.response_shares)
+    rows.mean, variance = np.zeros(m), np.full(m, math.inf)
+    if releases.affords("y mean"):
+        noisy, sd = releases.mean("y mean", rows.response, clip=clip * tuning.mean_clip, size=m)
+        rows.mean, variance = shrunk_coefficients(noisy, sd, design.response_shares)
     if about_anchor(releases.plan):
         rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
     if releases.affords("y spread"):

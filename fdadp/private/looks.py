@@ -31,7 +31,17 @@ if TYPE_CHECKING:
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
 
-__all__ = ["Look", "error_logs", "exponentials", "factors", "learn_looks", "looks_of", "shares_of_looks", "with_looks"]
+__all__ = [
+    "Look",
+    "error_logs",
+    "exponentials",
+    "factors",
+    "learn_looks",
+    "looks_of",
+    "place_looks",
+    "shares_of_looks",
+    "with_looks",
+]
 
 ROUGH, BEND = 0.17, 0.03
 """Of forecasts, prior means of what a standard deviation of log roughness, and its square less 1 over √2, add to the
@@ -176,16 +186,10 @@ def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
     return Look(column.name, float(places.mean()))
 
 
-def learn_looks(
+def place_looks(
     releases: Releases, residuals: ResidualRows, columns: Mapping[str, Any], prior: PublicPrior, *, forecasts: bool
 ) -> tuple[Look, ...]:
-    """Release how the errors hang on the looks of rows, each a mean of clipped products.
-
-    The mean place of the roughness of each column of curves; then twice ``E[(1, u) e]``, u
-    the standardised looks and e the logarithm of a record's error over its spread by what is known so far: first by the
-    public prior, then by the first release, so that what clipping and an odd law of u take from the first step the
-    second one finds (docs/theory/dp-aff.md#forecasts).
-    """
+    """Release the mean place of the roughness of each column of curves; slopes are as the public prior believes."""
     plan = releases.plan
     looks = [_usual(c, prior) for c in columns.values() if isinstance(c, CurvesColumn)]
     m = len(looks)
@@ -194,19 +198,32 @@ def learn_looks(
         for i, look in enumerate(looks):
             centre = float(shrunk(found[i], sd, look.centre, PLACE_SD))
             looks[i] = replace(look, centre=float(np.clip(centre, -1, 1)))
-    believed = np.array([SIZE, *[0.0, *((ROUGH, BEND) if forecasts else (0.0, 0.0))] * m])
-    residuals.looks = _sloped(looks, believed)
-    if plan.budget_shares["errors by looks"]:
-        uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD, BEND_SD] * m])
-        slopes, steps = believed, list[Measurement]()
-        for key in ("errors by looks", "errors again"):
-            residuals.size, residuals.looks = math.exp(slopes[0]), _sloped(looks, slopes)
-            seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=slopes.size)
-            steps.append((seen[:, None], slopes[:, None], np.array([sd**2 + ONE_ERROR**2 / plan.n])))
-            target, noise = combine(steps, slopes[:, None], np.eye(slopes.size), MOMENT_OF_LOOKS)
-            slopes = shrunk(target[:, 0], np.sqrt(noise[0]), believed, uncertain)
-        residuals.looks = _sloped(looks, slopes)
-    return residuals.looks
+    return _sloped(looks, _believed(m, forecasts=forecasts))
+
+
+def learn_looks(releases: Releases, residuals: ResidualRows, *, forecasts: bool) -> None:
+    """Release how the errors hang on the looks of rows that were placed, each a mean of clipped products.
+
+    Twice ``E[(1, u) e]``, u the standardised looks and e the logarithm of a record's error over its spread by what is
+    known so far: first by the public prior, then by the first release, so that what clipping and an odd law of u take
+    from the first step the second one finds (docs/theory/dp-aff.md#forecasts).
+    """
+    looks, m = residuals.looks, len(residuals.looks)
+    believed = _believed(m, forecasts=forecasts)
+    uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD, BEND_SD] * m])
+    slopes, steps = believed, list[Measurement]()
+    for key in ("errors by looks", "errors again"):
+        residuals.size, residuals.looks = math.exp(slopes[0]), _sloped(looks, slopes)
+        seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=slopes.size)
+        steps.append((seen[:, None], slopes[:, None], np.array([sd**2 + ONE_ERROR**2 / releases.plan.n])))
+        target, noise = combine(steps, slopes[:, None], np.eye(slopes.size), MOMENT_OF_LOOKS)
+        slopes = shrunk(target[:, 0], np.sqrt(noise[0]), believed, uncertain)
+    residuals.looks = _sloped(looks, slopes)
+
+
+def _believed(m: int, *, forecasts: bool) -> FloatArray:
+    """Prior means of the constant and of the slopes of the looks of `m` columns, shape (1 + 3 m,)."""
+    return np.array([SIZE, *[0.0, *((ROUGH, BEND) if forecasts else (0.0, 0.0))] * m])
 
 
 def _sloped(looks: Sequence[Look], slopes: FloatArray) -> tuple[Look, ...]:

@@ -43,21 +43,27 @@ class ResidualRows:
         self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._residual: FloatArray = np.zeros(0)
 
+    def _expected(self, block: Block) -> FloatArray:
+        """What errors are over others' by their looks, as far as these are known yet; shape (m, 1)."""
+        if not self.looks:
+            return np.ones((1, 1))
+        return np.sqrt(factors(self.looks, self.rows.row(block).looks))[:, None]
+
     def rms(self, block: Block) -> FloatArray:
         """Root mean square of the residual where Y was observed, of numbers as large as curves'; shape (m,)."""
-        away = self.rows.away(block)
+        away = self.rows.away(block) / self._expected(block)
         return np.sqrt(observed_mean(away * away, self.rows.t_weights)) / self.rows.geometric
 
     def clipped(self, block: Block) -> FloatArray:
         """Coefficients of the residual, shrunk to a norm of at most :attr:`clip`; shape (m, K)."""
-        r = self.rows.residuals(block)
+        r = self.rows.residuals(block) / self._expected(block)
         return np.asarray(r * np.minimum(1.0, self.clip / np.maximum(np.sqrt(row_sums(r * r)), TINY))[:, None])
 
     def outside_variance(self, block: Block) -> FloatArray:
         """Mean square of Y outside the regression's response functions, shape (m, 1)."""
         r = self.rows.residuals(block)
         functions = np.ascontiguousarray(self.rows.design.response[:, : r.shape[1]].T)
-        outside = self.rows.away(block) - rowwise_matmul(r, functions)
+        outside = (self.rows.away(block) - rowwise_matmul(r, functions)) / self._expected(block)
         return observed_mean(outside * outside, self.rows.t_weights)[:, None]
 
     def set_spread(self, residual: FloatArray, mean_variance: FloatArray, covariance: FloatArray) -> None:

@@ -97,8 +97,9 @@ class Tuning:
         ``y_rms.below`` where the wider one is too dear.
     outside
         Shares of the values outside the public ranges.
-    gradient_scale, residual_scale, residual_profile
-        Size of a person's gradient; size of residuals, and that in blocks of time.
+    gradient_scale, residual_scale, residual_again, residual_profile
+        Size of a person's gradient; size of residuals, that once more near what was found first (of forecasts where
+        nothing else calibrates intervals), and that in blocks of time.
     residual, calibration : Ramp
         Covariance of residuals; histogram of standardised residuals.
     residual_split : float
@@ -151,6 +152,7 @@ class Tuning:
     outside: Aux = Aux(target=0.02, cap=0.01)
     gradient_scale: Size = Size(target=0.1, cap=0.01, max_error=0.2, below=10.0, above=3.0)
     residual_scale: Size = Size(target=0.11, cap=0.015, below=4.0, above=4.0)
+    residual_again: Size = Size(target=0.03, cap=0.06, below=2.0, above=2.0)
     residual_profile: Aux = Aux(target=0.1, cap=0.02, max_error=0.45)
     residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
     calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
