@@ -87,7 +87,7 @@ def off_in_the_large(y: np.ndarray, eta: np.ndarray) -> float:
 
 
 def error_in_the_large(eta: np.ndarray, off: float) -> float:
-    """Standard error of that by the chance of the responses: 1/√(Σ p (1 - p)), p the probabilities that are set right."""
+    """Standard error of that by the chance of the responses: 1/√(Σ p (1 - p)), p the probabilities set right."""
     p = expit(eta + off)
     return float(1 / np.sqrt((p * (1 - p)).sum()))
 

@@ -65,10 +65,11 @@ def plan_forecasts(
         size = replace(tuning.residual_scale, cap=tuning.residual_scale.cap + most)
         tuning = replace(tuning, calibration=NOTHING, residual_scale=size, mean_weight=0.0)
     plan = make_plan(n, noise_multiplier, design, pure=pure, tuning=tuning, **parts)
-    added = {"anchor": ANCHOR.share(plan.eta, pure=pure)}
-    if dear:
-        again = tuning.residual_again
-        added["residual scale again"] = again.share(again.reach * plan.eta, pure=pure)
+    again = tuning.residual_again
+    added = {
+        "residual scale again": again.share(again.reach * plan.eta, pure=pure),
+        "anchor": ANCHOR.share(plan.eta, pure=pure),
+    }
     left = 1 - sum(added.values())
     return with_looks(replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | added))
 

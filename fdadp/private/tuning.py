@@ -98,8 +98,8 @@ class Tuning:
     outside
         Shares of the values outside the public ranges.
     gradient_scale, residual_scale, residual_again, residual_profile
-        Size of a person's gradient; size of residuals, that once more near what was found first (of forecasts where
-        nothing else calibrates intervals), and that in blocks of time.
+        Size of a person's gradient; size of residuals, that once more near what was found first (of forecasts), and
+        that in blocks of time.
     residual, calibration : Ramp
         Covariance of residuals; histogram of standardised residuals.
     residual_split : float

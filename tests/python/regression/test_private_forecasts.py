@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
@@ -13,9 +15,13 @@ from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.replay import losses
 from fdadp.private import dp_aff
-from fdadp.private.calibration import CALIBRATION_EDGES, predictive
-from fdadp.private.looks import exponentials
+from fdadp.private.calibration import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
+from fdadp.private.forecasts import MEAN_SQUARE
+from fdadp.private.intervals import _closer
+from fdadp.private.looks import ONE_ERROR, exponentials
 from fdadp.private.preview import preview
+from fdadp.private.prior import PublicPrior
+from fdadp.private.tuning import GAUSSIAN
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import OF_CURVES, expression
 
@@ -488,6 +494,52 @@ def test_much_data_decide_the_law():
     assert scale == pytest.approx(0.7, abs=0.05) and inverse_dof == pytest.approx(0.26, abs=0.08)
 
 
+def test_the_mean_square_of_errors_is_that_of_the_law_that_is_believed():
+    """Gaussian curves with the shares of the prior and a tenth outside, of sizes whose squares are inverse gamma."""
+    rng, lam = np.random.default_rng(0), PublicPrior().design(S, S).response_shares
+    shares = np.append(0.9 * lam / lam.sum(), np.full(S.size - lam.size, 0.1 / (S.size - lam.size)))
+    squares = rng.normal(size=(40_000, S.size)) ** 2 @ shares
+    dof = 1 / HEAVY_INVERSE_DOF
+    squares /= rng.chisquare(dof, squares.size) / dof
+    assert squares.mean() / np.exp(np.log(squares).mean()) == pytest.approx(MEAN_SQUARE, rel=0.03)
+
+
+@pytest.mark.parametrize(("first", "noise"), [(0.3, 0.13), (0.18, 0.05), (0.11, 0.03)])
+def test_a_second_release_of_a_size_near_the_first_is_as_exact_as_it_says(first, noise):
+    rng, n, off, said = np.random.default_rng(0), 1000, [], []
+    for _ in range(400):
+        logs = ONE_ERROR * rng.normal(size=n)
+        start = first * rng.normal()
+
+        def size(key, rows, between, logs=logs):
+            assert key == "residual scale again"
+            low, high = np.log(between)
+            seen = np.clip(logs, low, high).mean() + noise * rng.normal()
+            return np.exp(seen), noise
+
+        releases = SimpleNamespace(plan=SimpleNamespace(tuning=GAUSSIAN), size=size)
+        norm, error = _closer(releases, SimpleNamespace(rms=None), np.exp(start), first)
+        off.append(np.log(norm))
+        said.append(error)
+    assert np.mean(off) == pytest.approx(0, abs=0.02)
+    assert np.std(off) == pytest.approx(np.hypot(np.mean(said), ONE_ERROR / np.sqrt(n)), rel=0.2)
+    assert np.mean(said) < 0.75 * first  # and it helps
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "epsilon"), [(300, 0.4), (1500, 0.1)])
+def test_intervals_of_forecasts_cover_where_the_budget_is_small(n, epsilon):
+    """On average over noise and cohorts, and not all or nothing: every fit for itself nearly so."""
+    found = []
+    for seed in range(25):
+        data, new = uneven_days(n, seed, 0.5), uneven_days(500, 500 + seed, 0.5)
+        model = fitted(data, n=n, epsilon=epsilon, seed=seed, mechanism=DPAFF(prior="persistence"))
+        found.append(quarters(model, new))
+    found = np.array(found)
+    print(found.mean(axis=0), found.mean(axis=1).std())
+    assert 0.93 < found.mean() < 0.97 and found.mean(axis=1).std() < 0.035
+
+
 def test_a_plan_of_forecasts_looks_for_less_and_gives_what_hides_nothing_to_what_is_of_use():
     little, much = (preview(Privacy(1.0, 1e-6, n=n), DPAFF(prior="persistence"), 24, 24)[0] for n in (300, 30_000))
     plain = preview(Privacy(1.0, 1e-6, n=300), DPAFF(), 24, 24)[0]
@@ -495,6 +547,9 @@ def test_a_plan_of_forecasts_looks_for_less_and_gives_what_hides_nothing_to_what
     dear = preview(Privacy(0.2, 1e-6, n=300), DPAFF(prior="persistence"), 24, 24)[0]
     assert not dear.budget_shares["calibration"] and much.budget_shares["calibration"] > 0
     assert dear.budget_shares["residual scale"] > 0.04
+    again = [plan.budget_shares["residual scale again"] for plan in (dear, little, much)]
+    assert again[0] > 0.05 and again[2] < 0.01 and "residual scale again" not in plain.budget_shares
+    assert not dear.budget_shares["y mean"] and little.budget_shares["y mean"] > 0
 
 
 def test_bands_of_coefficients_know_what_no_gradient_measured():
