@@ -40,6 +40,10 @@
 #'   group (the default with `groups`); `"iid"`: independent, as refund has it (the default where the response is a number).
 #' @param errors What estimates believe of errors along a curve: `"iid"`, least squares as in refund; `"curve"`, weighted by a smooth covariance along the
 #'   curve: more accurate where errors are smooth, with larger bases along the response.
+#' @param response_basis What effects are of t: `"splines"`, penalised, each term its own, as in refund; or `"eigen"`, combinations of the leading
+#'   eigenfunctions of the responses, whose scores are regressions of numbers with smoothing parameters of their own: `fdadp(Y ~ sff(X),
+#'   response_basis = "eigen")` is the model of [affr()]. `sp` is then a matrix with one row an eigenfunction.
+#' @param npc With `"eigen"`: number of eigenfunctions, or the share of variance that they must explain, in (0, 1].
 #'
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
 #'   `dev.expl`, `t`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
@@ -62,7 +66,8 @@
 #' @export
 fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
                   grids = list(), yind = NULL, ydata = NULL, se = NULL,
-                  errors = c("iid", "curve")) {
+                  errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99) {
+  no_na(npc = npc)
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   own <- lapply(as.list(own)[-1], eval, data, parent.frame())
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
@@ -71,6 +76,9 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
   if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve", errors = one_of(errors, c("iid", "curve"), "errors")))
+  basis <- one_of(response_basis, c("splines", "eigen"), "response_basis")
+  if (basis == "eigen" && model$spec$scalar) input_error("response_basis must be \"splines\" where the response is a number, got \"eigen\"")
+  if (basis == "eigen") settings <- c(settings, list(response_basis = basis, n_components = as_whole(npc)))
   spec <- c(model$spec, list(settings = settings))
   spec$weights <- per_row(own$weights, "weights")
   spec$offset <- per_row(if (is.null(own$offset)) model$offset else if (is.null(model$offset)) own$offset else own$offset + model$offset, "offset")
@@ -78,7 +86,7 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
   fit <- call_python("fit_terms", spec = spec, smoothing = if (is.character(smoothing)) smoothing else as_array(smoothing, "smoothing"))
   fit$offsets <- c(model$offsets, if (!is.null(own$offset)) text_of(substitute(offset)))
   fit$term.edf <- stats::setNames(as.double(fit$term.edf), fit$term.names)
-  fit$sp <- stats::setNames(as.double(fit$sp), unlist(fit$sp.names))
+  fit$sp <- with_names(fit$sp, unlist(fit$sp.names))
   fit$coefficient.names <- unlist(fit$coefficient.names)
   response <- spec$columns[[spec$response]]
   for (name in c("fitted.values", "residuals")) {
@@ -94,6 +102,15 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
     )),
     class = "fdadp_regression"
   )
+}
+
+# Smoothing parameters: a vector, or on eigenfunctions a matrix with one row each.
+with_names <- function(sp, names) {
+  if (is.matrix(sp)) {
+    colnames(sp) <- names
+    return(sp)
+  }
+  stats::setNames(as.double(sp), names)
 }
 
 # Curves with the names that the response had; numbers as a vector.
@@ -150,6 +167,7 @@ call_on_fit <- function(.name, object, ...) call_python(.name, fit = as_handle(o
 as_handle <- function(object) {
   if (!inherits(object, "fdadp_regression") || is.null(object$spec)) input_error("object must be a fit of fdadp(), got ", class(object)[1])
   handle <- list(key = object$key)
-  if (!call_python("has_model", key = object$key)$here) handle <- c(handle, list(spec = object$spec, sp = array(unname(object$sp), length(object$sp))))
+  sp <- unname(object$sp)
+  if (!call_python("has_model", key = object$key)$here) handle <- c(handle, list(spec = object$spec, sp = if (is.matrix(sp)) sp else array(sp, length(sp))))
   handle
 }

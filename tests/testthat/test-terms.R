@@ -50,6 +50,20 @@ test_that("a formula of R gives Python's numbers", {
   expect_identical(unique(coef(fit, "region")$region), levels(d$region)) # in R's order: the first is the reference
 })
 
+test_that("on eigenfunctions sff() alone is affr()", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- fdadp(Y ~ sff(X, k = c(5, 6, 7)), data = d, response_basis = "eigen", npc = 2, smoothing = c(0.5, 3))
+  own <- affr(d$Y, d$X, k = c(7, 6), npc = 2, sp = c(3, 0.5))
+  expect_same(fitted(fit), unname(fitted(own)), 1e-9)
+  expect_identical(dim(fit$sp), c(2L, 2L))
+  expect_same(predict(fit, d[1:3, ]), fitted(fit)[1:3, ], 1e-9)
+  fit$key <- "gone" # made again at its smoothing parameters
+  expect_same(predict(fit, d[1:3, ]), fitted(fit)[1:3, ], 1e-9)
+  expect_error(fdadp(number ~ age, data = d, response_basis = "eigen"), "response_basis must be \"splines\" where the response is a number")
+  expect_error(fdadp(Y ~ age, data = d, response_basis = "eigne"), "response_basis must be one of 'splines', 'eigen'")
+})
+
 test_that("the S3 methods agree with each other", {
   skip_without_python()
   fit <- terms_fit()
