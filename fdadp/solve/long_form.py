@@ -39,8 +39,7 @@ class LongForm:
     @cached_property
     def slices(self) -> tuple[slice, ...]:
         """Where the coefficients of each term stand."""
-        ends = np.cumsum([0, *(design.size for design in self.designs)]).tolist()
-        return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
+        return tuple(_ends([design.size for design in self.designs]))
 
     @property
     def has_intercept(self) -> bool:
@@ -171,8 +170,43 @@ class LongForm:
 
     def standard_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """Of the linear predictor, from the covariance of all coefficients (p, p); shape (n, T)."""
+        if self.separable:
+            return self._separable_errors(records, covariance, t)
         found = []
         for block in self.blocks(records, t):
             rows = self.rows(block, t)
             found.append(np.einsum("ntp,ntp->nt", rows @ covariance, rows))
         return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+    def _separable_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None) -> FloatArray:
+        """The same where features are the same at all t: first the covariance of each record's functions of t.
+
+        A record costs p² for all points together, not for each.
+        """
+        along = self.along_at(t)
+        functions = np.hstack(along)  # (T, m)
+        kept = np.concatenate([design.kept for design in self.designs])
+        full = np.zeros((kept.size, kept.size))
+        full[np.ix_(kept, kept)] = covariance
+        wide, places = [own.shape[1] for own in along], _ends([design.kept.size for design in self.designs])
+        by_feature = [
+            full[:, place].reshape(kept.size, -1, size).transpose(1, 0, 2).reshape(-1, kept.size * size)
+            for place, size in zip(places, wide, strict=True)
+        ]
+        found = []
+        step = ROWS_AT_A_TIME // (kept.size * max(wide) + functions.size)
+        for block in (records[rows] for rows in records.blocks(step)):
+            features = self.features(block, t)
+            inner = np.empty((block.n, functions.shape[1], functions.shape[1]))
+            for right, own, turned in zip(_ends(wide), features, by_feature, strict=True):
+                half = (own @ turned).reshape(block.n, kept.size, -1)
+                for left, other, place in zip(_ends(wide), features, places, strict=True):
+                    part = half[:, place].reshape(block.n, other.shape[1], -1)
+                    inner[:, left, right] = (other[:, None] @ part).reshape(block.n, left.stop - left.start, -1)
+            found.append(((functions @ inner) * functions).sum(axis=2))
+        return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+
+def _ends(sizes: list[int]) -> list[slice]:
+    """Where parts of these sizes stand one after another."""
+    return [slice(a, b) for a, b in itertools.pairwise(np.cumsum([0, *sizes]).tolist())]

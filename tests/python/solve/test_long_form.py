@@ -1,0 +1,38 @@
+"""The long form: standard errors by record and by point are those of its rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import terms
+from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records, Seen
+from fdadp.solve import long_form
+from fdadp.solve.long_form import LongForm
+from fdadp.terms.intercept import Intercept, MeanCurve
+
+S, T = np.linspace(0, 1, 21), np.linspace(0, 2, 13)
+
+
+def records(n=30):
+    rng = np.random.default_rng(0)
+    x = Curves(rng.normal(size=(n, 3)) @ np.array([np.ones(21), S, np.sin(4 * S)]), S)
+    return Records(n, {"X": x, "z": rng.normal(size=n), "g": np.array((list("abc") * n)[:n], dtype=object)})
+
+
+@pytest.mark.parametrize("numbers_at_a_time", [2**22, 1])
+@pytest.mark.parametrize("t", [None, np.array([0.3, 1.7])])
+@pytest.mark.parametrize(
+    "specs", [[terms.sff("X"), terms.s("z"), terms.factor("g")], [terms.ff("X"), terms.linear("z")]]
+)
+def test_standard_errors_are_those_of_the_rows(specs, t, numbers_at_a_time, monkeypatch):
+    data = records()
+    seen = Seen.of(lambda: iter([data]))
+    form = LongForm(tuple(spec.fixed(seen, T) for spec in (Intercept(), MeanCurve(), *specs)), T)
+    root = np.random.default_rng(1).normal(size=(form.size, form.size))
+    covariance, rows = root @ root.T, form.rows(data, t)
+    wanted = np.sqrt(np.einsum("ntp,pq,ntq->nt", rows, covariance, rows, optimize=True))
+    monkeypatch.setattr(long_form, "ROWS_AT_A_TIME", numbers_at_a_time)
+    assert form.separable
+    np.testing.assert_allclose(form.standard_errors(data, covariance, t), wanted, rtol=1e-9)
