@@ -1,8 +1,9 @@
-"""``python -m fdadp study new | show | verify | report | close``: budgets in files, made by custodians of data."""
+"""``python -m fdadp study new | show | verify | report | key | close``: budgets in files."""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from fdadp.errors import InputError
 
 __all__ = ["study"]
 
+PASSWORD = "FDADP_KEY_PASSWORD"  # name of a variable
+"""Variable of the environment with the password of secret keys: not an option, which other users could read."""
 study = typer.Typer(help="A study: a budget in a file, on which every fit to its data draws.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's file.")]
@@ -71,16 +74,18 @@ def show(file: File) -> None:
 @study.command()
 def verify(
     file: File,
-    models: Annotated[list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Files of models.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Models, and certificates (.json).")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Public key, .pub, that certificates must be signed with.")] = None,
 ) -> None:
-    """Recompute the study's hashes and sums, and hold files of models against it; status 1 where anything is wrong."""
+    """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
     with plain_messages():
         from fdadp.privacy.study import Study
-        from fdadp.privacy.study.models import verify_model
 
         of = Study(file)
         wrong = False
-        for what, found in [(str(file), of.verify()), *((str(m), verify_model(of, m)) for m in models or [])]:
+        for what, found in [(str(file), of.verify()), *((str(f), of.wrong_with(f, key)) for f in files or [])]:
             typer.echo(f"{what}: " + ("verified" if not found else "; ".join(found)))
             wrong |= bool(found)
         position, last = of.head
@@ -101,6 +106,7 @@ def report(
     author: Annotated[str | None, typer.Option(help="Who writes this.")] = None,
     registry: Annotated[str | None, typer.Option(metavar="SLUG", help="Also an entry for OpenDP's registry.")] = None,
     sector: Annotated[str | None, typer.Option(help="For the registry, such as Healthcare.")] = None,
+    sign: Annotated[Path | None, typer.Option(metavar="KEY", help="Secret key, as `study key` makes it.")] = None,
 ) -> None:
     """Write a certificate of everything that drew on the study, after it was verified."""
     with plain_messages():
@@ -108,7 +114,8 @@ def report(
         from fdadp.privacy.study import Study
 
         said = {"custodian": custodian, "data": data, "use": use, "region": region, "author": author}
-        made = Study(file).report(models or [], **{k: v for k, v in said.items() if v is not None})
+        made = Study(file).report(models or [], (), **{k: v for k, v in said.items() if v is not None})
+        made = made if sign is None else made.signed(sign, os.environ.get(PASSWORD))
         entry = None if registry is None else made.registry_entry(slug=registry, sector=sector)
         written = [*made.save(out)]
         if entry is not None:
@@ -116,6 +123,16 @@ def report(
             with replacing(written[-1], PUBLIC) as stream:
                 stream.write(json.dumps(entry, indent=2, ensure_ascii=False).encode())
         for path in written:
+            typer.echo(str(path))
+
+
+@study.command()
+def key(file: Annotated[Path, typer.Argument(metavar="KEY", help="The secret key; beside it .pub.")]) -> None:
+    """Make a pair of keys to sign certificates with; $FDADP_KEY_PASSWORD, where it is set, encrypts the secret one."""
+    with plain_messages():
+        from fdadp.privacy.certificate.signature import new_keys
+
+        for path in new_keys(file, os.environ.get(PASSWORD)):
             typer.echo(str(path))
 
 

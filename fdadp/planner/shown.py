@@ -38,6 +38,12 @@ class Shown:
         n = f"about {self.n:,} (private)" if self.adjacency == "add-remove" else f"{self.n:,}"
         return f"Forecast{of} for n = {n}, epsilon = {self.epsilon:g} ({kind}), {self.adjacency}"
 
+    @property
+    def sentence(self) -> str:
+        """What is expected, in one line; for certificates."""
+        facts = ", ".join(f"{name} {value}" for name, value in self._facts())
+        return f"{self._title()}: {facts}. {self._closing}"
+
     def _facts(self) -> list[tuple[str, str]]:
         raise NotImplementedError
 

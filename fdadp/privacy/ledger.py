@@ -16,6 +16,7 @@ from fdadp.privacy.releases import Release
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
+    from fdadp.privacy.certificate.accuracy import Expected
 
 __all__ = ["Ledger"]
 
@@ -105,11 +106,11 @@ class Ledger:
             data["releases"] = [Release(**r) for r in data["releases"]]
             return cls(**data)
 
-    def certificate(self, **about: str) -> Certificate:
+    def certificate(self, forecasts: Sequence[Expected] = (), **about: str) -> Certificate:
         """Certificate of this fit; parameters as of :meth:`fdadp.privacy.certificate.Certificate.of_ledger`."""
         from fdadp.privacy.certificate import Certificate
 
-        return Certificate.of_ledger(self, **about)
+        return Certificate.of_ledger(self, forecasts, **about)
 
     def __repr__(self) -> str:
         return str(self)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic import PUBLIC, replacing
-from fdadp.files.container import sealed
 from fdadp.privacy._statement import NEIGHBOURS, NOT_COVERED
 from fdadp.privacy._verified import verify_ledger
+from fdadp.privacy.certificate.accuracy import Expected, expected_lines, model_lines
 from fdadp.privacy.certificate.odds import Odds, odds_of
+from fdadp.privacy.certificate.recounted import recounted
+from fdadp.privacy.certificate.signature import sign
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.study._entries import in_words, now
 from fdadp.privacy.study.book import LAST, STUDY
@@ -57,6 +58,9 @@ class Certificate:
         What it is in zCDP.
     spent : float
         ε at the same δ of what was released so far.
+    recounted : float or None
+        The same by dp_accounting (:mod:`~fdadp.privacy.certificate.recounted`), where it is installed and knows the
+        noise of every release.
     unit, neighbours : str
         Whom it protects, and what is compared.
     n : int or None
@@ -65,10 +69,12 @@ class Certificate:
         What was taken as public, with its source where the study names one.
     fits : tuple of Fit
     accuracy : tuple of str
-        What plans and releases say of the models.
+        What forecasts expected, and what releases say of the models.
     study : str
         Name and id of the study, and its last entry; empty of a fit by itself.
     versions : dict
+    signature : dict or None
+        Of all of this, see :meth:`signed`.
     """
 
     name: str
@@ -88,10 +94,20 @@ class Certificate:
     study: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     not_covered: tuple[str, ...] = NOT_COVERED
+    recounted: float | None = None
+    signature: dict[str, str] | None = None
 
     @classmethod
-    def of_ledger(cls, ledger: Ledger, **about: str) -> Certificate:
+    def of_ledger(cls, ledger: Ledger, forecasts: Sequence[Expected] = (), **about: str) -> Certificate:
         """Of one fit.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        forecasts : sequence
+            Of :func:`fdadp.plan`, for this fit's n, ε and δ.
+        **about : str
+            :data:`ABOUT`.
 
         Raises
         ------
@@ -125,12 +141,22 @@ class Certificate:
             n=int(n) if n.isdigit() else None,
             public=public,
             fits=(fit,),
+            accuracy=tuple(
+                expected_lines(forecasts, int(n) if n.isdigit() else None, ledger.delta, [ledger.epsilon, spent])
+            ),
+            recounted=recounted(ledger.releases, ledger.delta, spent),
             study=f"{details[STUDY]}; last entry {details[LAST]}" if STUDY in details else "",
             versions=_versions(ledger.releases) | {k: str(details[k]) for k in ("numpy", "opendp") if k in details},
         )
 
     @classmethod
-    def of_study(cls, study: Study, models: Sequence[str | os.PathLike[str]] = (), **about: str) -> Certificate:
+    def of_study(
+        cls,
+        study: Study,
+        models: Sequence[str | os.PathLike[str]] = (),
+        forecasts: Sequence[Expected] = (),
+        **about: str,
+    ) -> Certificate:
         """Of everything that drew on a study.
 
         Parameters
@@ -138,6 +164,8 @@ class Certificate:
         study : Study
         models : sequence of paths
             Files of models, whose own words on their accuracy are quoted.
+        forecasts : sequence
+            Of :func:`fdadp.plan`, for n, ε and δ of fits that drew on the study.
         **about : str
             What the study does not say: :data:`ABOUT`.
 
@@ -156,7 +184,10 @@ class Certificate:
         public |= {f"{k} (fit {fit.number})": str(v) for fit in fits for k, v in fit.public.items()}
         use = "; ".join(dict.fromkeys(fit.purpose for fit in fits if fit.purpose))
         told = {"custodian": of.get("custodian") or "", "data": of.get("data") or "", "use": use}
-        whole = any(r.delta is not None for fit in fits for r in fit.releases)
+        releases = [r for fit in fits for r in fit.releases]
+        whole = any(r.delta is not None for r in releases)
+        spent = budget.epsilon_of(budget.spent) if fits else 0.0
+        expected = expected_lines(forecasts, of["n"], of["delta"], [fit.epsilon for fit in fits])
         return cls(
             name=of["name"],
             date=now(),
@@ -164,15 +195,16 @@ class Certificate:
             epsilon=of["epsilon"],
             delta=of["delta"],
             **_measures(of["epsilon"], of["delta"], None if whole else budget.mu),
-            spent=budget.epsilon_of(budget.spent) if fits else 0.0,
+            spent=spent,
             unit=of["unit"],
             neighbours=NEIGHBOURS[of["adjacency"]],
             n=of["n"],
             public=public,
             fits=fits,
-            accuracy=tuple(line for m in models for line in _accuracy(m)),
+            accuracy=(*expected, *(line for m in models for line in model_lines(m))),
+            recounted=recounted(releases, of["delta"], spent),
             study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {position}, {last}",
-            versions=_versions([r for fit in fits for r in fit.releases]),
+            versions=_versions(releases),
         )
 
     @property
@@ -185,6 +217,23 @@ class Certificate:
         """The guarantee at several δ, as (δ, ε); empty where there is one pair only."""
         mu = self.mu
         return () if mu is None or self.delta is None else tuple((d, epsilon_from_mu(mu, d)) for d in DELTAS)
+
+    def signed(self, key: str | os.PathLike[str], password: str | None = None) -> Certificate:
+        """Sign it with a secret key of Ed25519; :meth:`fdadp.Study.verify` holds its JSON against the signature.
+
+        Parameters
+        ----------
+        key : path
+            PEM file, as :func:`~fdadp.privacy.certificate.signature.new_keys` makes it.
+        password : str, optional
+            Of the file.
+
+        Raises
+        ------
+        PrivacyError
+            It is no such key, or the password is wrong.
+        """
+        return replace(self, signature=sign(replace(self, signature=None).to_dict(), key, password))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, the odds among them."""
@@ -252,13 +301,3 @@ def _versions(releases: Sequence[Release]) -> dict[str, str]:
 
 def _said(what: Mapping[str, Any]) -> str:
     return in_words(what) + (f" (source: {what['source']})" if what.get("source") else " (no source was named)")
-
-
-def _accuracy(path: str | os.PathLike[str]) -> list[str]:
-    """What a model's file says of itself, from released values."""
-    found = sealed(path)
-    name, notes, r2 = os.path.basename(path), found.content.get("notes") or (), found.content.get("r2")
-    lines = [f"{name}: {note}" for note in notes]
-    if isinstance(r2, float) and math.isfinite(r2):
-        lines.insert(0, f"{name}: explains {r2:.0%} of the variance, as released")
-    return lines

@@ -108,6 +108,7 @@ def _measures(of: Certificate) -> str:
     rows += [] if of.mu is None else [("μ (Gaussian DP)", f"{_up(of.mu)}")]
     rows += [] if of.rho is None else [("ρ (zCDP)", f"{_up(of.rho)}")]
     rows += [("spent so far, as ε", f"{_up(of.spent)}" if of.spent else "0")]
+    rows += [] if of.recounted is None else [("recounted by dp_accounting", f"{of.recounted:.6f}")]
     return "<h2>In each measure</h2>" + _pairs(rows, "", "q") + _picture(of)
 
 
@@ -196,6 +197,8 @@ def _study(of: Certificate) -> str:
 
 def _signatures(of: Certificate) -> str:
     who = html.escape(of.about["custodian"] or "Custodian")
+    if of.signature is not None:
+        who += f"<br><code>{of.signature['algorithm']} {of.signature['public key']}</code> signed the JSON of this page"
     return f'<table class="sign"><tr><td>{who}, date</td><td>Data protection officer, date</td></tr></table>'
 
 

@@ -24,6 +24,7 @@ from fdadp.privacy.study.verified import wrong_with
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
+    from fdadp.privacy.certificate.accuracy import Expected
 
 __all__ = ["Study"]
 
@@ -198,25 +199,45 @@ class Study:
 
     # ------------------------------------------------------------------ is it right
 
-    def verify(self, *models: str | os.PathLike[str]) -> tuple[str, ...]:
-        """What is wrong with the file, and with files of models, in words; nothing where all of it holds.
+    def verify(self, *files: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+        """What is wrong with the study, and with files of its models and certificates (``.json``), in words.
 
-        The chain of hashes, what the reservations add up to against the entries, the costs against what was reserved
-        and the total, the total against ε and δ, and SQLite's own check.
+        Nothing where all of it holds. Of the study: the chain of hashes, what the reservations add up to against the
+        entries, the costs against what was reserved and the total, the total against ε and δ, and SQLite's own check.
+
+        Parameters
+        ----------
+        *files : path
+        key : path, optional
+            Public key that certificates must be signed with.
         """
-        from fdadp.privacy.study.models import verify_model
-
-        about = [f"{os.fspath(m)}: {problem}" for m in models for problem in verify_model(self, m)]
+        about = [f"{os.fspath(file)}: {problem}" for file in files for problem in self.wrong_with(file, key)]
         return (*wrong_with(self), *about)
 
-    def report(self, models: Sequence[str | os.PathLike[str]] = (), **about: str) -> Certificate:
+    def wrong_with(self, file: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
+        """What is wrong with the file of one model, or with one certificate (``.json``), against the study.
+
+        Parameters
+        ----------
+        file : path
+        key : path, optional
+            Public key that a certificate must be signed with.
+        """
+        from fdadp.privacy.study.models import verify_model
+        from fdadp.privacy.study.reports import verify_report
+
+        return verify_report(self, file, key) if Path(file).suffix == ".json" else verify_model(self, file)
+
+    def report(
+        self, models: Sequence[str | os.PathLike[str]] = (), forecasts: Sequence[Expected] = (), **about: str
+    ) -> Certificate:
         """Certificate of everything that drew on it.
 
         Parameters as of :meth:`fdadp.privacy.certificate.Certificate.of_study`.
         """
         from fdadp.privacy.certificate import Certificate
 
-        return Certificate.of_study(self, models, **about)
+        return Certificate.of_study(self, models, forecasts, **about)
 
     # ------------------------------------------------------------------ to look at
 

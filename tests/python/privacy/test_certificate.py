@@ -13,12 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+import fdadp
 from fdadp import Privacy, PrivateMean, Study, simulate_affr
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, mu_from
 from fdadp.privacy.certificate import ABOUT
 from fdadp.privacy.certificate.odds import odds_of
+from fdadp.privacy.certificate.recounted import recounted
+from fdadp.privacy.gaussian_dp import epsilon_from_mu
+from fdadp.privacy.releases import Release
 
 WORDS = {
     "custodian": "St. Mary's <Hospital> & Co.",
@@ -168,21 +172,57 @@ def test_exceptions_are_at_least_as_probable_as_they_are(epsilon, delta):
 
 
 def test_costs_by_another_accountant(wards):
-    """dp_accounting's privacy loss distributions of the releases' noise give the ε that is said to be spent."""
+    """dp_accounting's privacy loss distributions of the noise: ε said is within 1e-6 above theirs, and never below."""
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    study, _, _ = wards
-    made = study.report(**WORDS)
+    made = wards[0].report(**WORDS)
     sums = [r for fit in made.fits for r in fit.releases]
     assert all(r.noise.startswith("Gaussian") for r in sums)
-    sigma = 1 / math.sqrt(math.fsum((r.sensitivity / r.scale) ** 2 for r in sums))
-    exact = pld.from_gaussian_mechanism(sigma, value_discretization_interval=1e-5)
-    assert exact.get_epsilon_for_delta(1e-6) == pytest.approx(made.spent, abs=2e-5)
-    assert exact.get_delta_for_epsilon(made.spent) <= 1e-6 * (1 + 1e-3)
-    assert made.spent >= pld.from_gaussian_mechanism(
-        sigma, pessimistic_estimate=False, value_discretization_interval=1e-5
-    ).get_epsilon_for_delta(1e-6)
+    together = math.sqrt(math.fsum((r.sensitivity / r.scale) ** 2 for r in sums))  # Gaussians compose to a Gaussian
+    exact = pld.from_gaussian_mechanism(1 / together, value_discretization_interval=1e-4)
+    assert 0 <= made.spent - exact.get_epsilon_for_delta(1e-6) <= 1e-6
+    assert exact.get_delta_for_epsilon(made.spent) <= 1e-6
+    # and one by one, convolved, as the certificate says it: an upper bound that is no further from it
+    assert made.recounted == pytest.approx(made.spent, abs=1e-6)
+    assert "recounted by dp_accounting" in Page(made.to_html()).text
+
+
+def test_a_pure_certificate_is_recounted(learner):
+    pytest.importorskip("dp_accounting")
+    made = learner.ledger_.certificate()
+    assert 0 <= made.spent - made.recounted <= 1e-6
+
+
+@pytest.mark.parametrize(("delta", "kind"), [(1e-6, "Gaussian"), (None, "Laplace")])
+def test_releases_that_cost_more_than_is_said_are_not_certified(delta, kind):
+    pytest.importorskip("dp_accounting")
+    made = [Release(f"{i}", 1, f"{kind}, x", scale=20.0, sensitivity=1.0) for i in range(4)]
+    right = epsilon_from_mu(0.1, delta) if delta else 0.2
+    assert abs(recounted(made, delta, right) - right) < 1e-6
+    with pytest.raises(PrivacyError, match="must cost what is said"):
+        recounted(made, delta, right - 2e-6)
+    assert recounted([*made, Release("chosen", 1, "exponential mechanism", 1.0, 1.0)], delta, right) is None
+
+
+# ------------------------------------------------------------------ accuracy that was expected
+
+
+def test_what_was_expected_stands_on_it(wards):
+    study, _, file = wards
+    forecast = fdadp.plan(n=1500, epsilon=0.5, delta=1e-6)
+    made = study.report([file], forecasts=[forecast], **WORDS)
+    share = f"explained share of the explainable variance {forecast.share:.2f}"
+    assert made.accuracy[0].startswith("Expected before the fit: Forecast for n = 1,500, epsilon = 0.5")
+    assert share in made.accuracy[0]
+    assert "no promise about your data" in Page(made.to_html()).text
+    for other in (
+        dict(n=1000, epsilon=0.5, delta=1e-6),
+        dict(n=1500, epsilon=1.0, delta=1e-6),
+        dict(n=1500, epsilon=0.5),
+    ):
+        with pytest.raises(PrivacyError, match="forecasts must be of fits that are certified"):
+            study.report(forecasts=[fdadp.plan(**other)])
 
 
 # ------------------------------------------------------------------ the registry
