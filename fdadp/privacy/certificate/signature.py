@@ -73,8 +73,7 @@ def sign(what: Mapping[str, Any], key: str | os.PathLike[str], password: str | N
         raise PrivacyError(f"key must be a secret key in PEM, with its password if it has one, got {key!s}") from exc
     if not isinstance(found, ed25519.Ed25519PrivateKey):
         raise PrivacyError(f"key must be one of Ed25519, got {type(found).__name__}")
-    public = _raw(found.public_key(), serialization).hex()
-    return {"algorithm": "Ed25519", "public key": public, "signature": found.sign(_text(what)).hex()}
+    return _shown(_raw(found.public_key(), serialization), found.sign(_text(what)))
 
 
 def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None = None) -> str:
@@ -95,7 +94,10 @@ def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None 
 
     try:
         public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(given["public key"]))
-        public.verify(bytes.fromhex(given["signature"]), _text(what))
+        signed = bytes.fromhex(given["signature"])
+        public.verify(signed, _text(what))
+        if given != _shown(_raw(public, serialization), signed):  # another spelling of the same
+            raise InvalidSignature
     except (InvalidSignature, ValueError, TypeError, KeyError):
         return "the signature is not of this certificate: one of them was changed"
     if key is None:
@@ -106,6 +108,10 @@ def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None 
         raise PrivacyError(f"key must be a public key in PEM, got {key!s}") from exc
     same = isinstance(wanted, ed25519.Ed25519PublicKey) and _raw(wanted, serialization) == _raw(public, serialization)
     return "" if same else "the certificate was signed with another key"
+
+
+def _shown(public: bytes, signature: bytes) -> dict[str, str]:
+    return {"algorithm": "Ed25519", "public key": public.hex(), "signature": signature.hex()}
 
 
 def _text(what: Mapping[str, Any]) -> bytes:
