@@ -20,7 +20,7 @@ from fdadp.private.intervals import PrivateFit, Regression, finish, release_outs
 from fdadp.private.location import locate, mean_response
 from fdadp.private.plan import Plan
 from fdadp.private.releases import Releases
-from fdadp.private.rounds import Rounds
+from fdadp.private.rounds import Rounds, left_by_clip
 from fdadp.private.rows import Rows
 
 __all__ = ["fit_dp_aff"]
@@ -62,19 +62,22 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     weighted = plan.weights * np.sqrt(prior_energy * energies)
     guess = math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
+    released = releases.affords("gradient scale")
+    usual = tuning.first_clip * guess / rows.geometric  # products of numbers have long tails
+    left = left_by_clip(weighted, plan.clip_factor if released else usual, of_geometric=released)
     rounds = Rounds(w, MOMENT_VARIANCE) if pairs is None else Rounds(w, pairs.uncertain, pairs.moment)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
         rows.coefficients = theta if pairs is None else pairs.matrix(theta)
-        clip, number = tuning.first_clip * guess / rows.geometric, f" {t + 1}"  # products of numbers have long tails
-        if releases.affords("gradient scale"):
+        clip, number = usual, f" {t + 1}"
+        if released:
             between = tuning.gradient_scale.range(guess)
             clip = plan.clip_factor * releases.size("gradient scale", rows.gradient_norm, between, number=number)[0]
         if plan.pure:
             total, sd = releases.sum_outer("gradient", rows.factors, clip=clip, number=number)
         else:
             total, sd = releases.sum_outer("gradient", rows.weighted, weights=w, clip=clip, number=number)
-        target, noise = rounds.add(total, sd, theta, plan.n)
+        target, noise = rounds.add(total, sd, theta, plan.n * left)
         if pairs is None:
             known = (rounds.moment, rounds.active, shares, prior_energy, plan.n, owner)
             found = posteriors(target, noise, *known, signal=tuning.signal)
