@@ -61,7 +61,8 @@ class LearnedErrors:
         family = self._family
         eta, seen = observed.predictor(form, self._fit.coefficients), observed.used > 0
         y = np.where(seen, observed.y, family.placeholder)
-        self._residuals = Residuals.of(observed, eta, family, self._precision if working is None else working.precision)
+        believed = (self._precision, None) if working is None else (working.precision, working.learned)
+        self._residuals = Residuals.of(observed, eta, family, *believed)
         self._groups = groups
         self._found, self._spread, self._changes = {}, {}, None
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows

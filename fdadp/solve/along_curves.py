@@ -14,6 +14,7 @@ from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.curve_errors import Residuals
 from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.families import Family
+from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.observations import Observations
@@ -41,11 +42,14 @@ class Working:
         Logarithm of the determinants of the precisions of all curves.
     n_smooth : int
         Components of their smooth part; with none, errors are white.
+    learned : LearnedPrecision or None
+        What the precision was learned from; None where errors are white.
     """
 
     precision: FloatArray | CurvePrecision
     log_det: float
     n_smooth: int
+    learned: LearnedPrecision | None = None
 
 
 def fit_along_curves(
@@ -107,13 +111,15 @@ def _on_grid(form: LongForm, observed: Observations) -> tuple[System, Working]:
     working = working_covariance(form, records, y)
     parts = ((records[part], y[part]) for part in records.blocks())
     system = precision_system(form, parts, working.precision)
-    return system, Working(working.precision, records.n * working.log_det, working.n_smooth)
+    return system, Working(working.precision, records.n * working.log_det, working.n_smooth, working.learned)
 
 
 def _at_points(form: LongForm, observed: Observations) -> tuple[System, Working]:
     """Of curves with gaps, weights, or points of their own: a covariance function."""
-    precision = smooth_errors(form, observed).precision(observed, form.t)
-    return curves_system(form, observed, precision), Working(precision, precision.log_det, precision.sizes.size)
+    found = smooth_errors(form, observed)
+    precision = found.precision(observed, form.t)
+    system, learned = curves_system(form, observed, precision), found.learned(observed, form.t, precision)
+    return system, Working(precision, precision.log_det, precision.sizes.size, learned)
 
 
 def curves_system(form: LongForm, observed: Observations, precision: CurvePrecision) -> System:

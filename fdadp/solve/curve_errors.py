@@ -8,7 +8,7 @@ needs one pass over the records and no refit.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.curve_precision import CurvePrecision
 from fdadp.solve.families import Family
+from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import ROUNDING, LowRankPrecision, left_out_on_functions
 from fdadp.solve.observations import Observations
@@ -62,6 +63,8 @@ class Residuals:
     precision : ndarray of shape (T, T), LowRankPrecision, CurvePrecision or None
         Working precision of the fit along a curve: on the grid, where there are no weights; or for each curve at its
         own points, with the weights.
+    learned : LearnedPrecision or None
+        What that was learned from, where it was from the curves.
     """
 
     records: Records
@@ -69,6 +72,7 @@ class Residuals:
     weights: FloatArray | None = None
     points: PointwiseResponse | None = None
     precision: Precision | None = None
+    learned: LearnedPrecision | None = None
 
     @classmethod
     def of(
@@ -77,13 +81,14 @@ class Residuals:
         eta: FloatArray,
         family: Family,
         precision: Precision | None = None,
+        learned: LearnedPrecision | None = None,
     ) -> Residuals:
         """What linear predictors leave of observations: working residuals, where the family has a link."""
         seen = observed.used > 0
         working = family.working(np.where(seen, observed.y, family.placeholder), eta)
         weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
         left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
-        return cls(observed.records, left, weights, observed.points, precision)
+        return cls(observed.records, left, weights, observed.points, precision, learned)
 
     @classmethod
     def together(cls, parts: Sequence[Residuals]) -> Residuals:
@@ -285,6 +290,13 @@ def left_out(
     count = int(numbers.max()) + 1
     scores = np.zeros((count, form.size))
     np.add.at(scores, numbers, residuals.scores(form))
+    if isinstance(residuals, Residuals) and residuals.learned is not None and residuals.size(form) <= LEVERAGES:
+        plain = replace(residuals, weights=None, precision=None)
+
+        def of_values(values: FloatArray) -> FloatArray:
+            return replace(plain, values=values.reshape(residuals.values.shape)).scores(form)
+
+        scores -= residuals.learned.pulls(of_values, residuals.values.ravel(), numbers)
     if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
         return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
     # In units in which coefficients vary alike, so that terms of any size are solved for together.

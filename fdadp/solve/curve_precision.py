@@ -57,14 +57,14 @@ class CurvePrecision:
     @cached_property
     def inner(self) -> FloatArray:
         """M of each record, shape (n, K, K)."""
-        squares = self._summed(self.loadings[:, :, None] * self.loadings[:, None, :])
+        squares = self.summed(self.loadings[:, :, None] * self.loadings[:, None, :])
         return np.asarray(np.linalg.inv(squares + np.diag(self.white / self.sizes)))
 
     @cached_property
     def log_det(self) -> float:
         """Logarithm of the determinants of all W, over what was observed."""
         seen = self.weights > 0
-        squares = self._summed(self.loadings[:, :, None] * self.loadings[:, None, :])
+        squares = self.summed(self.loadings[:, :, None] * self.loadings[:, None, :])
         inside = np.eye(len(self.sizes)) + squares * (self.sizes / self.white)
         of_smooth = np.linalg.slogdet(inside)[1].sum() if len(self.sizes) else 0.0
         return float(seen.sum() * np.log(self.factor) + np.log(self.weights[seen]).sum() - of_smooth)
@@ -90,10 +90,10 @@ class CurvePrecision:
 
     def moments(self, y: FloatArray) -> FloatArray:
         """``Φ' D^½ y`` of each record, shape (n, K)."""
-        return self._summed(self.weighted * y[:, None])
+        return self.summed(self.weighted * y[:, None])
 
-    def _summed(self, values: FloatArray) -> FloatArray:
-        """Sums over the observations of each record."""
+    def summed(self, values: FloatArray) -> FloatArray:
+        """Sums over the observations of each record, shape (n, ...), of values (N, ...)."""
         out = np.zeros((self.n, *values.shape[1:]))
         first = np.flatnonzero(np.r_[True, self.record[1:] != self.record[:-1]])
         out[self.record[first]] = np.add.reduceat(values, first, axis=0)

@@ -17,6 +17,7 @@ from fdadp.functional.records import Records
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.splines import BSplines
 from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.working_covariance import size_of
@@ -50,6 +51,25 @@ LEAST_WHITE = 1e-3
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a covariance was estimated from.
+
+    Attributes
+    ----------
+    turn : ndarray of shape (7, 7)
+        Coefficients of functions of mean square 1, among which components were looked for.
+    residuals : ndarray of shape (N,)
+        About rough means, over the root of the share that these leave; 0 where nothing was observed.
+    left : float
+        Number of curves times that share.
+    """
+
+    turn: FloatArray
+    residuals: FloatArray
+    left: float
+
+
+@dataclass(frozen=True)
 class SmoothErrors:
     """Covariance ``Φ(t) Λ Φ(u)' + σ² 1[t = u]`` of the errors of a curve.
 
@@ -64,6 +84,8 @@ class SmoothErrors:
         σ².
     variance : float
         Mean over the observations.
+    source : Source or None
+        What it was estimated from.
     """
 
     splines: BSplines
@@ -71,6 +93,7 @@ class SmoothErrors:
     sizes: FloatArray
     white: float
     variance: float
+    source: Source | None = None
 
     def precision(self, observed: Observations, t: FloatArray) -> CurvePrecision:
         """Its inverse at the observations of each record; `t` is the grid, where they are on one."""
@@ -78,6 +101,16 @@ class SmoothErrors:
         weights = observed.used.ravel()
         loadings = np.where(weights[:, None] > 0, self.splines.design(at) @ self.loadings, 0.0)
         return CurvePrecision(record, loadings, weights, self.sizes, self.white, self.variance, observed.n)
+
+    def learned(self, observed: Observations, t: FloatArray, precision: CurvePrecision) -> LearnedPrecision | None:
+        """What it was learned from; None where errors are white."""
+        own = self.source
+        if own is None or not self.sizes.size:
+            return None
+        seen = observed.used.ravel()[:, None] > 0
+        functions = np.where(seen, self.splines.design(_places(observed, t)[1]) @ own.turn, 0.0)
+        inside = np.asarray(np.linalg.solve(own.turn, self.loadings), dtype=np.float64)
+        return LearnedPrecision(precision, functions, inside, own.residuals, own.left)
 
 
 def smooth_errors(form: LongForm, observed: Observations) -> SmoothErrors:
@@ -111,8 +144,10 @@ def smooth_errors(form: LongForm, observed: Observations) -> SmoothErrors:
         )
     low, high = float(form.t.min()), float(form.t.max())
     residuals, share = _residuals(form, observed, int(seen.sum()), SmoothMargin.pspline((low, high), ALONG))
-    e = residuals.ravel()[seen] * np.sqrt(weights[seen] / share)
-    splines, turn = _orthonormal(low, high)
+    residuals = residuals.ravel() * np.sqrt(weights / share)
+    e = residuals[seen]
+    splines, whole = _orthonormal(low, high)
+    turn = whole
     b = splines.design(at) @ turn
     theta, white = _likeliest(record, b, e, counts)
     values, vectors = np.linalg.eigh(theta)
@@ -123,7 +158,8 @@ def smooth_errors(form: LongForm, observed: Observations) -> SmoothErrors:
     theta, white = _likeliest(record, b, e, counts)  # of the components that are left
     sizes, vectors = np.linalg.eigh(theta)
     smooth = float(((b @ vectors) ** 2 @ sizes).mean())
-    return SmoothErrors(splines, turn @ vectors, sizes, white, white + smooth)
+    source = Source(whole, residuals, share * several)
+    return SmoothErrors(splines, turn @ vectors, sizes, white, white + smooth, source)
 
 
 def _likeliest(record: IntArray, b: FloatArray, e: FloatArray, counts: IntArray) -> tuple[FloatArray, float]:

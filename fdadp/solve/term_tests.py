@@ -166,14 +166,25 @@ def largest_ratio(
         Of the coefficients.
     level : float
     left : float
-        Degrees of freedom of the covariance; draws are of multivariate t.
+        Degrees of freedom of the variance at each point.
     seed : int
     draws : int
 
+    Notes
+    -----
+    The quantile z of Gaussian draws, and from it that of Student's t with the same tail. So variances at two points
+    err by themselves, as those that different clusters say do: with one error for all points (multivariate t) bands
+    are too narrow where the ends of a covariate belong to few clusters each
+    (docs/decisions/0038-bands-of-few-curves.md).
+
     References
     ----------
-    Ruppert, Wand & Carroll (2003), Semiparametric Regression, section 6.5, doi:10.1017/CBO9780511755453.
+    Ruppert, Wand & Carroll (2003), Semiparametric Regression, section 6.5, doi:10.1017/CBO9780511755453; Westfall &
+    Young (1993), Resampling-Based Multiple Testing, on equal tails at points of unlike laws; Bell & McCaffrey (2002)
+    and Satterthwaite (1946), doi:10.2307/3002019, on t of such variances.
     """
+    from scipy.stats import norm, t
+
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     spread = rows @ root
@@ -191,6 +202,5 @@ def largest_ratio(
     for start in range(0, draws, 500):
         normal = rng.standard_normal((min(500, draws - start), spread.shape[1]))
         largest[start : start + len(normal)] = np.abs(normal @ spread.T).max(axis=1)
-    if np.isfinite(left):
-        largest /= np.sqrt(rng.chisquare(left, draws) / left)
-    return float(np.quantile(largest, level))
+    widest = float(np.quantile(largest, level))
+    return float(t.isf(norm.sf(widest), left)) if np.isfinite(left) else widest

@@ -15,6 +15,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records
 from fdadp.functional.splines import BSplines
+from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 
@@ -29,6 +31,9 @@ SHARE = 0.25
 EDGE = 1.05
 """Above the largest eigenvalue that white noise alone has, a component is smooth error."""
 
+LEAST = 0.05
+"""Of 1 less the leverage of a curve, whose residual says nothing where the means follow it."""
+
 
 @dataclass(frozen=True)
 class WorkingCovariance:
@@ -42,11 +47,14 @@ class WorkingCovariance:
         That mean variance.
     n_smooth : int
         Components of its smooth part; with none, errors are white and the precision is the identity.
+    learned : LearnedPrecision or None
+        What it was learned from; None where errors are white.
     """
 
     precision: FloatArray
     variance: float
     n_smooth: int
+    learned: LearnedPrecision | None = None
 
     @property
     def log_det(self) -> float:
@@ -76,7 +84,7 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     n, size = y.shape
     if size <= SMOOTH + 2 or n < 8:
         raise InputError(f"errors='curve' needs {SMOOTH + 3} points of t and 8 curves or more, got {size} and {n}")
-    residuals, left = _residuals(form, records, y)
+    residuals, left, leverage = _residuals(form, records, y)
     covariance = residuals.T @ residuals / left
     splines = BSplines.uniform(float(form.t[0]), float(form.t[-1]), SMOOTH).design(form.t)
     smooth = np.linalg.qr(splines)[0]
@@ -92,14 +100,20 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     middle = values[:count] + white - ratio * white
     sizes = (middle + np.sqrt(np.maximum(middle**2 - 4 * values[:count] * white, 0.0))) / 2
     loadings = smooth @ vectors[:, :count]
-    share = np.maximum(sizes - white, 0.0) / (np.maximum(sizes - white, 0.0) + white)
-    inverse = (np.eye(size) - (loadings * share) @ loadings.T) / white
-    variance = white + float(np.maximum(sizes - white, 0.0).sum()) / size
-    return WorkingCovariance(variance * (inverse + inverse.T) / 2, variance, count)
+    sizes = np.maximum(sizes - white, 1e-6 * white)
+    inverse = (np.eye(size) - (loadings * (sizes / (sizes + white))) @ loadings.T) / white
+    variance = white + float(sizes.sum()) / size
+    learned = None
+    if count:
+        record, weights = np.repeat(np.arange(n), size), np.ones(n * size)
+        own = CurvePrecision(record, np.tile(loadings, (n, 1)), weights, sizes, white, variance, n)
+        alone = residuals / np.sqrt(np.maximum(1 - leverage, LEAST))
+        learned = LearnedPrecision(own, np.tile(smooth, (n, 1)), vectors[:, :count], alone.ravel(), left)
+    return WorkingCovariance(variance * (inverse + inverse.T) / 2, variance, count, learned)
 
 
-def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatArray, int]:
-    """Residuals at each t (n, T), and their degrees of freedom."""
+def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatArray, int, FloatArray]:
+    """Residuals at each t (n, T), their degrees of freedom, and leverages of curves (n, T) or (n, 1)."""
     n = len(y)
     features = form.features(records)
     same = np.hstack([f / size_of(f) for f in features if f.ndim == 2] or [np.zeros((n, 0))])
@@ -110,15 +124,18 @@ def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatAr
     left = n - 1 - directions.shape[1]
     residuals = y - y.mean(axis=0)
     residuals = residuals - directions @ (directions.T @ residuals)
+    leverage = 1 / n + (directions**2).sum(axis=1)[:, None]
     if not varying.shape[2]:
-        return residuals, left
-    extra = 0
+        return residuals, left, leverage
+    extra, leverage = 0, np.repeat(leverage, y.shape[1], axis=1)
     for j in range(y.shape[1]):
         z = varying[:, j] - varying[:, j].mean(axis=0)
-        z = _directions(z - directions @ (directions.T @ z), max(int(SHARE * n), 1))
+        size = float(np.linalg.norm(z))
+        z = _directions(z - directions @ (directions.T @ z), max(int(SHARE * n), 1), size)
         residuals[:, j] -= z @ (z.T @ residuals[:, j])
+        leverage[:, j] += (z**2).sum(axis=1)
         extra = max(extra, z.shape[1])
-    return residuals, max(left - extra, 1)
+    return residuals, max(left - extra, 1), leverage
 
 
 def size_of(features: FloatArray) -> float:
@@ -127,11 +144,11 @@ def size_of(features: FloatArray) -> float:
     return size if 0 < size < np.inf else 1.0
 
 
-def _directions(features: FloatArray, most: int) -> FloatArray:
-    """Orthonormal columns (n, r) that span the centred features, or most of them."""
+def _directions(features: FloatArray, most: int, size: float = 0.0) -> FloatArray:
+    """Orthonormal columns (n, r) that span the centred features, or most of them; `size` was theirs before others."""
     centred = features - features.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    count = int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), 1e-300)).sum())
+    count = int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), size, 1e-300)).sum())
     return left[:, : min(count, most)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from uneven_curves import GRIDS, T, cohort, model, rows
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
+from fdadp.solve.curve_errors import left_out
 
 
 def bias(fitted):
@@ -313,6 +315,28 @@ def test_errors_along_curves_weight_observations():
             off[smooth, errors] = np.sqrt(np.mean(parts))
     assert off[0.8, "curve"] < 0.7 * off[0.8, "iid"]
     assert off[0.0, "curve"] < 1.2 * off[0.0, "iid"]
+
+
+def test_covariance_knows_that_the_errors_were_learned():
+    """Refits without a curve learn the covariance of the errors anew; taken as known, variances are too small."""
+    data, _ = cohort(40, 21)
+    whole = model(errors="curve").fit(data, grids=GRIDS)
+    fit, own = whole._fit, whole._residuals
+    size = np.linalg.cholesky(fit.gram + 1e-6 * np.trace(fit.gram) * np.eye(len(fit.gram)))
+    counted, known = (left_out(fit.form, fit.inverse, of) @ size for of in (own, replace(own, learned=None)))
+    refits = []
+    chosen = np.argsort(np.linalg.norm(counted - known, axis=1))[
+        20:24
+    ]  # of usual influence: to first order it is exact
+    for i in chosen:
+        others, sp = rows(data, np.arange(40) != i), fit.smoothing_parameters
+        for _ in range(2):  # in units of the white noise, which change as well
+            without = model(errors="curve", smoothing=sp).fit(others, grids=GRIDS)
+            units = without._residuals.learned.precision.factor / own.learned.precision.factor
+            sp = fit.smoothing_parameters * units
+        refits.append((fit.coefficients - without._fit.coefficients) @ size)
+    away, as_known = (np.linalg.norm(each[chosen] - refits) for each in (counted, known))
+    assert away < 0.5 * as_known
 
 
 def test_generalised_least_squares_is_a_whole_model(tmp_path):

@@ -8,6 +8,7 @@ from scipy.stats import t as student
 from uneven_curves import GRIDS, T, cohort, model
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
+from fdadp.solve.term_tests import largest_ratio
 
 
 def test_of_one_number_it_is_students():
@@ -58,3 +59,10 @@ def test_a_wide_term_is_found_and_none_is_not():
             found.append(fitted.test_terms().loc["ff(X)", "p"] < 0.05)
     assert np.sum(found[::2]) <= 4
     assert np.sum(found[1::2]) >= 18
+
+
+@pytest.mark.parametrize("points", [1, 2, 20])
+def test_bands_of_points_that_have_clusters_of_their_own(points):
+    """Variances from different clusters err independently: the widest of as many independent t."""
+    width = largest_ratio(np.eye(points), np.diag(np.arange(1.0, points + 1)), 0.95, 8.0, seed=0, draws=20000)
+    assert width == pytest.approx(student.ppf((1 + 0.95 ** (1 / points)) / 2, 8.0), rel=0.02)

@@ -9,6 +9,8 @@ from fdadp import terms
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
 from fdadp.solve.long_form import LongForm
+from fdadp.solve.observations import Observations
+from fdadp.solve.smooth_errors import smooth_errors
 from fdadp.solve.working_covariance import precision_system, working_covariance
 from fdadp.terms.intercept import Intercept, MeanCurve
 
@@ -57,3 +59,57 @@ def test_smooth_and_white_errors_are_told_apart(specs):
     alone = working_covariance(form, records, mean + white)
     assert alone.n_smooth == 0
     assert np.allclose(alone.precision, np.eye(T.size), atol=1e-12)
+
+
+def smooth_and_white(n, more=(), seed=0):
+    form, records, rng = form_and_records([*SAME, *more], n=n, seed=seed)
+    level, slope = rng.normal(size=(2, n, 1))
+    return form, records, level + slope * (2 * T - 1) + 0.3 * rng.normal(size=(n, T.size))
+
+
+@pytest.mark.parametrize("more", [[], [terms.concurrent("X")]], ids=["same", "varying"])
+def test_a_precision_without_each_curve(more):
+    """What it does to the scores of the others is, to first order, what learning it from them does."""
+    form, records, y = smooth_and_white(150, more)
+    whole, residuals = working_covariance(form, records, y), y - y.mean(axis=0)
+    scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
+    pulls = whole.learned.pulls(scores, residuals.ravel(), np.arange(150))
+    exact = []
+    for i in range(20):
+        others = np.arange(150) != i
+        again = working_covariance(form, records[others], y[others])
+        units = whole.learned.precision.factor / again.learned.precision.factor
+        change = again.precision * units - whole.precision
+        exact.append(form.scores(records[others], residuals[others] @ change).sum(axis=0))
+    assert np.linalg.norm(pulls[:20] - exact) < 0.15 * np.linalg.norm(exact)
+
+
+def test_without_clusters_of_curves():
+    """Of several curves at once it is their sum, less what they do to each other."""
+    form, records, y = smooth_and_white(60)
+    learned, residuals = working_covariance(form, records, y).learned, y - y.mean(axis=0)
+    scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
+    clusters = np.arange(60) // 3
+    pulls, change = learned.pulls(scores, residuals.ravel(), clusters), learned.changes()[:3].sum(axis=0)
+    known = learned.precision.variance * np.linalg.inv(_covariance(learned))
+    functions = learned.functions[: T.size]
+    moved = -known @ functions @ change @ functions.T @ known / learned.precision.factor
+    expected = form.scores(records[np.arange(3, 60)], residuals[3:] @ moved).sum(axis=0)
+    assert np.allclose(pulls[0], expected, rtol=1e-8, atol=1e-10 * np.abs(pulls).max())
+
+
+def _covariance(learned):
+    phi = learned.precision.loadings[: T.size]
+    return (phi * learned.precision.sizes) @ phi.T + learned.precision.white * np.eye(T.size)
+
+
+def test_the_same_curves_as_points_of_their_own():
+    form, records, y = smooth_and_white(120)
+    residuals = (y - y.mean(axis=0)).ravel()
+    scores = lambda values: form.scores(records, values.reshape(y.shape))  # noqa: E731
+    on_grid = working_covariance(form, records, y).learned
+    observed = Observations(records, y, np.ones_like(y))
+    found = smooth_errors(form, observed)
+    at_points = found.learned(observed, T, found.precision(observed, T))
+    one, other = (each.pulls(scores, residuals, np.arange(120)) for each in (on_grid, at_points))
+    assert np.linalg.norm(one - other) < 0.2 * np.linalg.norm(one)
