@@ -30,6 +30,8 @@ class Shown:
     adjacency: str
     plan: Plan = field(repr=False)
 
+    mechanism: ClassVar[str] = "dp-aff"
+    """Of the fits that it is for, as ledgers have it."""
     _closing: ClassVar[str]
     """What the forecast does not promise."""
 

@@ -29,12 +29,16 @@ class Expected(Protocol):
         """δ of the fit that it is for."""
 
     @property
+    def mechanism(self) -> str:
+        """Name of the mechanism that it is for, as ledgers have it."""
+
+    @property
     def sentence(self) -> str:
         """What is expected."""
 
 
 def expected_lines(
-    forecasts: Sequence[Expected], n: int | None, delta: float | None, epsilons: Sequence[float]
+    forecasts: Sequence[Expected], n: int | None, delta: float | None, fits: Sequence[tuple[str, float]]
 ) -> list[str]:
     """What was expected of fits before they were made.
 
@@ -44,8 +48,8 @@ def expected_lines(
     n : int or None
         Number of persons, where it is public.
     delta : float or None
-    epsilons : sequence of float
-        Of the fits.
+    fits : sequence of (str, float)
+        Mechanism and ε of each.
 
     Raises
     ------
@@ -53,10 +57,11 @@ def expected_lines(
         A forecast is of other settings than any fit.
     """
     for f in forecasts:
-        fits = any(math.isclose(f.epsilon, epsilon, rel_tol=1e-6) for epsilon in epsilons)
-        if not fits or f.delta != delta or n not in (None, f.n):
+        there = any(f.mechanism == name and math.isclose(f.epsilon, epsilon, rel_tol=1e-6) for name, epsilon in fits)
+        if not there or f.delta != delta or n not in (None, f.n):
             raise PrivacyError(
-                f"forecasts must be of fits that are certified, with their n, epsilon and delta, got: {f.sentence}"
+                f"forecasts must be of fits that are certified ({f.mechanism}), with their n, epsilon and delta, got: "
+                f"{f.sentence}"
             )
     return [f"Expected before the fit: {f.sentence}" for f in forecasts]
 

@@ -120,6 +120,7 @@ class Certificate:
         at, total = 0, float(details.get("total", 1.0))
         share = float(details.get("spent by its releases", total)) / total
         spent = float(details.get("spent by its releases, as epsilon", ledger.epsilon))
+        asked = spent if STUDY in details else ledger.epsilon
         prefix = "public input: "
         public = {k.removeprefix(prefix): str(v) for k, v in details.items() if k.startswith(prefix)}
         purpose = public.pop("purpose", "")
@@ -142,7 +143,7 @@ class Certificate:
             public=public,
             fits=(fit,),
             accuracy=tuple(
-                expected_lines(forecasts, int(n) if n.isdigit() else None, ledger.delta, [ledger.epsilon, spent])
+                expected_lines(forecasts, int(n) if n.isdigit() else None, ledger.delta, [(fit.mechanism, asked)])
             ),
             recounted=recounted(ledger.releases, ledger.delta, spent),
             study=f"{details[STUDY]}; last entry {details[LAST]}" if STUDY in details else "",
@@ -187,7 +188,7 @@ class Certificate:
         releases = [r for fit in fits for r in fit.releases]
         whole = any(r.delta is not None for r in releases)
         spent = budget.epsilon_of(budget.spent) if fits else 0.0
-        expected = expected_lines(forecasts, of["n"], of["delta"], [fit.epsilon for fit in fits])
+        expected = expected_lines(forecasts, of["n"], of["delta"], [(fit.mechanism, fit.epsilon) for fit in fits])
         return cls(
             name=of["name"],
             date=now(),

@@ -44,7 +44,7 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Are the answers of use, and to whom?",
-            (of.accuracy[0] if of.accuracy else "Said by the plan before the fit and by the model's notes after it")
+            ("See How accurate" if of.accuracy else "Said by the plan before the fit and by the model's notes after it")
             + "; small groups are described worst, and extremes are clipped.",
         ),
         (

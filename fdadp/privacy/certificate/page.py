@@ -174,9 +174,9 @@ def _releases(of: Certificate) -> str:
         number = str(fit.number) if fit.number else ""
         body += (
             f"<tr><td>{number}<br>{fit.time[:10]}</td>"
-            f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose)}</td>"
+            f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose or 'no purpose was named')}</td>"
             f"<td>{html.escape(what)}</td><td class='n'>{_up(fit.epsilon)}</td>"
-            f"<td><code>{'<br>'.join(m[:16] for m in fit.models)}</code></td></tr>"
+            f"<td><code>{'<br>'.join(m[:16] for m in fit.models) or 'none saved'}</code></td></tr>"
         )
     return f'<table class="small">{head}{body}</table>'
 
@@ -197,9 +197,11 @@ def _study(of: Certificate) -> str:
 
 def _signatures(of: Certificate) -> str:
     who = html.escape(of.about["custodian"] or "Custodian")
+    signed = ""
     if of.signature is not None:
-        who += f"<br><code>{of.signature['algorithm']} {of.signature['public key']}</code> signed the JSON of this page"
-    return f'<table class="sign"><tr><td>{who}, date</td><td>Data protection officer, date</td></tr></table>'
+        key = f"{of.signature['algorithm']} {of.signature['public key']}"
+        signed = f"<p>The JSON of this page is signed with the key <code>{html.escape(key)}</code></p>"
+    return f'{signed}<table class="sign"><tr><td>{who}, date</td><td>Data protection officer, date</td></tr></table>'
 
 
 def _up(value: float, digits: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -128,10 +129,8 @@ def test_nothing_of_a_simulation_or_of_a_broken_study_is_certified(wards, learne
     seeded = DPGaussianNB(epsilon=0.5, n=200, classes=[0, 1], bounds=(-1, 1), random_state=0).fit(X, np.arange(200) % 2)
     with pytest.raises(PrivacyError, match="got a simulation's"):
         seeded.ledger_.certificate()
-    from dataclasses import replace
-
     with pytest.raises(PrivacyError, match="must promise what it spent"):
-        replace(learner.ledger_, epsilon=0.1).certificate()
+        dataclasses.replace(learner.ledger_, epsilon=0.1).certificate()
     with pytest.raises(PrivacyError, match="about must be of custodian, data, use, region, author, got 'who'"):
         learner.ledger_.certificate(who="me")
     study, _, file = wards
@@ -209,20 +208,20 @@ def test_releases_that_cost_more_than_is_said_are_not_certified(delta, kind):
 
 
 def test_what_was_expected_stands_on_it(wards):
-    study, _, file = wards
-    forecast = fdadp.plan(n=1500, epsilon=0.5, delta=1e-6)
-    made = study.report([file], forecasts=[forecast], **WORDS)
+    study, model, _ = wards
+    settings = {"n": 1500, "epsilon": 0.5, "delta": 1e-6}
+    forecast = fdadp.plan(**settings)
+    ledger = dataclasses.replace(model.ledger_, mechanism="dp-aff")  # as of a regression
+    made = ledger.certificate([forecast], **WORDS)
     share = f"explained share of the explainable variance {forecast.share:.2f}"
     assert made.accuracy[0].startswith("Expected before the fit: Forecast for n = 1,500, epsilon = 0.5")
     assert share in made.accuracy[0]
     assert "no promise about your data" in Page(made.to_html()).text
-    for other in (
-        dict(n=1000, epsilon=0.5, delta=1e-6),
-        dict(n=1500, epsilon=1.0, delta=1e-6),
-        dict(n=1500, epsilon=0.5),
-    ):
+    for other in (dict(n=1000), dict(epsilon=1.0), dict(delta=None)):
         with pytest.raises(PrivacyError, match="forecasts must be of fits that are certified"):
-            study.report(forecasts=[fdadp.plan(**other)])
+            ledger.certificate([fdadp.plan(**{**settings, **other})])
+    with pytest.raises(PrivacyError, match=r"forecasts must be of fits that are certified \(dp-aff\)"):
+        study.report(forecasts=[forecast])  # of a mean
 
 
 # ------------------------------------------------------------------ the registry
