@@ -21,7 +21,7 @@ from fdadp.privacy import Ledger, Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import Range, public_ranges
-from fdadp.regression.missing import MissingValues, information_lost
+from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Input, Predictions
 from fdadp.responses.functional import Functional, FunctionalResponse
 from fdadp.solve.chunks import Chunks, range_of
@@ -132,13 +132,9 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         uncertain : ndarray of shape (T, T), optional
             Covariance of what was not observed of imputed responses, summed over curves.
         """
-        sums = self._sums(chunks, x_range, transform)
+        sums = self._sums(chunks, x_range, transform).with_uncertain(uncertain)
         with one_blas_thread():
-            if uncertain is None:
-                return Fitted.of(self._scores(sums))
-            sums.moments.scatter[-sums.t.size :, -sums.t.size :] += uncertain
-            fitted = Fitted.of(self._scores(sums))
-        return fitted.widened(information_lost(uncertain / sums.n, fitted.response.basis, fitted.unit_variance))
+            return Fitted.of(self._scores(sums))
 
     def _scores(self, sums: TrainingSums) -> Scores:
         """The scores of the response, fitted."""

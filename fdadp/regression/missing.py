@@ -13,7 +13,7 @@ from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.smoothing import smooth_curves
 
-__all__ = ["MISSING", "MissingValues", "information_lost"]
+__all__ = ["MISSING", "MissingValues"]
 
 MISSING = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
@@ -129,26 +129,6 @@ def _uncertainty(basis: Eigenbasis, values: FloatArray) -> FloatArray:
         for j, g in enumerate(basis.functions):
             total += (unseen.T @ (unseen * given[:, k, j, None])) * f[:, None] * g
     return (total + total.T) / 2
-
-
-def information_lost(uncertain: FloatArray, basis: Eigenbasis, variances: FloatArray) -> FloatArray:
-    """Share of the information about the mean of each score that is lost with what was not observed; shape (K,).
-
-    The variance that imputed scores are uncertain by, over all of the scores' residual variance: the missing
-    information principle (Orchard & Woodbury 1972, A missing information principle: theory and applications).
-
-    Parameters
-    ----------
-    uncertain : ndarray of shape (T, T)
-        Mean over curves of the covariance of what was not observed, given what was.
-    basis : Eigenbasis
-        Of Y.
-    variances : ndarray of shape (K,)
-        Residual variances of the scores.
-    """
-    projection = (basis.functions * basis.weights).T
-    open_ = np.einsum("tk,tu,uk->k", projection, uncertain, projection)
-    return np.asarray(np.clip(open_ / np.maximum(variances, np.finfo(float).tiny), 0.0, 0.95))
 
 
 def _interval(low: float, high: float) -> str:

@@ -175,7 +175,7 @@ def _together(scores: Scores) -> Components:
     n, k, t = features.n, basis.n_components, basis.grid
     of = _OnFunctions.of(basis)
     outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
-    variances = np.concatenate(([s.noise_variance for s in solutions], outside))
+    variances = np.concatenate((scores.variances, outside))
     sigma2 = float(left.variance.mean())
     rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
     least = max(LEAST_VARIANCE * float(variances.max()), rounding, np.finfo(np.float64).tiny)

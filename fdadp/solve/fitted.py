@@ -89,32 +89,24 @@ class Fitted:
         sums, solutions = scores.sums, scores.solutions
         (term,) = sums.designs
         assert isinstance(term, Surface)
+        widened, variances, response = scores.widened, scores.variances, scores.response
+        residual = residual_of(sums, scores.left, response.basis)
+        of_mean = residual.mean_variance + ((widened - 1) * variances) @ response.basis.functions**2 / sums.n
         rotation = np.ascontiguousarray(np.eye(term.kept.size)[:, term.kept])
         return cls(
             term=term,
             values=term.about_mean(term.values(rotation @ scores.coefficients)),
             feature_mean=sums.moments.mean[: term.kept.size],
             rotation=rotation,
-            covariance=np.stack([one.covariance for one in solutions]),  # Bayesian
-            unit_variance=np.array([one.noise_variance for one in solutions]),
-            response=scores.response,
-            residual=residual_of(sums, scores.left, scores.response.basis),
+            covariance=np.stack([one.covariance * more for one, more in zip(solutions, widened, strict=True)]),
+            unit_variance=variances,
+            response=response,
+            residual=replace(residual, mean_variance=of_mean),
             edf=np.array([one.edf_total for one in solutions]),
             smoothing_parameters=np.stack([one.smoothing_parameters for one in solutions]),
             criterion=scores.criteria,
             n=sums.n,
             notes=term.notes(),
-        )
-
-    def widened(self, lost: FloatArray) -> Fitted:
-        """Standard errors for the share of information about each component (K,) that gaps of Y took away."""
-        more = lost / (1 - lost)
-        functions = self.response.basis.functions
-        mean_variance = self.residual.mean_variance + (more * self.unit_variance) @ functions**2 / self.n
-        return replace(
-            self,
-            covariance=self.covariance * (1 + more)[:, None, None],
-            residual=replace(self.residual, mean_variance=mean_variance),
         )
 
     @property

@@ -15,7 +15,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.responses.functional import FunctionalResponse
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.residuals import Unexplained, unexplained
+from fdadp.solve.residuals import Unexplained, information_lost, unexplained
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
@@ -50,6 +50,19 @@ class Scores:
     def coefficients(self) -> FloatArray:
         """Of the features that have some, shape (p, K)."""
         return np.stack([solution.coefficients for solution in self.solutions], axis=1)
+
+    @property
+    def variances(self) -> FloatArray:
+        """Residual variances, shape (K,)."""
+        return np.array([solution.noise_variance for solution in self.solutions])
+
+    @property
+    def widened(self) -> FloatArray:
+        """By how much variances of estimates grow with the information that gaps of responses took away, shape (K,)."""
+        uncertain = self.sums.uncertain
+        if uncertain is None:
+            return np.ones(len(self.solutions))
+        return 1 / (1 - information_lost(uncertain / self.sums.n, self.response.basis, self.variances))
 
     @property
     def criteria(self) -> FloatArray:

@@ -1,6 +1,6 @@
 """Penalised least squares of one or several terms from moments, with smoothing parameters by REML or GCV.
 
-The penalties of a term are diagonal in its coordinates (see :mod:`fdadp.functional.margins`), and the terms of a
+The penalties of a term are diagonal in its coordinates (see :mod:`fdadp.functional.smooths`), and the terms of a
 model stand one after another: ``A(λ) = G + Σ_j λ_j diag(d_j)`` with G the scatter of all features. Neither n nor the
 grid enters.
 
@@ -200,7 +200,7 @@ class PenalizedLeastSquares:
         """Negative restricted log-likelihood, its gradient and Hessian in log λ; an unknown scale is profiled out.
 
         The intercept's ``log n / 2`` and mgcv's choice of coordinates are constants and left out
-        (:meth:`fdadp.functional.margins.TensorProduct.mgcv_score_offset`).
+        (``r_bridge.tensor`` has them).
         """
         value, gradient, hessian = self._criteria.reml(np.asarray(log_sp)[None], np.array([response]))
         return float(value[0]) + self._reml_of_unit(response), gradient[0], hessian[0]
