@@ -86,10 +86,11 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         conditional expectation under an FPCA for sparse curves. With ``"fpca"`` gaps of Y are filled twice, the second
         time about what X lets expect, and what filled-in values are uncertain by enters the residual variance and the
         standard errors (of mean curves not in full: docs/decisions/0005-gaps-of-y-are-filled-twice.md); the other two
-        take them for observed. A part of the grid on which no curve was observed is an error. ``"auto"`` is ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused
-        before anything is read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X
-        are then filled within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public
-        settings), and of Y a row counts where it was observed; a row without any observation contributes zero.
+        take them for observed. A part of the grid on which no curve was observed is an error. ``"auto"`` is
+        ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused before anything is
+        read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X are then filled
+        within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public settings), and of Y a
+        row counts where it was observed; a row without any observation contributes zero.
     x_transform : {None, "quantile"}
         ``"quantile"`` takes X(s) by its rank among the training curves at s (McLean et al. 2014; refund's
         ``Qtransform``): for skewed X, where evenly spread knots leave most cells empty. Not in private fits, nor from
