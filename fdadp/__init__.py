@@ -11,6 +11,8 @@ from fdadp._common.lazy import lazy_exports
 from fdadp._version import __version__
 
 if TYPE_CHECKING:
+    from fdadp.choice.choose import choose_privately as choose_privately
+    from fdadp.choice.plan import plan_choice as plan_choice
     from fdadp.datasets import load_canadian_weather as load_canadian_weather
     from fdadp.datasets import load_dti as load_dti
     from fdadp.datasets import load_dti2 as load_dti2
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from fdadp.functional.fpca import FPCA as FPCA
     from fdadp.functional.metrics import coverage as coverage
     from fdadp.functional.metrics import rmspe as rmspe
-    from fdadp.learners.choice import choose_privately as choose_privately
     from fdadp.planner import plan as plan
     from fdadp.privacy import Privacy as Privacy
     from fdadp.privacy.study import Study as Study
@@ -58,7 +59,8 @@ _EXPORTS = {
     "simulate_affr": "fdadp.datasets",
     "simulate_cosine": "fdadp.datasets",
     "rmspe": "fdadp.functional.metrics",
-    "choose_privately": "fdadp.learners.choice",
+    "choose_privately": "fdadp.choice.choose",
+    "plan_choice": "fdadp.choice.plan",
     "coverage": "fdadp.functional.metrics",
     "plan": "fdadp.planner",
 }

@@ -32,7 +32,7 @@ FLOORS = (
     {"solve"},
     {"private"},
     {"regression", "learners", "summaries"},
-    {"planner", "federated"},
+    {"planner", "federated", "choice"},
     {"published"},
     {"audit"},
     {"studies"},

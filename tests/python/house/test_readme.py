@@ -16,6 +16,7 @@ PAGES = {
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
     "docs/study.md": 1,
+    "docs/choice.md": 1,
     "docs/learners.md": 1,
     "docs/owners.md": 2,
     "docs/r.md": 1,

@@ -62,7 +62,8 @@ def components() -> Ledger:
 def choice() -> Ledger:
     X, y = toy("regressor")
     lines = [DPLinearRegression(bounds=(-1, 1), bounds_y=(-b, b)) for b in (1, 5)]
-    return choose_privately(lines, X, y, Privacy(1.0, 1e-6, n=len(X), random_state=0), clip=1.0).ledger
+    privacy = Privacy(1.0, 1e-6, n=len(X), random_state=0)
+    return choose_privately(lines, X, y, privacy, clip=1.0, allow_useless=True).ledger
 
 
 FITS = {"regression": regression, "components": components, "choice": choice}

@@ -1,0 +1,1 @@
+"""Private choice among models: each is tried on some persons and judged on the others, within one budget."""

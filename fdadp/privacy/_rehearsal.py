@@ -1,0 +1,44 @@
+"""Fits up to their first read: all that is public of them is checked, and then they end, with nothing read or spent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fdadp.privacy._book import MemoryBook
+from fdadp.privacy.budget import Budget
+
+if TYPE_CHECKING:
+    from fdadp.privacy.releases import Release
+
+__all__ = ["FirstReadError", "rehearsal_of"]
+
+
+class FirstReadError(Exception):
+    """A fit has come to its first read: no error of the fit."""
+
+
+class _RehearsalBook(MemoryBook):
+    """Accounts that end a fit where they would let it read rows."""
+
+    __slots__ = ()
+
+    def open(self, at: int) -> None:
+        """Before the rows that others are computed from are read."""
+        super().open(at)
+        raise FirstReadError("rows would be read now")
+
+    def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
+        """Before the rows of a release are read, once it was checked."""
+        super().spend(at, share, cost, whole=whole, release=release)
+        raise FirstReadError("rows would be read now")
+
+
+def rehearsal_of(budget: Budget) -> Budget:
+    """A budget as large as another, of its own, from which nothing can be read: the first fit to try raises.
+
+    The kernel reads rows after its book has let it (:meth:`fdadp.privacy._book.Book.spend`), and never else.
+    """
+    own = Budget(budget.epsilon, budget.delta, accounting="gdp" if budget.pure else budget.accounting)
+    own.total = budget.total
+    own._book = _RehearsalBook(own.total)
+    return own
