@@ -1,6 +1,6 @@
 """Private forecasts of the second day in intensive care from the first: share explained, and what intervals cover.
 
-    python benchmarks/icu_private.py [--splits 5] [--seeds 10] [--out benchmarks/results/icu-private]
+    python benchmarks/icu_private.py [--first-split 5] [--splits 5] [--seeds 10] [--out benchmarks/results/icu-private]
 
 Heart rate, fitted about what is known without a fit (``prior="persistence"``: half the last value, half the mean of the
 first day), at several numbers of stays and budgets with delta = 1e-6. Judged on stays that nobody used, on observed
@@ -63,6 +63,7 @@ def judged(model: Any, new: dict[str, np.ndarray], mean: np.ndarray) -> dict[str
 def main(arguments: list[str] | None = None) -> pd.DataFrame:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first-split", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--formula", default="day2 ~ ff(day1)")
     parser.add_argument("--cells", type=int, nargs="+", default=list(range(len(CELLS))))
@@ -70,7 +71,7 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     asked = parser.parse_args(arguments)
     columns, grids = stays()
     rows = []
-    for split in range(asked.splits):
+    for split in range(asked.first_split, asked.first_split + asked.splits):
         order = np.random.default_rng(split).permutation(len(columns["day1"]))
         train, test = order[:N_TRAIN], order[N_TRAIN:]
         mean = np.nanmean(columns["day2"][train], axis=0)
@@ -94,9 +95,15 @@ def main(arguments: list[str] | None = None) -> pd.DataFrame:
     worst = runs.groupby(["n", "epsilon"], sort=False)["explained"].min()
     table.insert(2, "worst", worst)
     table.insert(4, "below the anchor", below)
+    table["error of covered"] = runs.groupby(["n", "epsilon"], sort=False)["covered"].sem()
     if asked.out is not None:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
-        settings = {"splits": asked.splits, "seeds": asked.seeds, "formula": asked.formula}
+        settings = {
+            "first split": asked.first_split,
+            "splits": asked.splits,
+            "seeds": asked.seeds,
+            "formula": asked.formula,
+        }
         record = {"settings": settings, "rows": table.reset_index().round(4).to_dict("records")}
         asked.out.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
     return table

@@ -166,7 +166,7 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     else:
         variance = np.einsum("tk,kl,tl->t", functions, covariance, functions) + outside_variance
     residuals.set_spread(variance, regression.mean_variance, regression.covariance)
-    if releases.affords("errors by looks"):
+    if residuals.looks:
         learn_looks(releases, residuals, forecasts=forecasts)
     if releases.affords("residual profile"):
         variance = _in_time(releases, design, residuals, regression, variance)
@@ -229,8 +229,8 @@ def _size(
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, LEAST_EIGENVALUE * max(values.max(), TINY))
     covariance = (vectors * (values * trace / values.sum())) @ vectors.T  # positive, of the estimated size
-    of_scale, of_trace = math.hypot(error, UNCERTAIN / 2), math.sqrt(k) * sd / (2 * size)
-    return covariance, outside_variance, of_scale * of_trace / math.hypot(of_scale, of_trace)
+    of_trace = math.sqrt(k) * sd / (2 * size)
+    return covariance, outside_variance, error * of_trace / math.hypot(error, of_trace)
 
 
 def _closer(releases: Releases, residuals: ResidualRows, norm: float, error: float) -> tuple[float, float]:

@@ -68,6 +68,10 @@ ERRORS = 4.0
 """Factor within which errors over their spread are looked for."""
 ONE_ERROR = 0.5
 """Sd of the logarithm of one record's error over its spread."""
+TAIL, SATURATION = 1.27, 0.75
+"""The 95 % quantile of a t law of 1/ν = .15 whose scale has a logarithm of variance v is larger by a factor with the
+logarithm `TAIL` v / (1 + `SATURATION` v): the first is ((ν + 1) q²/(ν + q²) - 1)/2, half the second derivative over the
+first of the law's distribution in log q; the second is computed."""
 LOOKS = Aux(target=0.02, cap=0.015, max_error=0.25)
 PLACES = Aux(target=0.02, cap=0.005, max_error=0.3)
 
@@ -85,6 +89,8 @@ class Look:
     of_level, of_roughness, of_square : float
         What a standard deviation of each adds to the logarithm of the sd of errors; `of_square`: and the square of that
         of the roughness less 1, over √2.
+    unknown : (float, float, float)
+        Variances of the three: what the releases leave open. Errors of unusual records count as larger by it.
     """
 
     name: str
@@ -92,6 +98,7 @@ class Look:
     of_level: float = 0.0
     of_roughness: float = 0.0
     of_square: float = 0.0
+    unknown: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def standard(self, looks: FloatArray) -> FloatArray:
         """Level and place of roughness (m, 2) in standard deviations, within reach, and the square; shape (m, 3)."""
@@ -102,6 +109,11 @@ class Look:
         """What is added to the logarithm of the sd, shape (m,)."""
         u = self.standard(looks)
         return np.asarray(u[:, 0] * self.of_level + u[:, 1] * self.of_roughness + u[:, 2] * self.of_square)
+
+    def variance(self, looks: FloatArray) -> FloatArray:
+        """Of what that is off by, shape (m,)."""
+        u = self.standard(looks)
+        return np.asarray(sum(u[:, i] ** 2 * self.unknown[i] for i in range(3)))
 
 
 def levels_of(curves: Curves) -> FloatArray:
@@ -131,7 +143,9 @@ def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None =
 def factors(looks: Sequence[Look], seen: FloatArray | None) -> FloatArray:
     """What the residual variance of rows is multiplied by, (m,), by their looks (m, 2 q)."""
     seen = np.asarray(seen)
-    logs = sum(look.log_factor(seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(looks))
+    own = [(look, seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(looks)]
+    unknown = np.asarray(sum(look.variance(each) for look, each in own))
+    logs = sum(look.log_factor(each) for look, each in own) + TAIL * unknown / (1 + SATURATION * unknown)
     out = np.empty(len(seen))
     exponentials(np.ascontiguousarray(2 * logs), out)
     return out
@@ -202,7 +216,7 @@ def place_looks(
 
 
 def learn_looks(releases: Releases, residuals: ResidualRows, *, forecasts: bool) -> None:
-    """Release how the errors hang on the looks of rows that were placed, each a mean of clipped products.
+    """Release how the errors hang on the looks of rows that were placed, each a mean of clipped products, if afforded.
 
     Twice ``E[(1, u) e]``, u the standardised looks and e the logarithm of a record's error over its spread by what is
     known so far: first by the public prior, then by the first release, so that what clipping and an odd law of u take
@@ -211,14 +225,18 @@ def learn_looks(releases: Releases, residuals: ResidualRows, *, forecasts: bool)
     looks, m = residuals.looks, len(residuals.looks)
     believed = _believed(m, forecasts=forecasts)
     uncertain = np.array([SIZE_SD, *[LEVEL_SD, ROUGH_SD, BEND_SD] * m])
-    slopes, steps = believed, list[Measurement]()
-    for key in ("errors by looks", "errors again"):
+    slopes, steps, unknown = believed, list[Measurement](), uncertain**2
+    for key in ("errors by looks", "errors again") if releases.affords("errors by looks") else ():
         residuals.size, residuals.looks = math.exp(slopes[0]), _sloped(looks, slopes)
         seen, sd = releases.mean(key, residuals.errors_by_looks, clip=SLOPES_CLIP, size=slopes.size)
         steps.append((seen[:, None], slopes[:, None], np.array([sd**2 + ONE_ERROR**2 / releases.plan.n])))
         target, noise = combine(steps, slopes[:, None], np.eye(slopes.size), MOMENT_OF_LOOKS)
-        slopes = shrunk(target[:, 0], np.sqrt(noise[0]), believed, uncertain)
-    residuals.looks = _sloped(looks, slopes)
+        slopes = shrunk(target[:, 0], np.sqrt(noise[:, 0]), believed, uncertain)
+        unknown = uncertain**2 * noise[:, 0] / (uncertain**2 + noise[:, 0])
+    left = [(float(level), float(rough), float(square)) for level, rough, square in unknown[1:].reshape(m, -1)]
+    residuals.looks = tuple(
+        replace(look, unknown=part) for look, part in zip(_sloped(looks, slopes), left, strict=True)
+    )
 
 
 def _believed(m: int, *, forecasts: bool) -> FloatArray:

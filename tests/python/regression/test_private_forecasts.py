@@ -18,7 +18,7 @@ from fdadp.private import dp_aff
 from fdadp.private.calibration import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.forecasts import MEAN_SQUARE
 from fdadp.private.intervals import _closer
-from fdadp.private.looks import ONE_ERROR, exponentials
+from fdadp.private.looks import ONE_ERROR, SPREAD, Look, exponentials, factors
 from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
 from fdadp.private.tuning import GAUSSIAN
@@ -486,6 +486,19 @@ def test_intervals_cover_on_average_over_sizes_that_are_uncertain(error):
         assert (seen < half).mean() == pytest.approx(level, abs=0.012)
 
 
+@pytest.mark.parametrize("v", [0.0, 0.01, 0.04, 0.16, 0.25])
+def test_what_is_unknown_of_slopes_makes_the_tails_that_it_should(v):
+    dof = 1 / HEAVY_INVERSE_DOF
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    q = student.ppf(0.975, dof)
+    look = Look("X", 0.0, unknown=(0.0, v, 0.0))
+    seen = np.array([[0.3, SPREAD], [0.3, 0.0]])  # one sd from the middle, and there
+    wider, same = np.sqrt(factors((look,), seen))
+    scale = wider * np.exp(-np.sqrt(v) * nodes)
+    assert weights @ (2 * student.cdf(q * scale, dof) - 1) / weights.sum() == pytest.approx(0.95, abs=5e-4)
+    assert same == pytest.approx(1.0)
+
+
 def test_much_data_decide_the_law():
     masses = 2 * np.diff(student.cdf(np.append(CALIBRATION_EDGES, np.inf) / 0.7, 1 / 0.26))
     scale, inverse_dof = predictive(masses, 1e-4, 0.3)
@@ -538,6 +551,7 @@ def test_intervals_of_forecasts_cover_where_the_budget_is_small(n, epsilon):
     found = np.array(found)
     print(found.mean(axis=0), found.mean(axis=1).std())
     assert 0.93 < found.mean() < 0.97 and found.mean(axis=1).std() < 0.035
+    assert found.mean(axis=0).min() > 0.88  # wild people differ from calm ones by more than is believed
 
 
 def test_a_plan_of_forecasts_looks_for_less_and_gives_what_hides_nothing_to_what_is_of_use():
