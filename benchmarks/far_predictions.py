@@ -29,6 +29,7 @@ from cohorts import GRID, SCENARIOS, WEIGHTS, bounds, cohort  # noqa: E402
 from fdadp import AdditiveFunctionOnFunction, Privacy  # noqa: E402
 from fdadp.errors import FdadpWarning  # noqa: E402
 from fdadp.functional.curves import as_curves  # noqa: E402
+from fdadp.functional.records import Records  # noqa: E402
 
 Limit = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """What is kept of the excess e (n,) of a prediction beyond the limit, whose variance is v (n,)."""
@@ -54,7 +55,7 @@ def changes(scenario: str, n: int, epsilon: float, seed: int) -> list[float]:
         model.fit(train.X, train.Y, GRID, GRID)
         standard_errors = model.predict_se(test.X)
         fitted = model._fitted
-        scores = fitted.features({"X": as_curves(test.X, GRID, name="X")}) @ fitted.of_features
+        scores = fitted.features(Records(len(test.Y), {"X": as_curves(test.X, GRID, name="X")})) @ fitted.coefficients
     functions, mean = model.eigenfunctions_, model.mean_
     norms = np.sqrt((scores**2).sum(axis=1))
     sd = math.sqrt(model.eigenvalues_.sum() + model.noise_variance_ * (GRID[-1] - GRID[0]))

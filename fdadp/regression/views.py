@@ -62,7 +62,7 @@ class Views(FunctionalModel):
             raise InputError(f"s must lie within [{low:g}, {high:g}], got {at_s.min():g} to {at_s.max():g}")
         functions = self._fitted.response.basis.evaluate(at_t)[1]
         values = self._term.effect(at_s, at_x) @ self._fitted.coefficients @ functions
-        return np.ascontiguousarray(values.reshape(at_s.size, at_x.size, -1).transpose(1, 0, 2))
+        return np.ascontiguousarray(values.reshape(at_s.size, at_x.size, at_t.size).transpose(1, 0, 2))
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""

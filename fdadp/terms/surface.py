@@ -231,8 +231,9 @@ class Surface(TermDesign):
             order = np.argsort(at_s)
             levels = np.empty((at_s.size, at_x.size))
             levels[order] = self.transform(Curves(np.repeat(at_x[:, None], at_s.size, 1), at_s[order])).T
-            over_x = self.over_x.design(levels.ravel()).reshape(at_s.size, at_x.size, -1)
-        return np.asarray((over_x[..., None] * over_s[:, None, None, :]).reshape(at_s.size * at_x.size, -1))
+            over_x = self.over_x.design(levels.ravel()).reshape(*levels.shape, self.over_x.size)
+        shape = at_s.size * at_x.size, self.over_x.size * self.over_s.size  # there may be no points
+        return np.asarray((over_x[..., None] * over_s[:, None, None, :]).reshape(shape))
 
     def values(self, coefficients: FloatArray) -> FloatArray:
         """F at the points of the bases (K, kx, ks) from coefficients (q, K) of all coordinates."""
