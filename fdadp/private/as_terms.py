@@ -63,7 +63,7 @@ class Found(Protocol):
 
 TINY = 1e-300
 """Keeps 0/0 from arising."""
-UNSEEN_POWER = 0.65
+UNSEEN_POWER = 0.55
 """Power of the prior shares of features at which coefficients fall off, between those that fits decide between."""
 CURVES_DRAWN = 4000
 """Of the law of residuals, for what holds of whole curves."""

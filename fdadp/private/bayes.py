@@ -122,7 +122,10 @@ def posteriors(
     owner: IntArray | None = None,
     *,
     sampling: FloatArray | None = None,
+    residual: FloatArray | None = None,
+    slopes: FloatArray | None = None,
     signal: float = 1.0,
+    spectra: tuple[float, ...] = SPECTRA,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
 
@@ -146,8 +149,14 @@ def posteriors(
         Number of the term that each feature is of; default one term.
     sampling : ndarray of shape (D, D), optional
         Covariance of the sampling error; default that of so many persons with residuals as expected.
+    residual : ndarray of shape (K,), optional
+        Variances of residuals, where these are known.
+    slopes : ndarray of shape (K,), optional
+        What A is of each output, relative to `a`.
     signal : float
         Energy of what is explained over that of the output, as expected.
+    spectra : tuple of float
+        Powers of the shares between which the measurements decide.
 
     Returns
     -------
@@ -156,15 +165,18 @@ def posteriors(
     edf : ndarray of shape (K,)
     """
     d, k = y.shape
-    beliefs = list(_beliefs(feature_shares, owner))
+    beliefs = list(_beliefs(feature_shares, owner, spectra))
     m = len(beliefs)
     means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
     for i, shares in enumerate(beliefs):
         for j in range(k):
             on = active[:, j]
             at = np.ix_(on, on)
-            error = SAMPLING * energy[j] / n if sampling is None else sampling[at]
-            part, log = posterior(y[on, j], v[on, j], a[at], error, shares[on] / shares.sum(), signal * energy[j])
+            left = SAMPLING * energy[j] if residual is None else residual[j]
+            error = left / n if sampling is None else sampling[at]
+            slope = 1.0 if slopes is None else slopes[j]
+            own = (slope * y[on, j], v[on, j], slope * a[at], error, shares[on] / shares.sum())
+            part, log = posterior(*own, signal * energy[j])
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     return _averaged(evidence, means, covariances, edf)
@@ -180,7 +192,9 @@ def posterior_of_pairs(
     n: float,
     owner: IntArray,
     *,
+    residual: float | None = None,
     signal: float = 1.0,
+    spectra: tuple[float, ...] = SPECTRA,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The same of pairs (feature, output) which A mixes: one output of P features, with one size of signal.
 
@@ -189,8 +203,10 @@ def posterior_of_pairs(
     y, v : ndarray of shape (P, 1)
     a : ndarray of shape (P, P)
     pairs : Pairs
-    feature_shares, energy, n, owner, signal
+    feature_shares, energy, n, owner, signal, spectra
         As of :func:`posteriors`.
+    residual : float, optional
+        Variance of residuals in all outputs together, where that is known.
 
     Returns
     -------
@@ -199,17 +215,18 @@ def posterior_of_pairs(
     edf : ndarray of shape (1,)
     """
     total, feature, output = float(energy.sum()), pairs.feature, pairs.output
-    sizes = np.sqrt(pairs.shares * total)
+    sizes = np.sqrt(pairs.shares)
+    left = SAMPLING * total if residual is None else residual
     found = [
         posterior(
             y[:, 0],
             v[:, 0],
             a,
-            SAMPLING / n * np.outer(sizes, sizes) * a,
+            left / n * np.outer(sizes, sizes) * a,
             shares[feature] / shares.sum() * energy[output] / total,
             signal * total,
         )
-        for shares in _beliefs(feature_shares, owner)
+        for shares in _beliefs(feature_shares, owner, spectra)
     ]
     means = np.stack([one[0] for one, _ in found])[:, :, None]
     covariances = np.stack([one[1] for one, _ in found])[:, None]
@@ -217,10 +234,10 @@ def posterior_of_pairs(
     return _averaged(np.array([log for _, log in found]), means, covariances, edf)
 
 
-def _beliefs(feature_shares: FloatArray, owner: IntArray | None) -> Iterator[FloatArray]:
+def _beliefs(feature_shares: FloatArray, owner: IntArray | None, spectra: tuple[float, ...]) -> Iterator[FloatArray]:
     """Prior shares of all features, the constant first, between which the measurements decide; each (D,)."""
     kinds = _importances(np.zeros(feature_shares.size, dtype=np.int64) if owner is None else owner)
-    for power, importance in product(SPECTRA, kinds):
+    for power, importance in product(spectra, kinds):
         shares = feature_shares**power * importance
         yield np.concatenate(([shares.max()], shares))
 

@@ -15,6 +15,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.private.bayes import MOMENT_VARIANCE, posterior_of_pairs, posteriors
+from fdadp.private.certainty import Certainty
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.location import locate, mean_response
@@ -46,12 +47,13 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) ->
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     releases = releases.derive(rows)
-    solution = _regress(releases, design, rows, prior_energy)
-    return finish(releases, design, rows, Regression(*solution, mean_variance, energy, outside, rows.pairs))
+    *solution, certainty = _regress(releases, design, rows, prior_energy)
+    regression = Regression(*solution, mean_variance, energy, outside, rows.pairs)
+    return finish(releases, design, rows, regression, certainty.of)
 
 
-Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Coefficients, covariance, second moment and edf of a :class:`Regression`."""
+Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray, Certainty]
+"""Coefficients, covariance, second moment and edf of a :class:`Regression`; what makes the covariance of the end."""
 
 
 def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
@@ -85,4 +87,5 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
             of_pairs = (rounds.moment, pairs, shares, prior_energy, plan.n, owner)
             found = posterior_of_pairs(target, noise, *of_pairs, signal=tuning.signal)
         theta, covariance, edf = found
-    return theta if pairs is None else pairs.matrix(theta), covariance, rounds.moment, edf
+    coefficients = theta if pairs is None else pairs.matrix(theta)
+    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip)

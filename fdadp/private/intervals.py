@@ -7,6 +7,7 @@ standardised values, and how much of the data lies outside the public ranges.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,8 +150,21 @@ def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
     return releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
 
 
-def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Regression) -> PrivateFit:
-    """Release what prediction intervals need, about a regression that is done, from the derived rows."""
+def finish(
+    releases: Releases,
+    design: PrivateDesign,
+    rows: Rows,
+    regression: Regression,
+    known: Callable[[Regression, FloatArray], Regression] | None = None,
+) -> PrivateFit:
+    """Release what prediction intervals need, about a regression that is done, from the derived rows.
+
+    Parameters
+    ----------
+    known : callable, optional
+        From the regression and the residual covariance (K, K) to the same coefficients with a posterior covariance that
+        knows the size of residuals.
+    """
     plan = releases.plan
     rows.coefficients = regression.coefficients
     residuals = ResidualRows(rows)
@@ -158,6 +172,8 @@ def finish(releases: Releases, design: PrivateDesign, rows: Rows, regression: Re
     if "errors by looks" in plan.budget_shares:
         residuals.looks = place_looks(releases, residuals, rows.columns, design.prior, forecasts=forecasts)
     covariance, outside_variance, error = _size(releases, residuals, design, regression.energy)
+    if known is not None:
+        regression = known(regression, covariance)
     functions = design.response[:, : plan.n_outputs]
     if forecasts:  # residuals are of predictions, whose own error is added again
         total = float(np.trace(covariance)) + outside_variance

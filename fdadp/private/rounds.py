@@ -96,3 +96,21 @@ class Rounds:
         moment = secant_update(self._start, self.variance, self._measurements, self.active) if t else self._start
         self.moment = moment + (self._damping - 1) * np.eye(len(moment))
         return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
+
+    def together(self, theta: FloatArray, start: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What all rounds say near coefficients (D, K) that are settled on: no step is to be taken, none is shortened.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (D, K)
+        start : ndarray of shape (D, D)
+            Prior mean of A.
+
+        Returns
+        -------
+        target, noise : ndarray of shape (D, K)
+            As of :meth:`add`.
+        moment : ndarray of shape (D, D)
+        """
+        moment = secant_update(start, self.variance, self._measurements, self.active)
+        return *combine(self._measurements, theta, moment, self.variance), moment
