@@ -47,8 +47,8 @@ def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) ->
     prior_energy = design.response_shares[:k] / design.response_shares[:k].sum() * energy
     rows.begin_regression(plan)
     releases = releases.derive(rows)
-    *solution, certainty = _regress(releases, design, rows, prior_energy)
-    regression = Regression(*solution, mean_variance, energy, outside, rows.pairs)
+    theta, covariance, moment, edf, certainty = _regress(releases, design, rows, prior_energy)
+    regression = Regression(theta, covariance, moment, edf, mean_variance, energy, outside, rows.pairs)
     return finish(releases, design, rows, regression, certainty.of)
 
 
