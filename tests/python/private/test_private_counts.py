@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 from test_families_replayed import BOUNDS, GRID, NASTY, model_of, pair
 
 from fdadp import Privacy, ScalarRegression
+from fdadp.audit import black_box_audit
 from fdadp.audit.replay import replay_audit
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy._kernel import Kernel
 from fdadp.private import families
 from fdadp.private.bounded_rows import BoundedResponse, BoundedRows
 from fdadp.private.counts import bins_of
@@ -110,3 +114,48 @@ def test_a_cut_that_follows_the_rows_instead_of_the_release_is_found_out(monkeyp
     assert replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
     monkeypatch.setattr(families, "_counts", cut)
     assert not replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
+
+
+COUNTS = (0.0, 20.0)
+SOME = np.array([0.0, 1.0, 1.0, 2.0, 0.0, 3.0, 5.0, 1.0, 20.0, 20.0])
+CLAIMS = [
+    *((1.0, delta, 60) for delta in (1e-6, None)),
+    *(pytest.param(e, delta, 2000, marks=pytest.mark.long) for e in (1.0, 4.0) for delta in (1e-6, None)),
+]
+
+
+def histogram_of(y, epsilon, delta, seed):
+    """The release alone, with all of a budget."""
+    cohort = Cohort((y,), budget=Budget(epsilon, delta), n=len(y), noise=SeededNoise(seed), mechanism="audit")
+    masses, sd = cohort.histogram(rows_of(COUNTS).count_bins, share=1.0, name="histogram of counts")
+    return np.asarray(masses), float(sd)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "draws"), CLAIMS)
+def test_an_audit_of_the_histogram_stays_below_the_claim_and_catches_too_little_noise(
+    monkeypatch, epsilon, delta, draws
+):
+    """Scores are log-likelihood ratios of the bins, of whether the last person, with the largest count, is there."""
+    without = np.append(SOME[:-1], np.nan)
+    here, there = (np.nan_to_num(rows_of(COUNTS).count_bins((y,))).sum(axis=0) for y in (SOME, without))
+    assert np.abs(here - there).sum() == 1
+
+    def scores(y, first):
+        found = []
+        for seed in range(first, first + draws):
+            masses, sd = histogram_of(y, epsilon, delta, seed)
+            if delta is None:
+                found.append((np.abs(masses - there) - np.abs(masses - here)).sum() * math.sqrt(2) / sd)
+            else:
+                found.append(((masses - there) ** 2 - (masses - here) ** 2).sum() / (2 * sd**2))
+        return np.array(found)
+
+    claim = {"epsilon": epsilon, "delta": delta or 0.0}
+    result = black_box_audit(scores(SOME, 0), scores(without, 10_000), **claim)
+    print(result)
+    assert result.passed, str(result)
+    if delta is None:
+        assert np.abs([result.present, result.absent]).max() <= epsilon * (1 + 1e-6)
+    right = Kernel.sensitivity
+    monkeypatch.setattr(Kernel, "sensitivity", lambda *given, **how: right(*given, **how) / 20.0)
+    assert not black_box_audit(scores(SOME, 0), scores(without, 10_000), **claim).passed
