@@ -14,7 +14,7 @@
 #' @param sources Where bounds are from: one text, or texts by column.
 #' @param custodian,data Who answers for the data, and what they are, for certificates.
 #' @param expires Last day on which a fit may begin, `"YYYY-MM-DD"`.
-#' @param files Files of models saved by Python or the command line.
+#' @param files Files of models saved by Python or the command line; `study_verify()` takes certificates (`.json`), too.
 #' @param out The certificate to write, `.html`; beside it is its `.json`.
 #' @param use,region,author What a release is for, where the people are and whose law applies, and who writes the certificate.
 #' @param reason Why it is closed, for the record.

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import display
 
-from fdadp import DPAFF, FunctionalRegression, Privacy, PrivateMean, Study, load_icu, simulate_affr
+from fdadp import DPAFF, FunctionalRegression, Privacy, PrivateMean, Study, load_icu, plan, simulate_affr
 from fdadp.errors import MissingDataError, PrivacyError
 
 try:
@@ -59,6 +59,7 @@ print(about)
 
 # %%
 folder = Path(tempfile.mkdtemp())
+study_bounds = {"rate": ranges, "next day": ranges, "age": (16, 100)}
 study = Study.new(
     folder / "icu.fdadp",
     name="ICU heart rates",
@@ -66,7 +67,7 @@ study = Study.new(
     delta=1e-6,
     unit="person",
     n=n,
-    bounds={"rate": ranges, "next day": ranges, "age": (16, 100)},
+    bounds=study_bounds,
     sources={"rate": "range of the monitor", "next day": "range of the monitor", "age": "rule of admission"},
     custodian="Data office of the hospital",
     data=about,
@@ -151,12 +152,23 @@ print(study.verify(changed)[0].partition(", whose")[0])
 # ## The certificate
 #
 # One page for the data protection officer: what was promised, in odds and in numbers; what was released; what is *not*
-# protected; where the ranges are from. It prints on two sides; the same as JSON lies beside it.
+# protected; where the ranges are from; what accuracy was to be expected (from public values alone) and what the releases
+# say. It prints on two sides; the same as JSON lies beside it.
 
 # %%
-certificate = study.report(files, use="Staffing, forecasts", region="United States", author="Data office")
+expected = plan("`next day` ~ ff(rate) + age", n=n, epsilon=1.0, delta=1e-6, bounds=study_bounds)
+certificate = study.report(
+    files, forecasts=[expected], use="Staffing, forecasts", region="United States", author="Data office"
+)
 page, data = certificate.save(folder / "certificate")
 display(certificate)
+
+# %% [markdown]
+# It names the last entry of the file, which stands for all before it. Held against the study later, it shows an older
+# copy that somebody put back; signed (`certificate.signed(key)`), also one that somebody rewrote with everything in it.
+
+# %%
+print(study.verify(data) or "verified: the study still says what the certificate says")
 
 # %% [markdown]
 # An entry for the public registry of deployments (https://registry.opendp.org):

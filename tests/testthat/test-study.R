@@ -46,6 +46,15 @@ test_that("a certificate, and the end of a study", {
   study_new(path, "Wards", epsilon = 1, unit = "row", n = 50)
   out <- study_report(path, tempfile(fileext = ".html"), custodian = "Hospital")
   expect_true(all(file.exists(out)))
+  expect_identical(study_verify(path, out[2]), character(0))
+  study_new(other <- tempfile(fileext = ".fdadp"), "Wards", epsilon = 1, unit = "row", n = 50, bounds = public)
+  expect_match(study_verify(other, out[2]), "the certificate is of another study")
+  people <- sim(50)
+  expect_error(
+    dp_affr(people$Y, people$X, epsilon = 0.5, study = other, bounds = list(X = c(-9, 9), Y = c(-8, 8))),
+    "bounds of X must be those of the study", class = "fdadp_privacy_error"
+  )
+  expect_equal(study_show(other)$left, 1)
   expect_match(paste(readLines(out[1], encoding = "UTF-8", warn = FALSE), collapse = " "), "Certificate of differential privacy")
   expect_output(print(study_close(path, "done")), "Wards")
   expect_error(study_close(path, "again"), "was closed", class = "fdadp_privacy_error")
