@@ -152,11 +152,11 @@ print(study.verify(changed)[0].partition(", whose")[0])
 # ## The certificate
 #
 # One page for the data protection officer: what was promised, in odds and in numbers; what was released; what is *not*
-# protected; where the ranges are from; what accuracy was to be expected (from public values alone) and what the releases
-# say. It prints on two sides; the same as JSON lies beside it.
+# protected; where the ranges are from; what accuracy was to be expected (from public values alone), and what the
+# releases say of it. It prints on two sides; the same as JSON lies beside it.
 
 # %%
-expected = plan("`next day` ~ ff(rate) + age", n=n, epsilon=1.0, delta=1e-6, bounds=study_bounds)
+expected = plan("`next day` ~ ff(rate) + age", n=n, epsilon=1.0, delta=1e-6, bounds=study_bounds, prior="persistence")
 certificate = study.report(
     files, forecasts=[expected], use="Staffing, forecasts", region="United States", author="Data office"
 )

@@ -43,7 +43,7 @@ class Shown:
     @property
     def sentence(self) -> str:
         """What is expected, in one line; for certificates."""
-        facts = ", ".join(f"{name} {value}" for name, value in self._facts())
+        facts = ", ".join(" ".join(f"{name} {value}".split()) for name, value in self._facts())
         return f"{self._title()}: {facts}. {self._closing}"
 
     def _facts(self) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ smooth stands on values of its covariate, and a factor on its labels.
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from pathlib import Path
@@ -55,11 +56,18 @@ def save(model: TermViews, path: str | os.PathLike[str]) -> Path:
         "tree": tree,
         "guarantee": guarantee_to_json(params),
         "ledger": None if ledger is None else ledger.to_json(),
+        "notes": [*_accuracy(held), *held.notes_],
     }
     released = ledger is not None and ledger.private and ledger.for_release
     written = _layout(type(model)).write(path, content, {"numbers": numbers}, released=released)
     record_model(written, ledger, held.privacy_)
     return written
+
+
+def _accuracy(model: Any) -> list[str]:
+    """What a fit explains, in words, for certificates."""
+    of = "" if model._offset is None else ", of what the offset leaves"
+    return [f"adjusted R-squared {model.r2_:.3f}{of}"] if math.isfinite(model.r2_) else []
 
 
 def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:

@@ -164,7 +164,10 @@ class PrivateFPCA(PrivateSummary, Components):
         check_is_fitted(self, "basis_")
         content = {"n": self.n_, "noise": self.basis_.noise_variance, "sd": self.covariance_noise_sd_}
         content["beyond"] = self.variance_beyond_clip_
-        return files.save(path, files.COMPONENTS, self, content, {name: getattr(self.basis_, name) for name in BASIS})
+        arrays = {name: getattr(self.basis_, name) for name in BASIS}
+        shares = ", ".join(f"{share:.1%}" for share in self.explained_variance_ratio_)
+        note = f"components explain {shares} of the variance, as released"
+        return files.save(path, files.COMPONENTS, self, content, arrays, note)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateFPCA:

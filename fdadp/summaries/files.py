@@ -39,13 +39,15 @@ def save(
     model: Any,
     content: Mapping[str, Any],
     arrays: Mapping[str, FloatArray],
+    note: str,
 ) -> Path:
-    """Write a fitted summary: its own `content` and `arrays`, and what all summaries have."""
+    """Write a fitted summary: its own `content` and `arrays`, what all have, and a `note` on how accurate it is."""
     shared = {
         "params": params_to_json(model, model._fitted_with),
         "kind": model._kind,
         "columns": labels_to_json(model._columns, "Y"),
         "ledger": model.ledger_.to_json(),
+        "notes": [note],
     }
     arrays = {**arrays, "grid": model.grid_}
     written = layout.write(path, {**shared, "own": dict(content)}, arrays, released=model.ledger_.for_release)

@@ -180,7 +180,10 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "mean_")
         arrays = {"mean": self.mean_, "noise": self._noise_factor, "sampling": self._sampling_factor}
         arrays["clipping"] = self._clipping_factor
-        return files.save(path, files.MEAN, self, {"n": self.n_}, arrays)
+        parts = {"noise": self.noise_sd_, "sampling": self.sampling_sd_, "clipping": self.clipping_sd_}
+        note = "standard errors of the mean, averaged along the curve: "
+        note += ", ".join(f"{sd.mean():.3g} by {name}" for name, sd in parts.items())
+        return files.save(path, files.MEAN, self, {"n": self.n_}, arrays, note)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateMean:

@@ -103,6 +103,7 @@ def test_every_field_of_a_study_is_filled(wards):
         study.head[1],
     ):
         assert said in page.text, said
+    assert re.search(r"mean\.npz: standard errors of the mean, averaged along the curve: [\d.]+ by noise", page.text)
     for heading in ("What is not protected", "What NIST SP 800-226 asks", "In each measure", "What was released"):
         assert heading in page.text
     plain = json.loads(made.to_json())

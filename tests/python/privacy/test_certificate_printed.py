@@ -114,6 +114,7 @@ def test_every_field_is_filled(certificate):
     absent = {"signature"} | ({"delta", "curve", "accuracy", "study"} if of_one_fit else set())
     absent |= {"recounted"} if certificate.recounted is None else set()  # without dp_accounting
     assert {name for name, value in plain.items() if value in (None, "", [], {})} == absent
+    assert of_one_fit or any("forecast.npz: adjusted R-squared 0." in line for line in plain["accuracy"])
     assert all(plain["about"].values())
     assert all(fit["purpose"] and fit["releases"] and fit["mechanism"] for fit in plain["fits"])
 
