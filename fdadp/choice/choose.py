@@ -140,7 +140,7 @@ def choose_privately(
         select_share=select_share,
         allow_useless=allow_useless,
     )
-    clip = clip_of(candidates, clip)
+    clip = clip_of(candidates, privacy, clip)
     data = Data(X, Y, dict(grids or {}))
     if isinstance(groups, str):
         groups = data.X[groups]

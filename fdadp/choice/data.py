@@ -36,12 +36,19 @@ class Data:
     grids: Mapping[str, ArrayLike]
 
     def __len__(self) -> int:
-        some = next(iter(self.X.values()), ()) if isinstance(self.X, Mapping) else self.X
-        shape = getattr(some, "shape", None)
-        return int(shape[0]) if isinstance(shape, tuple) and shape else len(some)
+        return _length(next(iter(self.X.values()), ()) if isinstance(self.X, Mapping) else self.X)
 
     def at(self, places: IntArray) -> Data:
-        """Rows at public places."""
+        """Rows at public places.
+
+        Raises
+        ------
+        InputError
+            Columns, or X and Y, of different lengths; the text tells none.
+        """
+        columns = list(self.X.values()) if isinstance(self.X, Mapping) else [self.X]
+        if any(_length(column) != len(self) for column in [*columns, self.Y] if column is not None):
+            raise InputError("X and Y, or the columns of X, must have the same number of rows")
         return replace(self, X=_at(self.X, places), Y=_at(self.Y, places))
 
     def fit(self, model: Any, groups: Any) -> Any:
@@ -72,6 +79,12 @@ def described(model: Any) -> str:
         held = twin.get_params(deep=False)
         twin.set_params(**{name: None for name in ("privacy", "bounds") if "privacy" in held and name in held})
     return " ".join(str(twin).split())
+
+
+def _length(column: Any) -> int:
+    """Number of rows, by the shape where there is one."""
+    shape = getattr(column, "shape", None)
+    return int(shape[0]) if isinstance(shape, tuple) and shape else len(column)
 
 
 def _at(values: Any, places: IntArray) -> Any:

@@ -14,6 +14,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.choice.data import Data, names_labels, takes_columns
 from fdadp.errors import InputError
 from fdadp.learners.inputs import as_target
+from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table, labels, table
 from fdadp.private.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
@@ -159,7 +160,7 @@ class Judges:
         return of
 
 
-def clip_of(models: Sequence[Any], clip: float | None) -> float | None:
+def clip_of(models: Sequence[Any], privacy: Privacy, clip: float | None) -> float | None:
     """Public bound at which a person's squared error is cut off; None of classifiers.
 
     Raises
@@ -172,7 +173,7 @@ def clip_of(models: Sequence[Any], clip: float | None) -> float | None:
     if clip is None and is_classifier(models[0]):  # of probabilities
         clip = 1.0
     if clip is None:
-        ranges = {_range(model) for model in models}
+        ranges = {_range(model, privacy) for model in models}
         if len(ranges) > 1 or None in ranges:
             raise InputError("clip must be given: candidates have no common public range of Y")
         low, high = ranges.pop() or (0.0, 0.0)
@@ -182,11 +183,12 @@ def clip_of(models: Sequence[Any], clip: float | None) -> float | None:
     return float(clip)
 
 
-def _range(model: Any) -> tuple[float, float] | None:
-    """Public range of what a model predicts."""
+def _range(model: Any, privacy: Privacy) -> tuple[float, float] | None:
+    """Public range of what a model predicts, its own or a study's."""
     pair = getattr(model, "bounds_y", None)
-    if pair is None and isinstance(getattr(model, "bounds", None), Mapping):
-        pair = model.bounds.get(response_of(model))
+    given = getattr(model, "bounds", None)
+    if pair is None and (given is None or isinstance(given, Mapping)):
+        pair = privacy.bounds_with(given).get(response_of(model))
     if pair is None or isinstance(pair, str) or len(pair) != 2:
         return None
     try:

@@ -268,12 +268,61 @@ def test_every_step_is_an_entry_of_the_study(tmp_path, unit):
 def test_bounds_of_a_study_hold_for_candidates(tmp_path):
     data = table(900)
     path = tmp_path / "stays"
-    Study.new(path, name="stays", epsilon=2.0, delta=1e-6, unit="row", n=900, bounds={"age": (20, 80)})
+    Study.new(path, name="stays", epsilon=2.0, delta=1e-6, unit="row", n=900, bounds={"age": (20, 80), "y": (-4, 4)})
     privacy = Privacy(study=path, epsilon=2.0)
     other = ScalarRegression("y ~ age", bounds=BOUNDS | {"age": (0, 200)})
     with pytest.raises(PrivacyError, match="bounds of age must be those of the study"):
         choose_privately([scalar("y ~ ward"), other], data, None, privacy, allow_useless=True)
     assert Study(path).left == 1
+    own = [ScalarRegression("y ~ ward", bounds={"ward": ["a", "b"]}), ScalarRegression("y ~ age")]
+    found = choose_privately(own, data, None, privacy, allow_useless=True)
+    assert found.ledger.details["public input: error cut off at"] == 4.0  # of the study's range of y
+    assert Study(path).verify() == ()
+
+
+class Watched:
+    """A table that tells when it was read."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.dtype, self.reads = values, values.shape, values.dtype, 0
+
+    def __getitem__(self, at):
+        self.reads += 1
+        return self.values[at]
+
+
+def test_rows_are_not_read_before_every_candidate_was_checked():
+    X, y = rows()
+    seen = Watched(X)
+    privacy = Privacy(2.0, 1e-6, random_state=0)
+    for wrong in (line(bounds=None), line(bounds_y=(1, -1)), line(bounds=(2, 1))):
+        with pytest.raises((InputError, PrivacyError), match="candidate 2"):
+            choose_privately([line(), wrong], seen, y, privacy, range(2000), clip=1.0)
+    assert seen.reads == 0
+    choose_privately([line(), line(mechanism="moments")], seen, y, privacy, range(2000))
+    assert seen.reads > 0
+
+
+def test_tables_of_different_lengths_are_refused():
+    X, y = rows()
+    budget = Budget(2.0)
+    privacy = Privacy(2.0, n=2000, budget=budget, dataset="rows")
+    for given in (y[:5], list(y[:5])):
+        with pytest.raises(InputError, match="must have the same number of rows"):
+            choose_privately([line(), line()], X, given, privacy)
+    short = {"age": X[:, 0], "y": y[:7], "ward": ["a"] * 2000}
+    with pytest.raises(InputError, match="must have the same number of rows"):
+        choose_privately([scalar("y ~ age"), scalar("y ~ ward")], short, None, privacy)
+    assert budget.spent == budget.reserved == 0
+
+
+def test_the_certificate_of_a_choice_holds_all_steps():
+    X, y = rows(1500)
+    found = choose_privately([line(), line(mechanism="moments")], X, y, Privacy(4.0, 1e-6, n=1500))
+    assert found.ledger.for_release
+    page = found.ledger.certificate(region="here", data="rows")
+    assert "candidate 1" in page.to_html()
+    assert "chosen" in page.to_html()
 
 
 def test_objectives_with_a_law_of_their_own_are_refused():

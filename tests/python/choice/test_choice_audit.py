@@ -180,11 +180,11 @@ def neighbours(case, adjacency, grouped, delta, who):
         if adjacency == "add-remove":
             other = {name: column[~mine] for name, column in data.items()}
             others = [one for one, m in zip(ids, mine, strict=True) if not m]
-        else:
+        elif grouped:  # blanked out: nobody's; or exchanged with one who may be in the other part
+            others = [(None if adjacency == "zero-out" else "new") if m else o for o, m in zip(ids, mine, strict=True)]
+        if adjacency == "replace" or not grouped:
             for name, column in other.items():
                 column[mine] = "elsewhere" if name == "ward" else np.nan if adjacency == "zero-out" else 1e3
-            if adjacency == "replace" and grouped:
-                others = ["new" if m else one for one, m in zip(ids, mine, strict=True)]
         total = {"total": budget.total, "accounting": budget.accounting}
         yield Neighbours(f"{case} {i}", run, (data, ids), (other, others), **total)
 
@@ -209,6 +209,8 @@ def test_replay_of_the_whole_procedure(case, adjacency, grouped, delta):
 @pytest.mark.parametrize("delta", [None, 1e-3])
 @pytest.mark.parametrize("case", CASES)
 def test_replay_of_every_kind(case, adjacency, grouped, delta):
+    if case == "numbers" and (adjacency, grouped) == ("zero-out", False):
+        pytest.skip("a row whose number is missing is no blank row: it counts in the number's location")
     audit = replay_audit(neighbours(case, adjacency, grouped, delta, range(0, 24, 4)))
     assert audit.passed, str(audit)
     assert audit.finished == len(audit.ratios)
