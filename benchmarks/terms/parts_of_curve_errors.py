@@ -14,7 +14,8 @@ from simulators import SIMULATORS, T
 
 from fdadp import FunctionalRegression
 from fdadp.regression.effects import effect_rows, place_of
-from fdadp.solve.curve_errors import Residuals, cluster_errors, left_out, with_smoothing_chosen_again
+from fdadp.solve.curve_errors import cluster_errors, left_out, with_smoothing_chosen_again
+from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.term_tests import largest_ratio
 
 CELLS = (("waves", 300, 0.8), ("waves", 60, 0.8), ("ridge", 60, 0.0), ("ages", 60, 0.8))

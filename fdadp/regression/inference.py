@@ -15,7 +15,8 @@ from fdadp.errors import InputError
 from fdadp.regression.bootstrap import Bootstrap
 from fdadp.regression.effects import effect_of, effect_rows
 from fdadp.regression.learned_errors import BY_CLUSTERS, LearnedErrors, clusters_of
-from fdadp.solve.curve_errors import Residuals, corrected_edf
+from fdadp.solve.curve_errors import corrected_edf
+from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.resampling import resampled
 from fdadp.solve.term_tests import TermTest, largest_ratio, wald, wald_by_clusters
 

@@ -18,7 +18,8 @@ from fdadp.regression.effects import place_of
 from fdadp.regression.table import rows_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.along_curves import Working
-from fdadp.solve.curve_errors import ClusterErrors, Residuals, Scores, cluster_errors, left_out
+from fdadp.solve.curve_errors import ClusterErrors, cluster_errors, left_out
+from fdadp.solve.curve_residuals import Residuals, Scores
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision

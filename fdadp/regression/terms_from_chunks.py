@@ -25,7 +25,8 @@ from fdadp.regression.tables import read_records
 from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, Residuals, Scores, cluster_errors, left_out
+from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, cluster_errors, left_out
+from fdadp.solve.curve_residuals import Residuals, Scores
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations

@@ -11,8 +11,8 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.curve_errors import Residuals
 from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.families import Family
 from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm

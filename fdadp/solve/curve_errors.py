@@ -7,26 +7,18 @@ needs one pass over the records and no refit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.records import Records
-from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.curve_precision import CurvePrecision
-from fdadp.solve.families import Family
-from fdadp.solve.learned_precision import LearnedPrecision
+from fdadp.solve.curve_residuals import Residuals, Scores
 from fdadp.solve.long_form import LongForm
-from fdadp.solve.low_rank import ROUNDING, LowRankPrecision, left_out_on_functions
-from fdadp.solve.observations import Observations
+from fdadp.solve.low_rank import ROUNDING, left_out_of_few
 
 __all__ = [
     "ClusterErrors",
-    "Residuals",
-    "Scores",
     "cluster_errors",
     "corrected_edf",
     "left_out",
@@ -37,168 +29,10 @@ LEVERAGES = 2**27
 """Numbers of long-form rows up to which leverages of clusters count; of more data no cluster has one that matters."""
 
 AT_A_TIME = 2**21
-"""Numbers of long-form rows, and of products of them, that are held at once."""
+"""Numbers of products of long-form rows that are held at once."""
 
 PRIOR_PRECISION = 0.1
 """Of the logarithms of smoothing parameters; where the data do not say, they are not chosen anew."""
-
-
-Precision = FloatArray | LowRankPrecision | CurvePrecision
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """What a fit left of the observations, on the scale of its linear predictor.
-
-    Attributes
-    ----------
-    records : Records
-        Of the training rows.
-    values : ndarray of shape (n, T) or (N,)
-        On the grid of the response; or one by one, of observations at points of their own.
-    weights : ndarray of the same shape, or None
-        Of the fit; 0 where nothing was observed. None: 1.
-    points : PointwiseResponse or None
-        Records and points of such observations.
-    precision : ndarray of shape (T, T), LowRankPrecision, CurvePrecision or None
-        Working precision of the fit along a curve: on the grid, where there are no weights; or for each curve at its
-        own points, with the weights.
-    learned : LearnedPrecision or None
-        What that was learned from, where it was from the curves.
-    """
-
-    records: Records
-    values: FloatArray
-    weights: FloatArray | None = None
-    points: PointwiseResponse | None = None
-    precision: Precision | None = None
-    learned: LearnedPrecision | None = None
-
-    @classmethod
-    def of(
-        cls,
-        observed: Observations,
-        eta: FloatArray,
-        family: Family,
-        precision: Precision | None = None,
-        learned: LearnedPrecision | None = None,
-    ) -> Residuals:
-        """What linear predictors leave of observations: working residuals, where the family has a link."""
-        seen = observed.used > 0
-        working = family.working(np.where(seen, observed.y, family.placeholder), eta)
-        weights = None if observed.whole and family.name == "gaussian" else observed.used * working.fisher
-        left = np.where(seen, working.residual / np.maximum(working.fisher, 1e-300), 0.0)
-        return cls(observed.records, left, weights, observed.points, precision, learned)
-
-    @classmethod
-    def together(cls, parts: Sequence[Residuals]) -> Residuals:
-        """Residuals on a grid of all records of several parts, of one fit."""
-        weights = None
-        if any(part.weights is not None for part in parts):
-            weights = np.concatenate([np.ones_like(p.values) if p.weights is None else p.weights for p in parts])
-        records = Records.together([part.records for part in parts])
-        return cls(records, np.concatenate([part.values for part in parts]), weights, None, parts[0].precision)
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return self.records.n
-
-    def scores(self, form: LongForm) -> FloatArray:
-        """``D_i' W r_i`` of each record, D_i its long-form rows, shape (n, p)."""
-        weighted = self._weighted()
-        out = np.zeros((self.records.n, form.size))
-        for part in self._parts(np.arange(self.records.n), form):
-            if self.points is None:
-                out[part] = form.scores(self.records[part], weighted[part])
-            else:
-                which, rows, own = self._rows_at(part, form)
-                np.add.at(out, part[own], rows * weighted[which][:, None])
-        return out
-
-    def grams(self, form: LongForm, rows: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
-        """``D_i' W D_i`` of some records, a part of them at a time: which, and the products (k, p, p)."""
-        for part in self._parts(rows, form):
-            if self.points is None:
-                d = form.rows(self.records[part])
-                yield part, np.ascontiguousarray(self._weighted_rows(part, d).swapaxes(1, 2)) @ d
-                continue
-            which, d, own = self._rows_at(part, form)
-            if isinstance(self.precision, CurvePrecision):
-                left = self.precision.times(d, which)
-            else:
-                left = d if self.weights is None else d * self.weights[which][:, None]
-            out = np.zeros((len(part), form.size, form.size))
-            for i in range(len(part)):
-                out[i] = left[own == i].T @ d[own == i]
-            yield part, out
-
-    def without(self, form: LongForm, changes: FloatArray) -> FloatArray:
-        """Residuals of a record under coefficients that do not know it, shape of the values; `changes` (n, p)."""
-        out = self.values.copy()
-        for part in self._parts(np.arange(self.records.n), form):
-            if self.points is None:
-                out[part] += np.einsum("ntp,np->nt", form.rows(self.records[part]), changes[part])
-            else:
-                which, rows, own = self._rows_at(part, form)
-                out[which] += np.einsum("ij,ij->i", rows, changes[part][own])
-        return out
-
-    def _weighted(self) -> FloatArray:
-        """The values times the weights, or the precision, of the fit."""
-        if isinstance(self.precision, CurvePrecision):
-            return self.precision.times(self.values.reshape(-1, 1)).reshape(self.values.shape)
-        if isinstance(self.precision, LowRankPrecision):
-            return self.precision.of_values(self.values)
-        if self.precision is not None:
-            return np.asarray(self.values @ self.precision)
-        return self.values if self.weights is None else np.where(self.weights > 0, self.values, 0) * self.weights
-
-    def _weighted_rows(self, part: IntArray, d: FloatArray) -> FloatArray:
-        """The same of long-form rows on the grid of some records, shape (k, T, p)."""
-        if isinstance(self.precision, CurvePrecision):
-            size = d.shape[1]
-            which = (part[:, None] * size + np.arange(size)).ravel()
-            return self.precision.times(d.reshape(-1, d.shape[2]), which).reshape(d.shape)
-        if isinstance(self.precision, LowRankPrecision):
-            return self.precision.of_rows(d)
-        if self.precision is not None:
-            return np.asarray(np.matmul(self.precision, d))
-        return d if self.weights is None else d * self.weights[part][:, :, None]
-
-    def size(self, form: LongForm) -> int:
-        """Numbers of the long-form rows of all observations, or of what a precision of low rank sees of them."""
-        own = self.precision
-        return (self.n * own.rank if isinstance(own, LowRankPrecision) else self.values.size) * form.size
-
-    def _parts(self, rows: IntArray, form: LongForm) -> Iterator[IntArray]:
-        step = max(AT_A_TIME // (max(self.values.size // self.records.n, form.size, 1) * form.size), 1)
-        for start in range(0, len(rows), step):
-            yield rows[start : start + step]
-
-    def _rows_at(self, part: IntArray, form: LongForm) -> tuple[IntArray, FloatArray, IntArray]:
-        """Numbers of the observations of some records, their long-form rows, and the place of the record in `part`."""
-        assert self.points is not None
-        bounds = np.searchsorted(self.points.record, np.stack((part, part + 1)))
-        which = np.concatenate([np.arange(low, high) for low, high in bounds.T])
-        own = np.repeat(np.arange(len(part)), bounds[1] - bounds[0])
-        return which, form.rows_at(self.records[part], own, self.points.t[which]), own
-
-
-@dataclass(frozen=True)
-class Scores:
-    """What :class:`Residuals` says of large data, in which leverages do not count: of each record, shape (n, p)."""
-
-    values: FloatArray
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return len(self.values)
-
-    def scores(self, form: LongForm) -> FloatArray:
-        """The scores of each record, shape (n, p)."""
-        return self.values
 
 
 @dataclass(frozen=True)
@@ -283,22 +117,16 @@ def left_out(
     With ``s = D_g'W r_g`` and ``H = D_g'W D_g`` of a cluster, ``A⁻¹ (I - H A⁻¹)⁻¹ s``, exactly. Where there are more
     than :data:`LEVERAGES` numbers to go through, ``A⁻¹ s`` times ``sqrt(G / (G - 1))``.
     """
-    own = residuals.precision if isinstance(residuals, Residuals) and residuals.size(form) <= LEVERAGES else None
-    if isinstance(residuals, Residuals) and isinstance(own, LowRankPrecision):
-        return left_out_on_functions(form, inverse, residuals.records, residuals.values, own, clusters)
     numbers = np.arange(residuals.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
-    scores = np.zeros((count, form.size))
-    np.add.at(scores, numbers, residuals.scores(form))
-    if isinstance(residuals, Residuals) and residuals.learned is not None and residuals.size(form) <= LEVERAGES:
-        plain = replace(residuals, weights=None, precision=None)
-
-        def of_values(values: FloatArray) -> FloatArray:
-            return replace(plain, values=values.reshape(residuals.values.shape)).scores(form)
-
-        scores -= residuals.learned.pulls(of_values, residuals.values.ravel(), numbers)
     if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
+        scores = _summed(residuals.scores(form), numbers, count)
         return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
+    pulls = residuals.pulls(form, numbers)
+    if residuals.rank(form) < form.size:
+        return left_out_of_few(residuals.loads(form), inverse, residuals.rank(form), numbers, pulls)
+    scores = _summed(residuals.scores(form), numbers, count)
+    scores = scores if pulls is None else scores - pulls
     # In units in which coefficients vary alike, so that terms of any size are solved for together.
     sizes = np.sqrt(np.maximum(inverse.diagonal(), 0.0))
     units = 2.0 ** np.round(np.log2(np.where(sizes > 0, sizes, 1.0)))
@@ -314,6 +142,12 @@ def left_out(
             np.add.at(grams, numbers[part] - start, own * units * units[:, None])
         scores[start:stop] = np.linalg.solve(identity - grams @ inverse, scores[start:stop][:, :, None])[..., 0]
     return np.asarray(scores @ inverse * units)
+
+
+def _summed(values: FloatArray, numbers: IntArray, count: int) -> FloatArray:
+    out = np.zeros((count, values.shape[1]))
+    np.add.at(out, numbers, values)
+    return out
 
 
 def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.solve.long_form import LongForm
 
-__all__ = ["ROUNDING", "LowRankPrecision", "left_out_on_functions"]
+__all__ = ["ROUNDING", "LowRankPrecision", "left_out_of_few"]
 
 AT_A_TIME = 2**22
 """Numbers that are held at once."""
@@ -50,49 +51,54 @@ class LowRankPrecision:
         return np.stack(flat, axis=1)
 
 
-def left_out_on_functions(
-    form: LongForm,
+def left_out_of_few(
+    loads: Callable[[IntArray], tuple[FloatArray, FloatArray]],
     inverse: FloatArray,
-    records: Records,
-    residuals: FloatArray,
-    precision: LowRankPrecision,
-    clusters: IntArray | None = None,
+    rank: int,
+    clusters: IntArray,
+    pulls: FloatArray | None = None,
 ) -> FloatArray:
-    """By how much coefficients change when a cluster is left out, at the same smoothing parameters, shape (G, p).
+    """By how much coefficients change when a cluster is left out, where a curve shows few functions, shape (G, p).
 
     Parameters
     ----------
-    form : LongForm
+    loads : callable
+        Of the numbers of some records (k,) what they know of coefficients, U of shape (k, r, p), and what the fit left
+        of that, e of shape (k, r): their products of the long form are ``U'U`` and their scores ``U'e``.
     inverse : ndarray of shape (p, p)
-    records : Records
-    residuals : ndarray of shape (n, T)
-    precision : LowRankPrecision
-    clusters : ndarray of shape (n,), optional
-        Numbers of clusters; default: each record is one.
+    rank : int
+        r.
+    clusters : ndarray of shape (n,)
+        Numbers of clusters, from 0.
+    pulls : ndarray of shape (G, p), optional
+        By how much scores of all others change as well.
 
     Notes
     -----
-    With ``U = R'D_g`` and ``e = R'r_g`` of a cluster, ``A⁻¹ U' (I - U A⁻¹ U')⁻¹ e``: matrices of the size of what is
-    seen of a cluster, not of the coefficients.
+    ``A⁻¹ U' (I - U A⁻¹ U')⁻¹ e``, U and e those of all records of a cluster: matrices of the size of what is seen of a
+    cluster, not of the coefficients. Pulls v add ``-(I + A⁻¹U'(I - UA⁻¹U')⁻¹U) A⁻¹ v``.
     """
-    seen = residuals @ precision.root
-    if clusters is None:
-        out = np.empty((records.n, form.size))
-        step = max(AT_A_TIME // (precision.rank * form.size), 1)
-        unit = (1 + ROUNDING) * np.eye(precision.rank)
-        for start in range(0, records.n, step):
-            rows = slice(start, min(start + step, records.n))
-            loads = precision.loads(form, records[rows])
-            moved = loads @ inverse
-            left = np.linalg.solve(unit - moved @ loads.swapaxes(1, 2), seen[rows][:, :, None])
-            out[rows] = (moved * left).sum(axis=1)
-        return out
-    out = np.zeros((int(clusters.max()) + 1, form.size))
+    out = np.zeros((int(clusters.max()) + 1, len(inverse)))
+    drawn = out if pulls is None else pulls @ inverse
     order = np.argsort(clusters, kind="stable")
-    for own in np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1):
-        loads = precision.loads(form, records[own]).reshape(-1, form.size)
-        out[clusters[own[0]]] = _of_one(loads, inverse, seen[own].ravel())
-    return out
+    each = np.split(order, np.flatnonzero(np.diff(clusters[order])) + 1)
+    if len(each) < len(order):
+        for own in each:
+            u, e = loads(own)
+            u, place = u.reshape(-1, len(inverse)), clusters[own[0]]
+            out[place] = _of_one(u, inverse, e.ravel() - u @ drawn[place])
+        return out if pulls is None else out - drawn
+    step = max(AT_A_TIME // (rank * len(inverse)), 1)
+    unit = (1 + ROUNDING) * np.eye(rank)
+    for start in range(0, len(order), step):
+        part = order[start : start + step]
+        u, e = loads(part)
+        moved = (u.reshape(-1, len(inverse)) @ inverse).reshape(u.shape)
+        place = clusters[part]
+        e = e if pulls is None else e - np.einsum("nrp,np->nr", u, drawn[place])
+        left = np.linalg.solve(unit - moved @ u.swapaxes(1, 2), e[:, :, None])
+        out[place] = np.einsum("nrp,nr->np", moved, left[:, :, 0])
+    return out if pulls is None else out - drawn
 
 
 def _of_one(loads: FloatArray, inverse: FloatArray, seen: FloatArray) -> FloatArray:

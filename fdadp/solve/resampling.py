@@ -7,7 +7,7 @@ import numpy as np
 from fdadp._common.checks import generator
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.curve_errors import Residuals
+from fdadp.solve.curve_residuals import Residuals
 
 __all__ = ["resampled"]
 

@@ -317,6 +317,20 @@ def test_errors_along_curves_weight_observations():
     assert off[0.0, "curve"] < 1.2 * off[0.0, "iid"]
 
 
+@pytest.mark.parametrize("errors", ["iid", "curve"])
+@pytest.mark.parametrize("clusters", [None, np.arange(40) // 2])
+@pytest.mark.parametrize("more", [[], [terms.concurrent("X")]], ids=["same", "varying"])
+def test_matrices_of_functions_and_of_coefficients_say_the_same(errors, clusters, more, monkeypatch):
+    fitted = model(*more, errors=errors).fit(cohort(40, 22)[0], grids=GRIDS)
+    asked = fitted._fit.form, fitted._fit.inverse, fitted._residuals, clusters
+    assert fitted._residuals.rank(fitted._fit.form) < fitted._fit.form.size
+    of_functions = left_out(*asked)
+    monkeypatch.setattr(type(fitted._residuals), "rank", lambda _, form: form.size)
+    of_coefficients = left_out(*asked)
+    size = np.sqrt(fitted._fit.gram.diagonal())
+    assert np.abs((of_functions - of_coefficients) * size).max() < 1e-6 * np.abs(of_functions * size).max()
+
+
 def test_covariance_knows_that_the_errors_were_learned():
     """Refits without a curve learn the covariance of the errors anew; taken as known, variances are too small."""
     data, _ = cohort(40, 21)

@@ -13,7 +13,7 @@ from fdadp.functional.records import Records
 from fdadp.functional.splines import BSplines
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.along_curves import curves_system
-from fdadp.solve.curve_errors import Residuals
+from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.smooth_errors import SmoothErrors, smooth_errors
