@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression
+from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan
 from fdadp.privacy.boundary import numbers
 
 MODELS = {False: FunctionalRegression, True: ScalarRegression}
@@ -39,6 +39,26 @@ def columns_of(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
 def public(own: Any) -> Any:
     """A range, or a list of levels."""
     return tuple(own.tolist()) if isinstance(own, np.ndarray) else [str(level) for level in own]
+
+
+def plan_of_formula(
+    formula: str,
+    n: int | None,
+    bounds: Mapping[str, Any],
+    points: Mapping[str, Any] | None,
+    accuracy: float | None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Forecast of a private fit of several terms."""
+    own = {name: public(given) for name, given in dict(bounds).items()}
+    forecast = plan(formula, n, bounds=own, grids=dict(points or {}), accuracy=accuracy, **settings)
+    names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "coverage", "family", "rate")
+    return {name: getattr(forecast, name) for name in names} | {
+        "importances": dict(forecast.importances),
+        "left_out": list(forecast.left_out),
+        "plan": str(forecast.plan),
+        "text": str(forecast),
+    }
 
 
 def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], groups: Any, path: str) -> dict[str, Any]:

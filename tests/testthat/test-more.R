@@ -42,6 +42,26 @@ everything = dict(share=forecast.share, n=forecast.smallest_n, text=str(forecast
   expect_error(plan_dp(), "n must be given", class = "fdadp_input_error")
 })
 
+test_that("the plan of a formula is Python's, whatever the family", {
+  skip_without_python()
+  python <- from_python("
+import fdadp
+bounds = {'X': (-4.0, 4.0), 'my age': (18.0, 90.0), 'died': (0.0, 1.0)}
+forecast = fdadp.plan('died ~ lf(X) + `my age`', 500, 1.0, 1e-6, family='binomial', rate=0.2, bounds=bounds, grids={'X': 15})
+everything = dict(share=forecast.share, text=str(forecast), age=forecast.importances['my age'])
+", "everything")
+  public <- list(X = c(-4, 4), `my age` = c(18, 90), died = 0:1)
+  plan <- plan_dp(500, 1, 1e-6, formula = died ~ lf(X) + `my age`, family = "binomial", rate = 0.2, bounds = public, points = list(X = 15))
+  expect_identical(plan$share, python$share)
+  expect_identical(plan$text, python$text)
+  expect_identical(plan$importances[["my age"]], python$age)
+  expect_identical(plan$left_out, character())
+  expect_output(print(plan), "simulated binomial responses have the mean")
+  expect_error(plan_dp(500, formula = died ~ lf(X), bounds = 3), "bounds must be a list", class = "fdadp_input_error")
+  expect_error(plan_dp(500, family = "binomial"), "left out without a formula", class = "fdadp_input_error")
+  expect_error(plan_dp(500, formula = ~X, bounds = public), "of the form Y ~ terms", class = "fdadp_input_error")
+})
+
 test_that("errors and coverage are what their definitions say", {
   skip_without_python()
   set.seed(3)
