@@ -16,6 +16,8 @@ from fdadp._common.typing import FloatArray, IntArray
 __all__ = [
     "MEAN_PRODUCT",
     "MOMENT_VARIANCE",
+    "SPECTRA",
+    "WIDER_SPECTRA",
     "Measurement",
     "combine",
     "posterior",
@@ -48,6 +50,8 @@ IMPORTANCES = (1e-4, 0.15, 6.0)
 """Factors on what one term is taken to explain, between which the measurements decide: the first leaves it out."""
 SPECTRA = (0.5, 0.8)
 """Powers of the prior shares of features, between which the measurements decide: how fast signals fall off."""
+WIDER_SPECTRA = (0.3, *SPECTRA)
+"""The same of standard errors: rougher effects than predictions count on."""
 
 Posterior = tuple[FloatArray, FloatArray, float]
 """Mean (d,), covariance (d, d) and effective degrees of freedom: how many directions the measurement determines."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.bayes import SPECTRA, posterior_of_pairs, posteriors
+from fdadp.private.bayes import WIDER_SPECTRA, posterior_of_pairs, posteriors
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import Regression
 from fdadp.private.pairs import Pairs
@@ -26,8 +26,6 @@ from fdadp.private.scores import gaussian_draws
 
 __all__ = ["Certainty", "Clipped"]
 
-WIDER_SPECTRA = (0.3, *SPECTRA)
-"""Powers of the prior shares that standard errors are averaged over: rougher effects than predictions count on."""
 TINY = 1e-300
 
 Known = tuple[FloatArray, FloatArray, float, IntArray]

@@ -266,7 +266,9 @@ def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base:
     found, sd = releases.mean("balance", rows.residual, clip=1.0)
     scores.add(*_of_the_constant(d, float(found[0]), sd), scores.theta)
     last = scores.solve(LAST_STEPS)
-    covariance = scores.covariance(WIDER) if rows.bounded.counts else _widened(last, d, rows.location)
+    covariance = scores.covariance(WIDER if rows.bounded.counts else 1.0)
+    if not rows.bounded.counts:
+        covariance = _widened(replace(last, covariance=covariance), d, rows.location)
     return Regression(last.mean, covariance, np.eye(len(last.mean)), last.edf, np.zeros(1), base.energy, None)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.bayes import Measurement, posteriors, steady
+from fdadp.private.bayes import SPECTRA, WIDER_SPECTRA, Measurement, posteriors, steady
 from fdadp.private.bounded_rows import BoundedResponse
 
 __all__ = ["Found", "Scores", "gaussian_draws"]
@@ -110,6 +110,7 @@ class Scores:
     ) -> None:
         self.response, self.n, self.location = response, n, 0.0
         self._shares, self._owner, self._energy, self._variance = shares, owner, energy, variance
+        self._spectra: tuple[float, ...] = SPECTRA
         self._draws = gaussian_draws(d)
         self._norms = norms(self._draws)
         self._scores: list[_Score] = []
@@ -156,13 +157,26 @@ class Scores:
         return self.found
 
     def covariance(self, wider: float) -> FloatArray:
-        """Posterior covariance where the law of features is believed so many times less, shape (1, D, D)."""
+        """Posterior covariance where the law of features is believed so many times less, shape (1, D, D).
+
+        Effects may be rougher than predictions count on (:data:`fdadp.private.bayes.WIDER_SPECTRA`); and the square
+        is added of how far shrinkage would pull the coefficients found, were they measured again (Tukey's twicing): by
+        the posterior alone intervals hold on average, not where linear predictors are large.
+        """
         believed, self._variance = self._variance, wider * self._variance
-        found = self._step()
-        self._variance = believed
-        return found.covariance
+        self._spectra = WIDER_SPECTRA
+        seen = self._seen()
+        found = self._posterior(*seen)
+        again = self._posterior(seen[2] @ found.mean[: len(seen[2])], *seen[1:])
+        self._variance, self._spectra = believed, SPECTRA
+        away = (found.mean - again.mean)[:, 0]
+        return found.covariance + np.outer(away, away)
 
     def _step(self) -> Found:
+        return self._posterior(*self._seen())
+
+    def _seen(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What all gradients say of the measured coefficients: y and the variances of its noise, A, sampling error."""
         f, theta, width = self._draws, self.theta, self.response.width
         eta = self.predictor(theta)
         mean, slope = self.response.mean(eta) / width, self.response.slope(eta) / width
@@ -180,7 +194,7 @@ class Scores:
         ]
         moment = steady(jacobian + self._delta(measured))
         target, noise = self._together(measured, moment - jacobian, theta)
-        return self._posterior(target + moment @ theta, noise, moment, sampling)
+        return target + moment @ theta, noise, moment, sampling
 
     def _delta(self, measured: list[Measurement]) -> FloatArray:
         """How the features' law differs from Gaussian draws, by differences of gradients; symmetric."""
@@ -223,6 +237,7 @@ class Scores:
                 self.n,
                 self._owner,
                 sampling=np.pad(sampling, (0, rest)),
+                spectra=self._spectra,
             )
         )
 

@@ -136,3 +136,19 @@ def test_a_histogram_tells_level_and_spread_of_expected_counts(top):
     assert abs(level.location - 0.4) < 0.05 and abs(level.energy - 0.64) < 0.12
     lost = level_of(np.zeros(edges.size), 1e9, 300.0, edges)
     assert abs(lost.location - 0.5) < 1 and 0.1 < lost.energy < 1.5
+
+
+@pytest.mark.parametrize("sd", [1e-4, 0.05])
+def test_standard_errors_know_how_far_shrinkage_pulls(sd):
+    """Along the coefficients found, whose shrinkage pulls all large linear predictors the same way."""
+    found = scores(ONES_AND_ZEROS)
+    at = np.zeros((4, 1))
+    found.add(gradient(population(normal), ONES_AND_ZEROS, at, 1.0), np.full(4, sd), at, 1.0)
+    last = found.solve(30)
+    more = found.covariance(1.0)[0] - last.covariance[0]
+    along, pulled = last.mean[:, 0], THETA[:, 0] - last.mean[:, 0]
+    if sd < 1e-3:  # nothing is pulled
+        assert np.abs(more).max() < 1e-3
+    else:
+        assert np.linalg.norm(pulled) > 0.2
+        assert along @ more @ along > 0.3 * (along @ pulled) ** 2 > 0
