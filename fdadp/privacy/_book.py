@@ -52,6 +52,10 @@ class Book(Protocol):
     def taken(self) -> tuple[float, float, float]:
         """Shares that are spent and reserved, and the sum of all costs."""
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What it holds fits to of columns: (low, high) or levels by name."""
+
     def facts(self, at: int) -> Mapping[str, Any]:
         """Say in a ledger where a reservation is written down."""
 
@@ -167,6 +171,11 @@ class MemoryBook:
                 math.fsum(r.share for r in held if r.state == "reserved"),
                 math.fsum(c for r in held for c in r.costs),
             )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
     def facts(self, at: int) -> Mapping[str, Any]:
         """Nothing: what is in memory is gone with it."""

@@ -113,6 +113,11 @@ class Budget:
         return budget
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """What a study that keeps it has fixed of columns: (low, high), or a list of levels, by name."""
+        return self._book.columns
+
+    @property
     def pure(self) -> bool:
         """Whether the budget is in pure ε."""
         return self.delta is None

@@ -177,12 +177,14 @@ class Privacy(Parameters):
         ------
         PrivacyError
         """
-        if self.study is None:
-            return {}
-        from fdadp.privacy.study import Study
+        from fdadp.privacy.budget import Budget
 
-        of = Study(self.study)
-        fixed = {name: of.bounds_of(name) for name in of.facts["bounds"]}
+        budget = self.budget
+        if self.study is not None:
+            from fdadp.privacy.study import Study
+
+            budget = Study(self.study).budget
+        fixed = budget.columns if isinstance(budget, Budget) else {}
         for name, given in stated:
             if name in fixed and not _same(given, fixed[name]):
                 raise PrivacyError(

@@ -158,6 +158,12 @@ class StudyBook:
         spent = math.fsum(r.share for r in held if r.state != "reserved")
         return spent, reserved, math.fsum(cost for r in held for cost in r.costs)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """(low, high), or a list of levels, by name."""
+        said = self.facts_of_study["bounds"].items()
+        return {name: tuple(what["range"]) if "range" in what else list(what["levels"]) for name, what in said}
+
     def facts(self, at: int) -> Mapping[str, Any]:
         """Where a reservation is written down, for ledgers: the hash stands for everything that was spent before."""
         with reading(self.path) as db:

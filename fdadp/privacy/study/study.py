@@ -184,10 +184,7 @@ class Study:
 
     def bounds_of(self, column: str) -> Any:
         """What is public of a column: (low, high), a tuple of levels, or None where the study does not say."""
-        found = self.facts["bounds"].get(column)
-        if found is None:
-            return None
-        return tuple(found["range"]) if "range" in found else list(found["levels"])
+        return self.budget.columns.get(column)
 
     def close(self, reason: str) -> None:
         """Let nobody reserve any more, for good; raises PrivacyError without a reason, or if it is closed."""

@@ -115,6 +115,15 @@ def test_the_same_bounds_are_taken(tmp_path, people):
         AdditiveFunctionOnFunction(privacy=Privacy(study=tmp_path / "without", epsilon=1.0)).plan(11, 11)
 
 
+def test_its_budget_holds_fits_to_them_too(wards):
+    """As private choices hand it on."""
+    budget = Study(wards).budget
+    model = DPGaussianNB(epsilon=0.5, delta=1e-6, n=N, budget=budget, classes=[0, 1], bounds=((0, 0), (100, 150)))
+    with pytest.raises(PrivacyError, match="bounds of weight must be those of the study"):
+        model.fit(*table()[:2])
+    assert nothing_was_spent(wards)
+
+
 def test_columns_that_it_does_not_name_are_written_down(tmp_path, people):
     path = tmp_path / "wards.fdadp"
     study_at(path, n=N, bounds={"heart rate": (30, 180)})
