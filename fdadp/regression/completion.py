@@ -6,7 +6,7 @@ Curves with gaps, sparse or noisy ones; and numbers that are missing, beside whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis, sc_eigenbasis
-from fdadp.functional.gaps import fill_linear
 from fdadp.functional.records import Column, Records
-from fdadp.functional.smoothing import MIN_POINTS, smooth_curves
+from fdadp.functional.smoothing import MIN_POINTS
+from fdadp.regression.missing import filled
 
 __all__ = ["MISSING", "Completion", "treatments"]
 
@@ -135,31 +135,20 @@ class Completion:
         return filled
 
     def _curves(self, curves: Curves, name: str, first: int) -> Curves:
-        gaps = np.isnan(curves.values)
-        rows = gaps.any(axis=1)
-        if self.how[name] == "pace":
-            basis = self.bases[name]
+        how, basis = self.how[name], self.bases.get(name)
+        if how == "pace":
+            assert basis is not None
             values = basis.reconstruct(_on(basis, curves.grid, name).conditional_scores(curves.values))
             return Curves(values, basis.grid, "array", curves.index, gridded=True, unit=curves.unit)
-        if not rows.any():
+        count = (~np.isnan(curves.values)).sum(axis=1)
+        if count.min(initial=curves.grid.size) == curves.grid.size:
             return curves
-        part = curves.values[rows]
-        if self.how[name] == "linear":
-            filled = fill_linear(part, curves.grid)
-        elif self.how[name] == "smooth":
-            count = (~gaps).sum(axis=1)
-            if count.min() < MIN_POINTS:
-                raise InputError(
-                    f"{name} must be observed at {MIN_POINTS} points in every row with missing='smooth', "
-                    f"got {count.min()} in row {first + int(count.argmin())}"
-                )
-            filled = smooth_curves(part, curves.grid, name=name)
-        else:
-            basis = _on(self.bases[name], curves.grid, name)
-            filled = basis.reconstruct(basis.conditional_scores(part))
-        values = curves.values.copy()
-        values[rows] = np.where(gaps[rows], filled, part)
-        return replace(curves, values=values)
+        if how == "smooth" and count.min() < MIN_POINTS:
+            raise InputError(
+                f"{name} must be observed at {MIN_POINTS} points in every row with missing='smooth', "
+                f"got {count.min()} in row {first + int(count.argmin())}"
+            )
+        return filled(curves, how, None if basis is None else _on(basis, curves.grid, name), name=name)
 
 
 def _on(basis: Eigenbasis, grid: FloatArray, name: str) -> Eigenbasis:

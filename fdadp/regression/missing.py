@@ -13,7 +13,7 @@ from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.smoothing import smooth_curves
 
-__all__ = ["MISSING", "MissingValues"]
+__all__ = ["MISSING", "MissingValues", "filled"]
 
 MISSING = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
@@ -98,26 +98,44 @@ class MissingValues:
         if self.how == "raise":
             check_finite(curves, name)
             return curves
-        gaps = np.isnan(curves.values)
-        rows = gaps.any(axis=1)
-        if not rows.any():
-            check_finite(curves, name)
-            return curves
-        part = curves.values[rows]
-        if self.how == "linear":
-            filled = fill_linear(part, curves.grid)
-        elif self.within_rows:
-            filled = fill_smooth(part, curves.grid)
-        elif basis is None:
-            filled = smooth_curves(part, curves.grid)
-        else:
-            on_grid = basis if np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)
-            filled = on_grid.reconstruct(on_grid.conditional_scores(part))
-        values: FloatArray = curves.values.copy()
-        values[rows] = np.where(gaps[rows], filled, part)
-        complete = replace(curves, values=values)
+        own = basis if basis is None or np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)
+        complete = filled(curves, self.how, own, within_rows=self.within_rows)
         check_finite(complete, name)
         return complete
+
+
+def filled(
+    curves: Curves, how: str, basis: Eigenbasis | None = None, *, within_rows: bool = False, name: str = "values"
+) -> Curves:
+    """Curves whose gaps are filled; what was observed stays as it is.
+
+    Parameters
+    ----------
+    curves : Curves
+    how : str
+        As of :class:`MissingValues`.
+    basis : Eigenbasis, optional
+        On the grid of the curves, for conditional expectations.
+    within_rows : bool
+    name : str
+        For messages.
+    """
+    gaps = np.isnan(curves.values)
+    rows = gaps.any(axis=1)
+    if not rows.any():
+        return curves
+    part = curves.values[rows]
+    if how == "linear":
+        found = fill_linear(part, curves.grid)
+    elif within_rows:
+        found = fill_smooth(part, curves.grid)
+    elif basis is None:
+        found = smooth_curves(part, curves.grid, name=name)
+    else:
+        found = basis.reconstruct(basis.conditional_scores(part))
+    values: FloatArray = curves.values.copy()
+    values[rows] = np.where(gaps[rows], found, part)
+    return replace(curves, values=values)
 
 
 def _uncertainty(basis: Eigenbasis, values: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from fdadp.terms.spec import TermDesign, TermSpec
 if TYPE_CHECKING:
     from fdadp.regression.term_views import TermViews
 
-__all__ = ["load", "save"]
+__all__ = ["load", "may_be_made", "save"]
 
 GUARANTEE = ("privacy", "mechanism")
 """Parameters that are kept as plain JSON."""
@@ -81,7 +81,7 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
     content, arrays = _layout(kind).read(path)
     with complete(path, "model"), warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
-        params, fit, state = unpack(content["tree"], arrays["numbers"], _may_be_made)
+        params, fit, state = unpack(content["tree"], arrays["numbers"], may_be_made)
         model = kind(**params, **guarantee_from_json(content["guarantee"]))
         with afresh(model):
             if content["ledger"] is not None:
@@ -93,6 +93,6 @@ def load(path: str | os.PathLike[str], kind: type[Any]) -> Any:
     return model
 
 
-def _may_be_made(kind: type) -> bool:
+def may_be_made(kind: type) -> bool:
     """Whether a file may name a class: a term, or what terms and fits consist of."""
     return issubclass(kind, TermSpec | TermDesign | WhiteTerm) or f"{kind.__module__}.".startswith(PARTS)
