@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from fdadp._common.checks import flag, one_of
@@ -22,9 +23,9 @@ from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import Range, public_ranges
 from fdadp.regression.missing import MissingValues
-from fdadp.regression.predictions import Input, Predictions
+from fdadp.regression.predictions import Predictions
 from fdadp.responses.functional import Functional, FunctionalResponse
-from fdadp.solve.chunks import Chunks, range_of
+from fdadp.solve.chunks import Chunks, range_of, without_curves
 from fdadp.solve.fitted import Fitted
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.moments import Moments
@@ -288,8 +289,8 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
 
     def _remember(self, x: Curves, y: Curves) -> None:
         """Remember what predictions are to come as, and what new curves must be like."""
-        self._input = Input.of(x)
-        self._y_kind, self._y_columns, self._y_unit = y.kind, y.columns, y.unit
+        names = None if x.gridded or x.columns is None else pd.Index([str(name) for name in x.columns])
+        self._x, self._y = replace(without_curves(x), columns=names), without_curves(y)
 
 
 def refuse_same_curves(name: str, moments: Moments) -> None:

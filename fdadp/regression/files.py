@@ -2,7 +2,7 @@
 
 Arrays: ``coef`` (K, kx, ks), ``covariance`` (C, p, p), ``unit_variance`` (C), ``smoothing_parameters`` (K, 2), ``edf``
 and ``criterion`` (K), ``feature_mean`` (q), ``rotation`` (q, p), ``mean_variance`` and ``residual_variance`` (T); and
-``numbers``, those of the term on its bases, of the eigenbasis of Y, and of the treatment of gaps, whose tree
+``numbers``, those of the term on its bases, the eigenbasis of Y, the treatment of gaps, and the grids, whose tree
 (:mod:`fdadp.files.records`) is in the header. There are also the constructor's arguments, with the privacy that was
 spent (:mod:`fdadp.private.stored`), the scalars and the ledger. No training curve is in the file.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
-from fdadp.files.labels import labels_from_json, labels_to_json
+from fdadp.files.labels import labels_to_json
 from fdadp.files.records import pack, unpack
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
@@ -75,7 +75,7 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
     """Write a fitted model."""
     fitted = model._fitted
     ledger, residual, term = fitted.ledger, fitted.residual, replace(fitted.term, mean_basis=None)
-    tree, numbers = pack((term, fitted.response, model._missing, model._input), "model")
+    tree, numbers = pack((term, fitted.response, model._missing, model._x, model._y), "model")
     content = {
         "params": params_to_json(model, model._fitted_with),
         "tree": tree,
@@ -86,8 +86,6 @@ def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Pat
         "noise_variance": residual.noise_variance,
         "interval_scale": residual.scale,
         "interval_inverse_dof": residual.inverse_dof,
-        "labels": {"kind": model._y_kind, "unit": model._y_unit},
-        "columns": labels_to_json(model._y_columns, "Y"),
         "ledger": None if ledger is None else ledger.to_json(),
     }
     arrays = {name: getattr(fitted, name) for name in _ARRAYS} | {
@@ -112,7 +110,7 @@ def _build(
     kind: type[AdditiveFunctionOnFunction], content: dict[str, Any], arrays: dict[str, FloatArray]
 ) -> AdditiveFunctionOnFunction:
     model = kind(**params_from_json(content["params"]))
-    term, response, missing, own = unpack(content["tree"], arrays["numbers"], may_be_made)
+    term, response, missing, x, y = unpack(content["tree"], arrays["numbers"], may_be_made)
     ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     private = ledger is not None and ledger.private and model.privacy is not None
     fitted = Fitted(
@@ -138,11 +136,5 @@ def _build(
     fitted.standard_errors(Records(1, {"X": Curves(middle, term.grid)}))  # bases and arrays suit each other
     model._adopt(fitted)
     model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
-    model._missing, model._input = missing, own
-    labels = content["labels"]
-    model._y_kind, model._y_unit, model._y_columns = (
-        labels["kind"],
-        labels["unit"],
-        labels_from_json(content["columns"]),
-    )
+    model._missing, model._x, model._y = missing, x, y
     return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -89,8 +90,7 @@ class FromChunks(FunctionalModel):
         source = Chunks(chunks, s, t, self.progress)
         self._adopt(self._publish(self._fit(source, x_range), source))
         x, y = source.head()
-        self._remember(x, y)
-        self._y_kind = kind or y.kind
+        self._remember(x, replace(y, kind=kind or y.kind))
         return self
 
     def _fit_private_chunks(
@@ -116,6 +116,6 @@ class FromChunks(FunctionalModel):
         self._check_saveable(source.columns)
         self._missing = MissingValues(self._gaps, within_rows=True)
         self._spend(source, source.groups, x_grid, y_grid)
-        self._remember(Curves(np.empty((0, x_grid.size)), x_grid), Curves(np.empty((0, y_grid.size)), y_grid))
-        self._y_kind, self._y_columns = source.kind, source.columns
+        x, y = (Curves(np.empty((0, grid.size)), grid) for grid in (x_grid, y_grid))
+        self._remember(x, replace(y, kind=source.kind, columns=source.columns))
         return self

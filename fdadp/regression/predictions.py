@@ -3,53 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import (
     Curves,
-    Kind,
     as_curves,
     check_finite,
     refuse_other_domain,
     same_order,
     same_rows,
-    wrap,
 )
 from fdadp.functional.records import Records
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.fitted import Fitted
 
-__all__ = ["Input", "Predictions"]
-
-
-@dataclass(frozen=True)
-class Input:
-    """How the training curves X came.
-
-    Attributes
-    ----------
-    grid : ndarray of shape (S,)
-    names : list of str or None
-        Labels of columns that are no grid, which new curves must have in the same order.
-    unit : str or None
-    """
-
-    grid: FloatArray
-    names: list[str] | None = None
-    unit: str | None = None
-
-    @classmethod
-    def of(cls, x: Curves) -> Input:
-        """That of curves."""
-        return cls(x.grid, None if x.gridded or x.columns is None else [str(name) for name in x.columns], x.unit)
+__all__ = ["Predictions"]
 
 
 class Predictions:
@@ -57,19 +31,19 @@ class Predictions:
 
     t_: FloatArray
     _fitted: Fitted
-    _input: Input
+    _x: Curves
+    """How X came, and Y: without any curve."""
+    _y: Curves
     _missing: MissingValues
-    _y_columns: pd.Index[Any] | None
-    _y_kind: Kind
 
     def _read(self, X: CurveData, s: ArrayLike | None) -> Records:
         """New curves, complete and checked."""
         check_is_fitted(self, "_fitted")
-        own = self._input
+        own = self._x
         x = as_curves(X, s, name="X", default=own.grid)
         refuse_other_domain(x, own.grid, "X")
-        if own.names is not None and not x.gridded and x.columns is not None:
-            same_order(list(own.names), list(x.columns), "X", "the training curves")
+        if own.columns is not None and not x.gridded and x.columns is not None:
+            same_order(list(own.columns), list(x.columns), "X", "the training curves")
         x = self._missing.complete_x(x)
         check_finite(x, "X")
         return Records(len(x), {"X": x})
@@ -164,8 +138,7 @@ class Predictions:
         return self._wrap(*self._fitted.standard_errors(x, t), x)
 
     def _wrap(self, values: FloatArray, grid: FloatArray, records: Records) -> Any:
-        index = records.curves("X").index
-        return wrap(values, grid, kind=self._y_kind, columns=self._y_columns, index=index, own_grid=self.t_)
+        return self._y.wrap(values, grid, records.curves("X").index)
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""

@@ -18,7 +18,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
 from fdadp.functional.records import Records
 
-__all__ = ["Chunks", "Totals", "check_dask", "dask_chunks", "is_dask", "range_of", "with_progress"]
+__all__ = ["Chunks", "Totals", "check_dask", "dask_chunks", "is_dask", "range_of", "with_progress", "without_curves"]
 
 ROWS_PER_CHUNK = 8192
 
@@ -107,7 +107,7 @@ class Chunks:
             for name, curves in (("X", x), ("Y", y)):
                 check_finite(curves, name, first=total.n)
             if self._head is None:
-                self._head = _without_curves(x), _without_curves(y)
+                self._head = without_curves(x), without_curves(y)
             for name, curves, then in zip("XY", (x, y), self._head, strict=True):
                 if not np.array_equal(curves.grid, then.grid):
                     raise InputError(
@@ -176,7 +176,8 @@ class Totals:
         return both
 
 
-def _without_curves(curves: Curves) -> Curves:
+def without_curves(curves: Curves) -> Curves:
+    """Their grid and what they came as."""
     return replace(curves, values=np.empty((0, curves.grid.size)), index=None)
 
 

@@ -290,8 +290,10 @@ def splines_of(content):
         lambda c: c["tree"].pop(),
         lambda c: c.update(ledger="{"),
         lambda c: c.update(ledger=3),
-        lambda c: c.update(columns={"kind": "no such type", "name": None, "values": [1]}),
-        lambda c: c.update(labels=None),
+        lambda c: c["tree"][4]["fields"].update(
+            columns={"index": {"kind": "no such type", "name": None, "values": [1]}}
+        ),
+        lambda c: c["tree"][4]["fields"].pop("grid"),
     ],
 )
 def test_content_that_makes_no_model_is_a_file_error(change, path):
