@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -171,19 +173,23 @@ def test_equal_candidates_have_noise_of_their_own(monkeypatch):
         choose_privately([same], X, y, Privacy(2.0, n=1500))
 
 
-def test_a_candidate_that_predicts_nothing_is_not_chosen(monkeypatch):
-    X, y = rows(1500)
+def test_a_candidate_that_predicts_nothing_is_not_chosen_and_what_it_says_is_not_heard(monkeypatch):
+    X, y = rows(3000)
     broken = line(bounds=(-2, 2))
     predict = DPLinearRegression.predict
 
     def fail(self, rows):
         if self.bounds == (-2, 2) and len(rows) == 1:
+            warnings.warn(f"{rows} is out of range", stacklevel=1)
             raise RuntimeError(f"cannot predict for {rows}")
         return predict(self, rows)
 
     monkeypatch.setattr(DPLinearRegression, "predict", fail)
-    found = choose_privately([broken, line()], X, y, Privacy(4.0, 1e-6, n=1500, random_state=0))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        found = choose_privately([broken, line()], X, y, Privacy(4.0, 1e-6, n=3000, random_state=0))
     assert found.index == 1
+    assert [str(one.message) for one in heard] == []
 
 
 # ------------------------------------------------------------------ a choice that does not pay
@@ -274,10 +280,13 @@ def test_bounds_of_a_study_hold_for_candidates(tmp_path):
     with pytest.raises(PrivacyError, match="bounds of age must be those of the study"):
         choose_privately([scalar("y ~ ward"), other], data, None, privacy, allow_useless=True)
     assert Study(path).left == 1
-    own = [ScalarRegression("y ~ ward", bounds={"ward": ["a", "b"]}), ScalarRegression("y ~ age")]
+    Study.new(tmp_path / "other", name="other", epsilon=2.0, delta=1e-6, unit="row", n=900)
+    elsewhere = Privacy(study=tmp_path / "other", epsilon=1.0)  # which is not drawn on
+    own = [ScalarRegression("y ~ ward", bounds={"ward": ["a", "b"]}, privacy=elsewhere), ScalarRegression("y ~ age")]
     found = choose_privately(own, data, None, privacy, allow_useless=True)
     assert found.ledger.details["public input: error cut off at"] == 4.0  # of the study's range of y
     assert Study(path).verify() == ()
+    assert Study(tmp_path / "other").left == 1
 
 
 class Watched:

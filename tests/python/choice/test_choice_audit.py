@@ -163,7 +163,7 @@ def neighbours(case, adjacency, grouped, delta, who):
     make = CASES[case]
     data, ids = stays(n), [f"p{i // 2}" for i in range(n)] if grouped else None
     persons = None if adjacency == "add-remove" else n // 2 if grouped else n
-    privacy = Privacy(80.0, delta, n=persons, adjacency=adjacency, dataset=f"{case} {adjacency} {grouped} {delta}")
+    privacy = Privacy(120.0, delta, n=persons, adjacency=adjacency, dataset=f"{case} {adjacency} {grouped} {delta}")
 
     def run(given, noise):
         columns, who = given
@@ -172,7 +172,7 @@ def neighbours(case, adjacency, grouped, delta, who):
             found = choose_privately(make(), x, y, privacy, who, grids={"X": S, "Y": S}, clip=1.0, allow_useless=True)
         return found.index, found.ledger, found.plan
 
-    budget = Budget(80.0, delta)
+    budget = Budget(120.0, delta)
     for i in who:
         mine = np.arange(n) // 2 == i // 2 if grouped else np.arange(n) == i
         other = {name: column.copy() for name, column in data.items()}
