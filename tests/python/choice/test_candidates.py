@@ -250,7 +250,7 @@ def test_a_plan_without_data_prints_every_step():
 # ------------------------------------------------------------------ studies
 
 
-@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("unit", ["row", pytest.param("person", marks=pytest.mark.long)])
 def test_every_step_is_an_entry_of_the_study(tmp_path, unit):
     X, y = rows(1000)
     path = tmp_path / "rows"
@@ -301,14 +301,14 @@ class Watched:
 
 
 def test_rows_are_not_read_before_every_candidate_was_checked():
-    X, y = rows()
+    X, y = rows(300)
     seen = Watched(X)
     privacy = Privacy(2.0, 1e-6, random_state=0)
     for wrong in (line(bounds=None), line(bounds_y=(1, -1)), line(bounds=(2, 1))):
         with pytest.raises((InputError, PrivacyError), match="candidate 2"):
-            choose_privately([line(), wrong], seen, y, privacy, range(2000), clip=1.0)
+            choose_privately([line(), wrong], seen, y, privacy, range(300), clip=1.0)
     assert seen.reads == 0
-    choose_privately([line(), line(mechanism="moments")], seen, y, privacy, range(2000))
+    choose_privately([line(), line(mechanism="moments")], seen, y, privacy, range(300))
     assert seen.reads > 0
 
 
