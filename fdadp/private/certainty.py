@@ -68,6 +68,10 @@ class Clipped:
         products = [np.asarray(rowwise_matmul(np.ascontiguousarray(f2.T), c * r2)) / len(f) for c in (count, count**2)]
         return cls(products[0] / np.diag(residual), products[1])
 
+    def over(self, left: float) -> Clipped:
+        """The same of gradients that were divided by a number."""
+        return Clipped(self.slope / left, self.variance / left**2)
+
 
 @dataclass(frozen=True)
 class Certainty:
@@ -80,12 +84,15 @@ class Certainty:
     plan : Plan
     clip : float
         Of the last gradient.
+    left : float
+        What clips were expected to leave, by which gradients were divided already.
     """
 
     rounds: Rounds
     design: PrivateDesign
     plan: Plan
     clip: float
+    left: float
 
     def of(self, regression: Regression, residual: FloatArray) -> Regression:
         """The same coefficients, with their posterior covariance.
@@ -98,7 +105,7 @@ class Certainty:
         """
         plan, pairs, theta = self.plan, regression.pairs, regression.coefficients
         d, design = plan.n_features, self.design
-        clipped = Clipped.of(plan.weights, residual, self.clip)
+        clipped = Clipped.of(plan.weights, residual, self.clip).over(self.left)
         left = np.diag(residual)
         energy = left + np.maximum(np.einsum("ik,ikjk,jk->k", theta, regression.moments, theta), 0.0)
         known = (design.feature_shares[: d - 1], energy, plan.n, design.groups.owner[: d - 1])

@@ -66,7 +66,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
     released = releases.affords("gradient scale")
     usual = tuning.first_clip * guess / rows.geometric  # products of numbers have long tails
-    left = left_by_clip(weighted, plan.clip_factor if released else usual, of_geometric=released)
+    left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
     rounds = Rounds(w, MOMENT_VARIANCE) if pairs is None else Rounds(w, pairs.uncertain, pairs.moment)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
@@ -88,4 +88,4 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
             found = posterior_of_pairs(target, noise, *of_pairs, signal=tuning.signal)
         theta, covariance, edf = found
     coefficients = theta if pairs is None else pairs.matrix(theta)
-    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip)
+    return coefficients, covariance, rounds.moment, edf, Certainty(rounds, design, plan, clip, left)

@@ -21,7 +21,7 @@ DRAWS, SEED = 4000, 1
 """Public draws of features and residuals."""
 
 
-def left_by_clip(spreads: FloatArray, clip: float, *, of_geometric: bool = False) -> float:
+def left_by_clip(spreads: FloatArray, clip: float) -> float:
     """Share of a gradient that its clip leaves, where features and residuals are normal.
 
     What is clipped pulls less than it should: ``E[κ f_j² r_k²]`` over what it is for κ = 1, as a mean over the entries
@@ -32,14 +32,13 @@ def left_by_clip(spreads: FloatArray, clip: float, *, of_geometric: bool = False
     spreads : ndarray of shape (D, K)
         Root mean squares of the entries of gradients; the first feature is the constant.
     clip : float
-        In the same units; or, if `of_geometric`, over the geometric mean of norms.
+        In the same units.
     """
     rng = np.random.default_rng(SEED)
     features = rng.normal(size=(DRAWS, spreads.shape[0])) ** 2
     features[:, 0] = 1.0
     energies = ((features @ spreads**2) * rng.normal(size=(DRAWS, spreads.shape[1])) ** 2).sum(axis=1)
-    limit = clip * math.exp(0.5 * float(np.log(energies).mean())) if of_geometric else clip
-    return float((np.minimum(1.0, limit / np.sqrt(energies)) * energies).sum() / energies.sum())
+    return float((np.minimum(1.0, clip / np.sqrt(energies)) * energies).sum() / energies.sum())
 
 
 class Rounds:
