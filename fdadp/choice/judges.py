@@ -103,10 +103,10 @@ class Judges:
         return (self.target, *self._tables)
 
     def errors(self, block: Block) -> FloatArray:
-        """Errors of all candidates, shape (m, J): squared and cut off, or 0 and 1 of labels; NaN where Y is unknown.
+        """Errors of all candidates, shape (m, J): squared and cut off, or 0 and 1 of labels; NaN of no row.
 
         Predictions are made for one row at a time, so that they do not hang on the rows beside it. A candidate that
-        can say nothing of a row errs as much as can be.
+        can say nothing of a row errs as much as can be; where none can, or Y is unknown, the row counts as no row.
         """
         out = np.full((len(block[0]), len(self.readers)), np.nan)
         known: dict[bytes, list[Any]] = {}  # equal rows have equal predictions
@@ -118,7 +118,8 @@ class Judges:
             key = b"".join(part.tobytes() for part in row)
             if key not in known:
                 known[key] = [_prediction(reader, row) for reader in self.readers]
-            out[i] = [self._error(found, y) for found in known[key]]
+            if any(found is not None for found in known[key]):
+                out[i] = [self._error(found, y) for found in known[key]]
         return out
 
     def _error(self, found: Any, y: FloatArray) -> float:
@@ -207,10 +208,12 @@ def response_of(model: Any) -> str:
 
 
 def _prediction(reader: Reader, row: Block) -> Any:
+    """What a candidate predicts for a row, None where that fails or is not finite."""
     try:
-        return reader.predict(tuple(row[at - 1].copy() for at in reader.at))
+        found = reader.predict(tuple(row[at - 1].copy() for at in reader.at))
     except Exception:  # nothing may be told of a row that cannot be predicted for
         return None
+    return None if isinstance(found, np.ndarray) and not np.isfinite(found).all() else found
 
 
 def _x_and_y(models: Sequence[Any], data: Data) -> tuple[Table, Table]:

@@ -81,6 +81,17 @@ def test_no_person_moves_the_score_by_more_than_its_sensitivity(adjacency, delta
     assert largest[1] > 0.99  # one person right for one candidate, the other wrong: the bound is reached
 
 
+def test_a_row_that_no_candidate_can_predict_for_counts_as_no_row():
+    own = judges(np.zeros((1, 1)), np.zeros(1))
+    found = own.errors((np.array([1.0, np.nan, 1.0, 3.0]), np.array([[np.nan], [1.0], [np.inf], [1.0]])))
+    assert np.isnan(found[:3]).all()
+    np.testing.assert_allclose(found[3], [4.0, 4.0])  # cut off
+    half = Judges(
+        own.target, (own.readers[0], Reader(own.data[1:], (1,), lambda row: row[0][5])), [], 4.0, own.data[1:]
+    )
+    np.testing.assert_allclose(half.errors((np.array([1.0]), np.array([[1.0]]))), [[0.0, 4.0]])  # one of them fails
+
+
 def test_utilities_are_about_a_half_and_what_no_candidate_explains_cancels():
     own = judges(np.zeros((1, 1)), np.zeros(1))
     of = own.utilities(0.5)
