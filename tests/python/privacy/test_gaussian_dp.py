@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import SeededNoise
+from fdadp.privacy import Budget, SeededNoise
 from fdadp.privacy.gaussian_dp import (
     delta_from_mu,
     epsilon_from_mu,
@@ -128,6 +128,15 @@ def test_epsilon_is_never_below_the_exact_one(epsilon, delta, exact):
     slope = (delta_from_mu(exact, epsilon * (1 - 1e-6)) - delta_from_mu(exact, epsilon)) / (1e-6 * epsilon)
     if slope * epsilon > 1e-4 * delta:
         assert found <= epsilon + 2e-10 * delta / slope + 1e-12 * epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)])
+def test_of_a_budget_the_squares_of_mu_add_up(epsilon, delta):
+    """What is drawn on is μ²/2: four releases of half of μ use it up, not two."""
+    mu = mu_from(epsilon, delta)
+    budget = Budget(epsilon, delta)
+    assert budget.total == pytest.approx(4 * (mu / 2) ** 2 / 2, rel=1e-12)
+    assert budget.mu == pytest.approx(mu, rel=1e-12) and delta_from_mu(budget.mu, epsilon) <= delta * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("epsilon", "exact"), PURE.items())
