@@ -7,6 +7,7 @@ how often the test of a scalar without effect rejects; and the rmse of the coeff
     python benchmarks/terms/band_coverage.py --repeats 60            # a few CPU minutes
     python benchmarks/terms/band_coverage.py --repeats 20 --n 60     # less
     python benchmarks/terms/band_coverage.py --errors curve          # generalised least squares
+    python benchmarks/terms/band_coverage.py --simulators walks --first 20000   # on which nothing was chosen
     python benchmarks/terms/band_coverage.py --errors curve --gaps 0.8   # of curves of eight points each
 """
 
@@ -18,7 +19,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from simulators import SIMULATORS, Simulated, T
+from simulators import SIMULATORS, UNSEEN, Simulated, T
 
 from fdadp import FunctionalRegression
 
@@ -53,11 +54,11 @@ def one(made: Simulated, errors: str, seen: Any) -> dict[str, list[float]]:
     return found
 
 
-def cell(name: str, n: int, share: float, errors: str, repeats: int, gaps: float) -> dict[str, Any]:
+def cell(name: str, n: int, share: float, errors: str, repeats: int, gaps: float, first: int = 0) -> dict[str, Any]:
     """Means over simulated data sets."""
     found: dict[str, list[list[float]]] = {}
-    for seed in range(repeats):
-        made = SIMULATORS[name](n, np.random.default_rng([seed, n]), share)
+    for seed in range(first, first + repeats):
+        made = {**SIMULATORS, **UNSEEN}[name](n, np.random.default_rng([seed, n]), share)
         seen = np.random.default_rng([seed, n, 1]).uniform(size=(n, T.size)) >= gaps
         for kind, row in one(made, errors, seen).items():
             found.setdefault(kind, []).append(row)
@@ -72,6 +73,7 @@ if __name__ == "__main__":
     asked.add_argument("--errors", default="iid", choices=["iid", "curve"])
     asked.add_argument("--gaps", type=float, default=0.0, help="share of the points of Y that are not observed")
     asked.add_argument("--simulators", nargs="+", default=list(SIMULATORS))
+    asked.add_argument("--first", type=int, default=0, help="first of the seeds")
     options = asked.parse_args()
     start = time.process_time()
     print(
@@ -82,7 +84,7 @@ if __name__ == "__main__":
         for n in options.n:
             repeats = options.repeats if n < 1000 else max(options.repeats // 2, 1)
             for share, smooth in SHARES.items():
-                for kind, row in cell(name, n, smooth, options.errors, repeats, options.gaps).items():
+                for kind, row in cell(name, n, smooth, options.errors, repeats, options.gaps, options.first).items():
                     shown = [f"{v:.3f}" for v in row[:4]] + [f"{np.sqrt(v):.4f}" for v in row[4:]]
                     print(f"| {name} | {n} | {share} | {kind} | " + " | ".join(shown) + " |", flush=True)
     print(f"\n{time.process_time() - start:.0f} CPU s")

@@ -98,4 +98,22 @@ def ages(n: int, rng: np.random.Generator, smooth: float) -> Simulated:
     return Simulated({"z": z, "w": rng.normal(size=n), "Y": y}, model, "s(z)", effect, mean)
 
 
+def walks(n: int, rng: np.random.Generator, smooth: float) -> Simulated:
+    """Random walks, a plane with a fold, errors of Ornstein and Uhlenbeck with heavy tails."""
+    x = np.cumsum(rng.normal(size=(n, T.size)), axis=1) / np.sqrt(T.size)
+
+    def effect(s: Any, t: Any) -> Any:
+        return 1.5 * (s - 0.5) * (1 + t) + np.maximum(t - 0.5, 0) * s
+
+    mean = np.sin(3 * T) + (x * quadrature_weights(T, "trapezoid")) @ effect(T[:, None], T[None])
+    root = np.linalg.cholesky(np.exp(-np.abs(T[:, None] - T) / 0.3) + 1e-9 * np.eye(T.size))
+    sizes = np.sqrt(3 / rng.chisquare(5, size=(n, 1)))
+    errors = sizes * (np.sqrt(smooth) * rng.normal(size=(n, T.size)) @ root.T + np.sqrt(1 - smooth) * _white(n, rng))
+    model = [terms.ff("X", k=(7, 7), m=((2, 2), (2, 2))), terms.linear("w")]
+    return Simulated({"X": x, "w": rng.normal(size=n), "Y": mean + 0.4 * errors}, model, "ff(X)", effect, mean)
+
+
 SIMULATORS = {"waves": waves, "ridge": ridge, "ages": ages}
+
+UNSEEN = {"walks": walks}
+"""Nothing was chosen on these."""
