@@ -8,7 +8,9 @@ from scipy.stats import norm
 
 from fdadp import Privacy, ScalarRegression
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.private.bayes import posteriors
 from fdadp.private.certainty import Clipped
+from fdadp.private.rounds import Rounds
 
 S = np.linspace(0, 1, 40)
 
@@ -59,3 +61,21 @@ def test_standard_errors_of_numbers_hold_what_clipped_gradients_do_not_know():
         known.append((se**2).mean())
     assert np.mean(inside) > 0.87  # .817 where residuals were guessed and gradients taken to count in full
     assert np.mean(error) < 1.65 * np.mean(known)  # 1.97 times
+
+
+def test_gradients_that_were_divided_by_what_clips_leave_say_the_same():
+    """Both are taken into account once: of the same releases the covariance does not depend on where it was done."""
+    rng, clipped = np.random.default_rng(4), Clipped(np.full((3, 2), 0.6), np.full((3, 2), 0.3))
+    theta, total = rng.normal(size=(3, 2)), rng.normal(size=(3, 2))
+    found = []
+    for left in (1.0, 0.6):
+        over, rounds = clipped.over(left), Rounds(np.ones((3, 2)), 1e-12)
+        rounds.add(total, 0.1, np.zeros((3, 2)), 50 * left)
+        rounds.add(0.5 * total, 0.1, theta, 50 * left)
+        slope = over.slope[0, 0]
+        y, v, a = rounds.together(theta, slope * np.eye(3))
+        sampling = {"residual": over.variance[0] / over.slope[0], "slopes": np.ones(2)}
+        shares, energy = np.array([0.7, 0.3]), np.array([2.0, 1.0])
+        found.append(posteriors(y, v, a, rounds.active, shares, energy, 50.0, **sampling)[:2])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
