@@ -311,6 +311,8 @@ def secant_update(
         Pairs of feature and output that are measured at all.
     """
     first, origin, first_variance = measurements[0]
+    if len(measurements) == 1:
+        return a
     updated = a.copy()
     for j in range(len(a)):
         on = active[j]

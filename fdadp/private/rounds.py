@@ -92,7 +92,7 @@ class Rounds:
             base = self._best[1]
         if self._best is None or energy < self._best[0]:
             self._best = (energy, t)
-        moment = secant_update(self._start, self.variance, self._measurements, self.active) if t else self._start
+        moment = secant_update(self._start, self.variance, self._measurements, self.active)
         self.moment = moment + (self._damping - 1) * np.eye(len(moment))
         return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
 
