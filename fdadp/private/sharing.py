@@ -214,7 +214,9 @@ def _weights(
     filled = water_fill(noise, feature_scale, output_shares)
     k = max(1, int((filled.sum(axis=0) > 0).sum()))
     d = max(2, int((filled[:, 0] > 0).sum()))
-    weights = np.sqrt(filled[:d, :k] / output_shares[:k])
+    filled = filled[:d, :k]
+    filled[0] = np.maximum(filled[0], filled[0, 0] * tuning.intercept_floor)
+    weights = np.sqrt(filled / output_shares[:k])
     return np.asarray(weights / weights.max())
 
 

@@ -111,6 +111,8 @@ class Tuning:
     signal, planned_signal : float
         Energy of what is explained over that of responses: as expected, by which coefficients are shrunk, and as the
         plan counts on: pairs of feature and output that are not worth their noise then get nothing.
+    intercept_floor : float
+        Weight of the constant in outputs after the first, relative to that in the first, at least.
     rounds : int
         Gradient rounds.
     fewer_rounds : tuple of (float, int)
@@ -159,6 +161,7 @@ class Tuning:
     fall_off: float = 0.45
     signal: float = 1.0
     planned_signal: float = 1.0
+    intercept_floor: float = 0.25
     rounds: int = 8
     fewer_rounds: tuple[tuple[float, int], ...] = ()
     mean_weight: float = 0.05
