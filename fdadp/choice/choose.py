@@ -128,9 +128,9 @@ def choose_privately(
     >>> X = rng.uniform(-1, 1, (2000, 2))
     >>> y = (X[:, 0] > 0).astype(int)
     >>> make = lambda priors: DPGaussianNB(classes=[0, 1], bounds=(-1, 1), priors=priors)
-    >>> found = choose_privately([make([0.999, 0.001]), make(None)], X, y, Privacy(1.0, n=2000, random_state=0))
+    >>> found = choose_privately([make([0.999, 0.001]), make(None)], X, y, Privacy(4.0, n=2000, random_state=0))
     >>> found.index, found.ledger.epsilon
-    (1, 1.0)
+    (1, 4.0)
     """
     plan = plan_choice(
         candidates,

@@ -61,9 +61,9 @@ class Entry:
     hash: str
 
 
-def now() -> str:
+def now(timespec: str = "seconds") -> str:
     """The time in UTC, to a second."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return datetime.now(timezone.utc).isoformat(timespec=timespec)
 
 
 def digest(position: int, time: str, kind: str, reservation: int | None, text: str, previous: str) -> str:
@@ -76,7 +76,8 @@ def append(db: sqlite3.Connection, kind: str, reservation: int | None, content: 
     """Write an entry in the transaction of `db`; returns its hash."""
     position, previous = head(db)
     text = json.dumps(dict(content), ensure_ascii=False, sort_keys=True, allow_nan=False)
-    row = (position + 1, now(), kind, reservation, text, previous)
+    # To a millionth of a second: a study that is put back and spent again, alike, has other hashes.
+    row = (position + 1, now("microseconds"), kind, reservation, text, previous)
     own = digest(*row)
     db.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, own))
     return own

@@ -217,7 +217,7 @@ def budget_of(path: str, facts: Mapping[str, Any] | None = None) -> Budget:
 def check_running(db: sqlite3.Connection, of: Mapping[str, Any]) -> None:
     """Refuse a study that was closed or has expired; raises PrivacyError."""
     for line in entries(db, "closed"):
-        raise PrivacyError(f"study was closed on {line.time}: {line.content.get('reason')}; nothing was read")
+        raise PrivacyError(f"study was closed on {line.time[:19]}: {line.content.get('reason')}; nothing was read")
     expires = of.get("expires")
     if expires and datetime.now(timezone.utc).date() > date.fromisoformat(expires):
         raise PrivacyError(f"study has expired on {expires}; nothing was read and nothing was spent")

@@ -37,7 +37,7 @@ def test_a_study_that_was_put_back_is_found_by_a_later_report(path, tmp_path):
     path.write_bytes(before)
     (found,) = Study(path).verify(early, late)
     assert found.startswith(f"{late}: the study does not have the entry that the certificate names as the last")
-    release(cohort_of(path, 0.2))  # the same again: another noise and another time
+    release(cohort_of(path, 0.2))  # the same again, within a second: at another time all the same
     assert any("put back to an older state" in problem for problem in Study(path).verify(late))
 
 
