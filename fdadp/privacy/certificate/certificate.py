@@ -219,6 +219,13 @@ class Certificate:
         mu = self.mu
         return () if mu is None or self.delta is None else tuple((d, epsilon_from_mu(mu, d)) for d in DELTAS)
 
+    @property
+    def label(self) -> dict[str, str]:
+        """What experts want said of a release; see :mod:`fdadp.privacy.certificate.label`."""
+        from fdadp.privacy.certificate.label import label
+
+        return label(self)
+
     def signed(self, key: str | os.PathLike[str], password: str | None = None) -> Certificate:
         """Sign it with a secret key of Ed25519; :meth:`fdadp.Study.verify` holds its JSON against the signature.
 
@@ -240,7 +247,7 @@ class Certificate:
         """Plain data, ready for JSON, the odds among them."""
         odds = self.odds
         meaning = asdict(odds) | {"after": {str(p): odds.after(p) for p in (0.01, 0.1, 0.5)}}
-        return asdict(self) | {"odds": meaning, "curve": self.curve}
+        return asdict(self) | {"odds": meaning, "curve": self.curve, "label": self.label}
 
     def to_json(self) -> str:
         """JSON text."""

@@ -34,8 +34,11 @@ STYLE = """
 .certificate .two > * { flex: 1; }
 .certificate .small :is(td, th) { font-size: 7.6pt; line-height: 1.25; }
 .certificate code { font-size: 7.4pt; overflow-wrap: anywhere; }
+.certificate .tight :is(td, th) { padding-top: 0; padding-bottom: 0; font-size: 7.2pt; }
 .certificate .sign td { height: 13mm; width: 50%; }
-.certificate section { break-inside: avoid; }
+.certificate :is(tr, svg) { break-inside: avoid; }
+.certificate h2 { break-after: avoid; }
+.certificate ul { margin: 0 0 1.4mm; padding-left: 5mm; font-size: 8.6pt; line-height: 1.25; }
 .certificate svg { width: 100%; height: auto; }
 """
 
@@ -65,6 +68,7 @@ def _parts(of: Certificate) -> Iterable[str]:
     yield "<h2>What is not protected</h2><p>" + html.escape("; ".join(of.not_covered)) + ".</p>"
     yield "<h2>What was taken as public</h2>" + _pairs(of.public.items(), "Nothing beside the settings.", "small")
     yield "<h2>How accurate</h2>" + _lines(of.accuracy)
+    yield "<h2>Privacy label</h2>" + _pairs(of.label.items(), "", "q small tight")
     yield "<h2>What NIST SP 800-226 asks</h2>" + _pairs(answers(of), "", "q small")
     yield "<h2>Software</h2>" + _pairs(of.versions.items(), "", "q small") + _study(of)
     yield _signatures(of)

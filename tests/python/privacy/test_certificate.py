@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import math
 import re
@@ -20,6 +21,7 @@ from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget, Cohort, mu_from
 from fdadp.privacy.certificate import ABOUT
+from fdadp.privacy.certificate.label import CATEGORIES
 from fdadp.privacy.certificate.odds import odds_of
 from fdadp.privacy.certificate.recounted import recounted
 from fdadp.privacy.gaussian_dp import epsilon_from_mu
@@ -166,6 +168,25 @@ def test_exceptions_are_at_least_as_probable_as_they_are(epsilon, delta):
     assert loose.factor == pytest.approx(1.1 * math.exp(epsilon))
     assert norm.sf(math.log(loose.factor) / mu - mu / 2) <= loose.exception
     assert said.power <= loose.power
+
+
+# ------------------------------------------------------------------ the label
+
+
+def test_the_label_says_nine_things_of_a_study_and_of_a_fit(wards):
+    study, model, _ = wards
+    of_study, of_fit = study.report(**WORDS), model.ledger_.certificate(**WORDS)
+    for made in (of_study, of_fit):
+        assert tuple(made.label) == CATEGORIES and len(CATEGORIES) == 9
+        assert all(made.label.values())
+        assert json.loads(made.to_json())["label"] == made.label
+        for name, text in made.label.items():
+            assert f"<th>{name}</th><td>{html.escape(text)}</td>" in made.to_html()
+        assert "epsilon = 2, delta = 1e-06" in made.label["Privacy parameters"]
+        assert "factor of 7.389" not in made.label["Interpretation"]  # e^epsilon holds with delta = 0 only
+        assert made.unit in made.label["Unit of privacy"]
+        assert "noise: Gaussian" in made.label["Mechanism"]
+    assert f"{len(of_study.public)} public inputs" in of_study.label["Hyperparameters"]
 
 
 # ------------------------------------------------------------------ costs
