@@ -178,10 +178,8 @@ def test_a_private_choice_draws_on_it(tmp_path):
     study_at(tmp_path / "persons", n=1000, unit="person")
     privacy = Privacy(study=tmp_path / "persons", epsilon=1.5)
     found = choose_privately(candidates, X, y, privacy, np.arange(1000))
-    assert found.index in (
-        0,
-        1,
-    )  # of trials at epsilon 0.15, by noise that nobody can repeat: either may be the better one
+    # Of trials at epsilon 0.15, with noise that nobody can repeat: either may be the better one.
+    assert found.index in (0, 1)
     of = Study(tmp_path / "persons")
     assert len(of.fits) == 4
     assert of.verify() == ()
