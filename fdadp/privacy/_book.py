@@ -28,6 +28,9 @@ __all__ = ["Book", "MemoryBook", "process"]
 class Book(Protocol):
     """What a budget keeps its accounts in. Each method is one transaction, and raises PrivacyError or happens."""
 
+    def admit(self, binding: Binding) -> None:
+        """Refuse what protects something else than what is there; writes nothing."""
+
     def reserve(self, share: float, binding: Binding, about: Mapping[str, Any]) -> int:
         """Set a share of the total aside; returns the number of the reservation. `about` says for what."""
 
@@ -96,19 +99,23 @@ class MemoryBook:
         """Whether this is the process that opened it."""
         return self._process == process()
 
+    def admit(self, binding: Binding) -> None:
+        """Refuse what protects something else than what was reserved before; writes nothing."""
+        if self._binding is not None and self._binding != binding:
+            names = {"dataset": "data set", "unit": "unit", "adjacency": "adjacency"}
+            differs = [text for k, text in names.items() if getattr(self._binding, k) != getattr(binding, k)]
+            raise PrivacyError(
+                f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
+                "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
+            )
+
     def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> int:
         """Set a share aside; raises PrivacyError if it is not left, or if the budget protects something else."""
         self._check_process()
         with self._lock:
             self._sweep()
             held = self._reservations.values()
-            if self._binding is not None and self._binding != binding:
-                names = {"dataset": "data set", "unit": "unit", "adjacency": "adjacency"}
-                differs = [text for k, text in names.items() if getattr(self._binding, k) != getattr(binding, k)]
-                raise PrivacyError(
-                    f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
-                    "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
-                )
+            self.admit(binding)
             left, enough = left_of(held, share)
             if not enough:
                 raise PrivacyError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fdadp.privacy._book import MemoryBook
 from fdadp.privacy.budget import Budget
 
 if TYPE_CHECKING:
+    from fdadp.privacy._book import Book
+    from fdadp.privacy._reservations import Binding
     from fdadp.privacy.releases import Release
 
 __all__ = ["FirstReadError", "rehearsal_of"]
@@ -18,9 +20,22 @@ class FirstReadError(Exception):
 
 
 class _RehearsalBook(MemoryBook):
-    """Accounts that end a fit where they would let it read rows."""
+    """Accounts that end a fit where they would let it read rows, and refuse what another book would refuse."""
 
-    __slots__ = ()
+    __slots__ = ("_for",)
+
+    def __init__(self, book: Book, total: float) -> None:
+        super().__init__(total)
+        self._for = book
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the other holds fits to."""
+        return self._for.columns
+
+    def admit(self, binding: Binding) -> None:
+        """Refuse what the other would."""
+        self._for.admit(binding)
 
     def open(self, at: int) -> None:
         """Before the rows that others are computed from are read."""
@@ -40,5 +55,5 @@ def rehearsal_of(budget: Budget) -> Budget:
     """
     own = Budget(budget.epsilon, budget.delta, accounting="gdp" if budget.pure else budget.accounting)
     own.total = budget.total
-    own._book = _RehearsalBook(own.total)
+    own._book = _RehearsalBook(budget._book, own.total)
     return own

@@ -67,7 +67,7 @@ class StudyBook:
                 "noise must be secure where a study counts it, got a source for simulation or audit (random_state=, "
                 "noise=): give simulations a budget of their own. Nothing was read and nothing was spent"
             )
-        self._check_binding(binding)
+        self.admit(binding)
         self.sweep()
         with transaction(self.path) as db:
             check_running(db, of)
@@ -189,7 +189,8 @@ class StudyBook:
             "nothing was read and nothing was spent"
         )
 
-    def _check_binding(self, binding: Binding) -> None:
+    def admit(self, binding: Binding) -> None:
+        """Refuse another unit or adjacency than the study's; writes nothing."""
         of = self.facts_of_study
         if binding.unit != UNITS[of["unit"] == "person"] or binding.adjacency != of["adjacency"]:
             raise PrivacyError(

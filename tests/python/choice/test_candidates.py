@@ -19,7 +19,7 @@ from fdadp import (
     plan_choice,
 )
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning, PublicParameterMissing
-from fdadp.learners import DPBoostedStumps, DPLinearRegression, DPLogisticRegression, Numeric
+from fdadp.learners import DPBoostedStumps, DPGaussianNB, DPLinearRegression, DPLogisticRegression, Numeric
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.published import PublishedNoise
 
@@ -287,6 +287,18 @@ def test_bounds_of_a_study_hold_for_candidates(tmp_path):
     assert found.ledger.details["public input: error cut off at"] == 4.0  # of the study's range of y
     assert Study(path).verify() == ()
     assert Study(tmp_path / "other").left == 1
+
+
+def test_bounds_of_a_study_hold_for_learners_before_the_first_trial(tmp_path):
+    """The second one was refused at its own trial, when the first had spent, by "nothing was spent"."""
+    X = np.random.default_rng(0).uniform(-1, 1, (900, 2))
+    y, path = (X[:, 0] > 0).astype(int), tmp_path / "study"
+    Study.new(path, name="x", epsilon=4.0, delta=1e-6, unit="person", n=900, bounds={"X": (-1, 1)})
+    learners = [DPGaussianNB(classes=[0, 1], bounds=(-width, width)) for width in (1, 2)]
+    with pytest.raises(PrivacyError, match=r"candidate 2.*bounds of X must be those of the study"):
+        choose_privately(learners, X, y, Privacy(study=path, epsilon=3.0), np.arange(900))
+    assert Study(path).left == 1
+    assert Study(path).fits == ()
 
 
 class Watched:
