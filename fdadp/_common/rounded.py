@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["rounded_up"]
+__all__ = ["rounded_up", "shown_up"]
 
 
 def rounded_up(value: float, digits: int = 3) -> float:
@@ -19,3 +19,14 @@ def rounded_up(value: float, digits: int = 3) -> float:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
     return math.ceil(value / unit * (1 - 1e-12)) * unit
+
+
+def shown_up(value: float, digits: int = 3) -> str:
+    """The same as text, with two digits more, in which nothing of the rounding is lost.
+
+    Examples
+    --------
+    >>> shown_up(1.2341)
+    '1.24'
+    """
+    return f"{rounded_up(value, digits):.{digits + 2}g}"

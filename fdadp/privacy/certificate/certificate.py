@@ -209,6 +209,16 @@ class Certificate:
         )
 
     @property
+    def releases(self) -> tuple[Release, ...]:
+        """Of all fits."""
+        return tuple(release for fit in self.fits for release in fit.releases)
+
+    @property
+    def kinds_of_noise(self) -> str:
+        """Names of the laws that noise was drawn from; empty before the first release."""
+        return ", ".join(sorted({release.noise.partition(",")[0] for release in self.releases}))
+
+    @property
     def odds(self) -> Odds:
         """What it means for one person."""
         return odds_of(self.epsilon, self.delta, self.mu)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fdadp._common.promised import promised
-from fdadp._common.rounded import rounded_up
+from fdadp._common.rounded import shown_up
 from fdadp.privacy.certificate.nist import answers
 
 if TYPE_CHECKING:
@@ -34,23 +34,21 @@ CATEGORIES = (
 def label(of: Certificate) -> dict[str, str]:
     """What a certificate says under each category."""
     told = dict(answers(of))
-    releases = [r for fit in of.fits for r in fit.releases]
-    noise = ", ".join(sorted({r.noise.partition(",")[0] for r in releases})) or "none drawn yet"
-    mu = "" if of.mu is None else f", μ = {rounded_up(of.mu, 3):.5g} in Gaussian DP"
+    mu = "" if of.mu is None else f", μ = {shown_up(of.mu)} in Gaussian DP"
     odds = of.odds
-    but = "" if not odds.exception else f", but for outcomes of a probability of {rounded_up(odds.exception, 1):.3g}"
+    but = "" if not odds.exception else f", but for outcomes of a probability of {shown_up(odds.exception, 1)}"
     texts = (
         f"{promised(of.epsilon, of.delta)}{mu}, for all that draws on this budget; spent so far: "
-        f"ε = {rounded_up(of.spent, 3):.5g}",
+        f"ε = {shown_up(of.spent)}",
         f"{of.unit}; compared: {of.neighbours}",
         _first(of.accuracy) or "the plan and the notes of the model say it",
-        f"{'; '.join(dict.fromkeys(fit.mechanism for fit in of.fits)) or 'nothing was released yet'}; noise: {noise}",
+        f"{'; '.join(dict.fromkeys(fit.mechanism for fit in of.fits)) or 'nothing was released yet'}; noise: "
+        f"{of.kinds_of_noise or 'none drawn yet'}",
         f"{len(of.public)} public inputs, each named above; the rest follows from public values and from releases",
         told["Who must be trusted?"],
         "of the software, not of this release: audits by replay and by attack, which can find too little noise and "
         "cannot prove that there is enough (docs/theory)",
-        f"the odds of any statement about one person change by at most a factor of {rounded_up(odds.factor, 3):.5g}"
-        + but,
+        f"the odds of any statement about one person change by at most a factor of {shown_up(odds.factor)}" + but,
         f"{'epsilons' if of.delta is None else 'squares of μ or ρ'} add up over releases; timing, settings chosen by "
         "looking at the data, and groups of persons are not covered",
     )
@@ -58,5 +56,5 @@ def label(of: Certificate) -> dict[str, str]:
 
 
 def _first(lines: tuple[str, ...]) -> str:
-    more = f" ({len(lines) - 1} more of how accurate it is beside the label)" if lines[1:] else ""
+    more = f" ({len(lines) - 1} more lines under How accurate)" if lines[1:] else ""
     return (lines[0] if lines else "") + more

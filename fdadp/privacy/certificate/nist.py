@@ -20,7 +20,7 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
     promise = f"ε = {of.epsilon:g}" + ("" if of.delta is None else f", δ = {of.delta:g}")
     n = "" if of.delta is None or of.n is None else f" n δ = {of.n * of.delta:.2g}."
     variant = "pure" if of.delta is None else "approximate, counted in Gaussian DP" if of.mu else "approximate"
-    noise = [r.noise for fit in of.fits for r in fit.releases]
+    noise = [release.noise for release in of.releases]
     solved = any("minimiser" in text or "objective" in text for text in noise)
     floats = any("floating point" in text for text in noise)
     several = "all rows with one id count as one" if of.unit.startswith("person") else "somebody with several has less"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fdadp._common.rounded import rounded_up
+from fdadp._common.rounded import shown_up
 from fdadp.privacy.certificate.nist import answers
 from fdadp.privacy.certificate.odds import PRIORS, Odds
 
@@ -77,13 +77,13 @@ def _parts(of: Certificate) -> Iterable[str]:
 def _promise(of: Certificate) -> str:
     odds = of.odds
     except_for = (
-        "" if not odds.exception else f" (but for outcomes of a probability of {_up(odds.exception, 1)} in all)"
+        "" if not odds.exception else f" (but for outcomes of a probability of {shown_up(odds.exception, 1)} in all)"
     )
     n = "a private number of" if of.n is None else f"{of.n:,}"
     return (
         f"<p><b>Whatever anybody believed before about whether you took part, or about what your data are, the odds "
-        f"change by at most a factor of {_up(odds.factor)}</b>{html.escape(except_for)} by everything that was and "
-        f"will be released under this budget.</p><p>{_symbols(of)}; protected: each "
+        f"change by at most a factor of {shown_up(odds.factor)}</b>{html.escape(except_for)} by everything that was "
+        f"and will be released under this budget.</p><p>{_symbols(of)}; protected: each "
         f"{html.escape(of.unit.partition(' (')[0])} among {n} persons.</p>"
     )
 
@@ -109,9 +109,9 @@ def _odds(odds: Odds) -> str:
 
 def _measures(of: Certificate) -> str:
     rows = [("(ε, δ)", _symbols(of))]
-    rows += [] if of.mu is None else [("μ (Gaussian DP)", f"{_up(of.mu)}")]
-    rows += [] if of.rho is None else [("ρ (zCDP)", f"{_up(of.rho)}")]
-    rows += [("spent so far, as ε", f"{_up(of.spent)}" if of.spent else "0")]
+    rows += [] if of.mu is None else [("μ (Gaussian DP)", f"{shown_up(of.mu)}")]
+    rows += [] if of.rho is None else [("ρ (zCDP)", f"{shown_up(of.rho)}")]
+    rows += [("spent so far, as ε", f"{shown_up(of.spent)}" if of.spent else "0")]
     rows += [] if of.recounted is None else [("recounted by dp_accounting", f"{of.recounted:.6f}")]
     return "<h2>In each measure</h2>" + _pairs(rows, "", "q") + _picture(of)
 
@@ -122,7 +122,7 @@ def _picture(of: Certificate) -> str:
         points = [(-math.log10(d), eps) for d, eps in of.curve]
         x, y = "δ: 10⁻⁴ to 10⁻⁸", "ε"
         (x0, x1), y1 = (4.0, 8.0), max(eps for _, eps in points) * 1.1
-        lines, marks = [points], [(p, f"{_up(p[1], 3)}") for p in points[::2]]
+        lines, marks = [points], [(p, f"{shown_up(p[1], 3)}") for p in points[::2]]
     else:
         grid = [i / 40 for i in range(41)]
         lines = [[(p, of.odds.after(p)[side]) for p in grid] for side in (0, 1)]
@@ -179,7 +179,7 @@ def _releases(of: Certificate) -> str:
         body += (
             f"<tr><td>{number}<br>{fit.time[:10]}</td>"
             f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose or 'no purpose was named')}</td>"
-            f"<td>{html.escape(what)}</td><td class='n'>{_up(fit.epsilon)}</td>"
+            f"<td>{html.escape(what)}</td><td class='n'>{shown_up(fit.epsilon)}</td>"
             f"<td><code>{'<br>'.join(m[:16] for m in fit.models) or 'none saved'}</code></td></tr>"
         )
     return f'<table class="small">{head}{body}</table>'
@@ -206,8 +206,3 @@ def _signatures(of: Certificate) -> str:
         key = f"{of.signature['algorithm']} {of.signature['public key']}"
         signed = f"<p>The JSON of this page is signed with the key <code>{html.escape(key)}</code></p>"
     return f'{signed}<table class="sign"><tr><td>{who}, date</td><td>Data protection officer, date</td></tr></table>'
-
-
-def _up(value: float, digits: int = 3) -> str:
-    """Rounded up: a certificate promises no more than holds."""
-    return f"{rounded_up(value, digits):.{digits + 2}g}"

@@ -50,7 +50,6 @@ def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> di
     if not slug or not set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789-"):
         raise PrivacyError(f"slug must be of small letters, digits and hyphens, got {slug!r}")
     told = dict(answers(of))
-    kinds = sorted({r.noise.partition(",")[0] for fit in of.fits for r in fit.releases})
     basic = {
         "name": of.name,
         "data_curators": [of.about["custodian"]],
@@ -102,7 +101,7 @@ def entry(of: Certificate, *, slug: str, sector: str | None, product: str) -> di
             "implementation": {
                 "preprocessing_and_hyperparameter_tuning": "Settings follow from public values and from the releases; "
                 "what was chosen by looking at the data is not covered.",
-                "mechanisms": f"{', '.join(kinds)} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
+                "mechanisms": f"{of.kinds_of_noise} noise; fdadp {of.versions['fdadp']}; {of.versions['noise']}. "
                 f"{told['Floating point?']} {told['Timing and other side channels?']}",
                 "justification": told["Are the algorithms right?"],
             },
