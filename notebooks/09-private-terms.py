@@ -354,16 +354,20 @@ print(*persistence.notes_, sep="\n")
 # Notes are about what is left once the anchor is taken away: that little of it can be explained is no surprise. The
 # intervals are made for people's rates as they come, rough and smooth, and come close to their 95 %, but not in each
 # hour nor for each kind of curve; [the page on forecasts](../docs/forecasts.md) has the table, and says which settings
-# were chosen by looking at such data. Three stays, with the anchor of each:
+# were chosen by looking at such data. Means of the stays with slow, middle and fast hearts on the first day (nobody's
+# curve is shown), with the mean of their anchors, and of the intervals, which are made for one person each:
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(12, 3), sharey=True)
-for axis, i in zip(axes, (0, 1, 2), strict=True):
-    axis.plot(hours["day1"], later["day1"][i], ".", color="grey")
-    axis.plot(hours["day2"], later["day2"][i], ".", color="black", label="observed")
-    axis.plot(hours["day2"], predictions["the anchor alone"][i], ":", color="C0", label="anchor")
-    axis.plot(hours["day2"], predictions["ε = 1, 2,000 stays, persistence"][i], color="C1", label="ε = 1")
-    axis.fill_between(hours["day2"], low[i], high[i], color="C1", alpha=0.25)
+thirds = np.array_split(np.argsort(first.mean(axis=1)), 3)
+for axis, third, name in zip(axes, thirds, ("slow", "middle", "fast"), strict=True):
+    axis.plot(hours["day1"], np.nanmean(later["day1"][third], axis=0), ".", color="grey")
+    axis.plot(hours["day2"], np.nanmean(later["day2"][third], axis=0), ".", color="black", label="observed")
+    axis.plot(hours["day2"], predictions["the anchor alone"][third].mean(axis=0), ":", color="C0", label="anchor")
+    means = [values[third].mean(axis=0) for values in (predictions["ε = 1, 2,000 stays, persistence"], low, high)]
+    axis.plot(hours["day2"], means[0], color="C1", label="ε = 1")
+    axis.fill_between(hours["day2"], *means[1:], color="C1", alpha=0.25, label="95 % interval of one person")
+    axis.set_title(f"{name}: {len(third):,} stays")
     axis.set(xlabel="hour")
 axes[0].set(ylabel="beats per minute")
 axes[0].legend()
