@@ -10,7 +10,9 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
+from fdadp.functional.names import axis_names
 from fdadp.plot._canvas import label, panels
+from fdadp.plot._seen import where_curves_run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,59 +29,75 @@ def surface(
     *,
     kind: str = "heatmap",
     X: CurveData | None = None,
+    vmax: float | None = None,
     labels: Mapping[str, str] | None = None,
     ax: Any = None,
 ) -> Figure:
-    """Picture of the fitted surface F(x, s, t) for one or several t.
+    """Picture of the fitted surface F(x, s, t) for one or several t, or of several surfaces side by side.
 
     Red means that predictor values x at s go with a response above its mean at t, blue below it; the surface is
     centred, so that at each s its mean over the training curves is zero. All panels have the same colours, which end
-    at the 99 % quantile of |F|; the line is where F is zero.
+    at the 99 % quantile of ``|F|``; the line is where F is zero.
 
     Parameters
     ----------
-    model : AdditiveFunctionOnFunction
-        Fitted.
+    model : AdditiveFunctionOnFunction, or mapping of str to such
+        Fitted. Of several, whose names are the titles, all are centred over the curves `X`, and share one scale of
+        colours; simulated curves, which know the true surface, may be among them.
     t : float or array_like of shape (m,), optional
         Points of the response's domain, one panel each; default four, evenly spread.
     kind : {"heatmap", "3d"}
     X : FDataGrid, DataFrame or array_like of shape (n, S), optional
         Curves, usually the training ones: what lies outside their range at each s is hatched, and does not count
         for the colours. There the surface is an extrapolation by its penalty. Without X only the overall range
-        of the training predictors is known.
+        of the training predictors is known. Names of axes are taken from it, too. A picture that shows where curves
+        are is not private.
+    vmax : float, optional
+        Where the colours end instead, so that pictures can be compared.
     labels : mapping, optional
         Texts with units under the keys ``"x"``, ``"s"``, ``"t"`` and ``"F"``.
     ax : Axes or array_like of Axes, optional
-        Where to draw, one per t (made with ``projection="3d"`` for that kind).
+        Where to draw, one per surface and t (made with ``projection="3d"`` for that kind).
 
     Raises
     ------
     InputError
-        Unknown `kind` or label, too few axes, `t` outside the domain.
+        Unknown `kind` or label, too few axes, `t` outside the domain, several surfaces without `X`.
     """
     if kind not in ("heatmap", "3d"):
         raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")
-    texts = {key: label(labels, key, "F(x, s, t)" if key == "F" else key, LABELS) for key in LABELS}
-    at = _default_t(model) if t is None else np.atleast_1d(np.asarray(t, dtype=np.float64))
-    low, high = model.x_range_
-    x, s = np.linspace(low, high, POINTS), np.linspace(model.s_[0], model.s_[-1], POINTS)
+    if vmax is not None and not vmax > 0:
+        raise InputError(f"vmax must be a number above 0, got {vmax!r}")
+    several = dict(model) if isinstance(model, Mapping) else {"": model}
+    if not several or (len(several) > 1 and X is None):
+        raise InputError(f"model must be one or more surfaces, and X be given with several, got {len(several)}")
+    names = dict(zip(("s", "x"), axis_names(X), strict=True)) | {"F": "F(x, s, t)"}
+    texts = {key: label(labels, key, names.get(key) or key, LABELS) for key in LABELS}
+    first = next(iter(several.values()))
+    grid = _grid(first, "s")
+    at = _default_t(_grid(first, "t")) if t is None else np.atleast_1d(np.asarray(t, dtype=np.float64))
+    x, s = np.linspace(*_range(first, X), POINTS), np.linspace(grid[0], grid[-1], POINTS)
     # One t at a time, so that they may come in any order.
-    values = np.concatenate([model.surface(x, s, [point]) for point in at], axis=2)
-    seen = _seen(x, s, X, model.s_)
-    extent = float(np.abs(values[seen]).max()) or 1.0
+    shown = [(name, point, one.surface(x, s, [point])[:, :, 0]) for point in at for name, one in several.items()]
+    if len(several) > 1:
+        shown = [(name, point, _centred(values, x, s, X, grid)) for name, point, values in shown]
+    seen = where_curves_run(x, s, X, grid)
+    found = np.abs([values[seen] for _, _, values in shown])
+    extent = float(found.max()) or 1.0
     # A corner where the surface runs away would leave the rest white; the bar's arrows say that there is more.
-    limit = float(np.quantile(np.abs(values[seen]), 0.99)) or 1.0
-    flat = kind == "heatmap"
+    limit = (float(np.quantile(found, 0.99)) or 1.0) if vmax is None else float(vmax)
+    flat, columns = kind == "heatmap", (len(several),) if len(several) > 1 else None
     if flat:
-        figure, axes = panels(len(at), ax, size=(3.1, 3.0))
+        figure, axes = panels(len(shown), ax, columns=columns or (4, 3), size=(3.1, 3.0))
     else:
-        figure, axes = panels(len(at), ax, columns=(3, 2), size=(4.3, 3.9), projection="3d")
-    for i, (axis, point) in enumerate(zip(axes, at, strict=True)):
+        figure, axes = panels(len(shown), ax, columns=columns or (3, 2), size=(4.3, 3.9), projection="3d")
+    for axis, (name, point, values) in zip(axes, shown, strict=True):
         draw = _heatmap if flat else _relief
         if not flat:
             axis.set(zlim=(-extent, extent))
-        image = draw(axis, x, s, values[:, :, i], seen, limit)
-        axis.set(xlabel=texts["s"], ylabel=texts["x"], title=f"{texts['t']} = {point:.3g}")
+        image = draw(axis, x, s, values, seen, limit)
+        title = ", ".join(part for part in (name, f"{texts['t']} = {point:.3g}") if part)
+        axis.set(xlabel=texts["s"], ylabel=texts["x"], title=title)
         place = axis.get_subplotspec()
         if flat and ax is None and place is not None and not place.is_first_col():
             axis.set_ylabel("")
@@ -92,20 +110,32 @@ def surface(
     return figure
 
 
-def _default_t(model: Any) -> FloatArray:
-    low, high = float(model.t_[0]), float(model.t_[-1])
+def _grid(model: Any, axis: str) -> FloatArray:
+    """Points of s or t of a fit, or of simulated curves."""
+    grid: FloatArray = getattr(model, f"{axis}_") if hasattr(model, f"{axis}_") else getattr(model, axis)
+    return grid
+
+
+def _default_t(grid: FloatArray) -> FloatArray:
+    low, high = float(grid[0]), float(grid[-1])
     return np.asarray(low + (high - low) * np.array([0.125, 0.375, 0.625, 0.875]))
 
 
-def _seen(x: FloatArray, s: FloatArray, X: CurveData | None, grid: FloatArray) -> Any:
-    """Where curves run: mask of shape (len(x), len(s))."""
-    if X is None:
-        return np.ones((x.size, s.size), dtype=bool)
+def _range(model: Any, X: CurveData | None) -> tuple[float, float]:
+    """Values of x to show: those of the fit, or where it has none those of the curves."""
+    if hasattr(model, "x_range_") or X is None:
+        low, high = model.x_range_
+        return float(low), float(high)
+    values = as_curves(X, name="X").values
+    return float(np.nanmin(values)), float(np.nanmax(values))
+
+
+def _centred(values: FloatArray, x: FloatArray, s: FloatArray, X: CurveData | None, grid: FloatArray) -> FloatArray:
+    """A surface (x, s) less its mean over curves, at each s."""
     curves = as_curves(X, name="X", default=grid)
-    low = np.interp(s, curves.grid, np.nanmin(curves.values, axis=0))
-    high = np.interp(s, curves.grid, np.nanmax(curves.values, axis=0))
-    step = x[1] - x[0]  # half a cell on either side, so that narrow ranges do not vanish
-    return (x[:, None] >= low - step / 2) & (x[:, None] <= high + step / 2)
+    at = [np.interp(s, curves.grid, row) for row in curves.values]
+    means = [np.nanmean(np.interp(column, x, values[:, j])) for j, column in enumerate(np.transpose(at))]
+    return np.asarray(values - means)
 
 
 def _heatmap(axis: Any, x: FloatArray, s: FloatArray, values: FloatArray, seen: Any, limit: float) -> Any:

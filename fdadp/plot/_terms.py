@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
+from fdadp.plot._seen import where_seen
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,13 +44,24 @@ class _Effect:
     """Where the colours of heat maps end: the 99 % quantile of absolute values."""
     hatched: bool = False
     """Whether heat maps show where not even the sign is known."""
+    seen: BoolArray | None = None
+    """Where in (x, s), or among two numbers, there were rows; the rest of heat maps is hatched."""
 
     def at(self, axis: str, i: int) -> _Effect:
         """The slice at the i-th point of an axis."""
         number = list(self.axes).index(axis)
         rest = {name: points for name, points in self.axes.items() if name != axis}
         value, lower, upper = (np.take(v, i, axis=number) for v in (self.value, self.lower, self.upper))
-        return _Effect(self.name, rest, value, lower, upper, self.limit, self.hatched)
+        return replace(self, axes=rest, value=value, lower=lower, upper=upper)
+
+    def with_rows(self, seen: BoolArray | None) -> _Effect:
+        """The same, knowing where there were rows: what lies elsewhere does not count for the colours."""
+        if seen is None:
+            return self
+        found = np.abs(self.value[seen])
+        found = found[np.isfinite(found)]
+        limit = float(np.quantile(found, 0.99)) if found.size else 0.0
+        return replace(self, seen=seen, limit=limit or 1.0)
 
     @property
     def levels(self) -> list[str]:
@@ -66,6 +79,7 @@ def terms(
     *,
     level: float = 0.95,
     kind: str | None = None,
+    data: Any = None,
     labels: Mapping[str, str] | None = None,
     ax: Any = None,
     **points: ArrayLike,
@@ -75,7 +89,8 @@ def terms(
     A function of one axis is a curve with its pointwise band; of two a heat map, red above and blue below zero, with
     contours, whose colours end at the 99 % quantile of its absolute values; of three one heat map for each level of a
     factor, or for four points of t. Levels of a factor are curves in one panel, or points with intervals. Heat maps of
-    a private fit are hatched where the pointwise band holds zero: there not even the sign is known.
+    a private fit are hatched where the pointwise band holds zero: there not even the sign is known. A line below a
+    figure of its own says what bands and hatching mean.
 
     Parameters
     ----------
@@ -87,6 +102,9 @@ def terms(
         Of the bands, in (0, 1).
     kind : str, optional
         What is believed of the errors, see ``coef``.
+    data : DataFrame or mapping, optional
+        The training table, or one like it: functions of a curve's values, and of two numbers, are left white and
+        hatched where it has no row. Such a picture is not private.
     labels : mapping, optional
         Texts with units for axes, by their names such as ``"s"``, ``"t"`` or ``"age"``.
     ax : Axes or array_like of Axes, optional
@@ -104,6 +122,9 @@ def terms(
     names = _shown(model) if name is None else [name]
     private = getattr(model, "ledger_", None) is not None
     effects = [_effect(model.coef(one, se=True, level=level, kind=kind, **points), one, private) for one in names]
+    if data is not None:
+        columns = {design.name: design.columns for design in model._fit.form.designs}
+        effects = [one.with_rows(where_seen(columns.get(one.name, ()), one.axes, data)) for one in effects]
     known = sorted({axis for effect in effects for axis in effect.axes})
     texts = {axis: label(labels, axis, axis, known) for axis in known}
     label(labels, "", "", known)
@@ -116,7 +137,23 @@ def terms(
         axis.set_title(title, fontsize="medium")
         if image is not None:
             figure.colorbar(image, ax=axis, pad=0.02, extend="both")
+    if ax is None:
+        said = _said(effects, level, private)
+        width = round(12 * figure.get_figwidth())  # letters that fit below
+        figure.supxlabel("\n".join(wrap(said, width)), fontsize="x-small", color=GREY)
     return figure
+
+
+def _said(effects: list[_Effect], level: float, private: bool) -> str:
+    """What bands and hatching mean, of those that are there."""
+    bands = f"{100 * level:g} % pointwise band" + (" (with the privacy noise)" if private else "")
+    flat = [effect for effect in effects if len(effect.axes) - len(effect.levels) > 1]
+    said = [bands] if len(flat) < len(effects) else []
+    if private and flat:
+        said.append(f"hatched: the {bands} holds zero")
+    if any(effect.seen is not None for effect in flat):
+        said.append("white and hatched: no row of the data there")
+    return "; ".join(said)
 
 
 def _shown(model: Any) -> list[str]:
@@ -191,14 +228,21 @@ def _intervals(axis: Any, effect: _Effect, texts: Mapping[str, str]) -> None:
 
 def _heatmap(axis: Any, effect: _Effect, texts: Mapping[str, str]) -> Any:
     (down, y), (across, x) = effect.axes.items()
-    values = np.ma.masked_invalid(effect.value)
+    x, y = np.meshgrid(x, y)
+    if (down, across) == ("s", "x"):  # time runs across
+        down, across, x, y = across, down, y, x
+    hidden = ~np.isfinite(effect.value)
+    if effect.seen is not None and effect.seen.shape == hidden.shape:
+        hidden |= ~effect.seen
+        axis.patch.set(facecolor="#f2f2f2", hatch="////", edgecolor="#bbbbbb")
+    values = np.ma.masked_where(hidden, effect.value)
     style = {"cmap": "RdBu_r", "vmin": -effect.limit, "vmax": effect.limit, "shading": "nearest", "rasterized": True}
     image = axis.pcolormesh(x, y, values, **style)
     if min(values.shape) > 1 and values.count() and np.ma.ptp(values) > 1e-9 * effect.limit:
         lines = axis.contour(x, y, values, colors="#333333", linewidths=0.6)
         axis.clabel(lines, fontsize="x-small")
     if effect.hatched and min(values.shape) > 1:
-        unknown = (effect.lower <= 0) & (effect.upper >= 0)
+        unknown = (effect.lower <= 0) & (effect.upper >= 0) & ~hidden
         axis.contourf(x, y, unknown.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
     axis.set(xlabel=texts[across], ylabel=texts[down])
     return image

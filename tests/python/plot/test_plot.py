@@ -79,6 +79,25 @@ def test_the_region_without_curves_is_left_out(fitted: Any) -> None:
         assert X.iloc[:, s].min() - step <= seen.min() and seen.max() <= X.iloc[:, s].max() + step
 
 
+def test_surfaces_side_by_side_have_one_centre_and_one_scale(fitted: Any) -> None:
+    model, _, _ = fitted
+    sim = simulate_affr(scenario=1, n=40, seed=3)
+    panels = drawn(plot.surface({"truth": sim, "fit": model}, t=[0.3, 0.7], X=sim.X))
+    assert [p.get_title() for p in panels] == ["truth, t = 0.3", "fit, t = 0.3", "truth, t = 0.7", "fit, t = 0.7"]
+    assert (panels[0].get_xlabel(), panels[0].get_ylabel()) == ("s", "X")  # names that the curves carry
+    assert len({p.collections[0].norm.vmax for p in panels}) == 1
+    curves = sim.X.data_matrix[:, 0, 0]
+    shown = panels[2].collections[0].get_array().reshape(101, 101)[:, 0]
+    x = np.linspace(curves.min(), curves.max(), 5)
+    true = sim.surface(x, [0.0], [0.7])[:, 0, 0] - sim.surface(curves, [0.0], [0.7]).mean()
+    low, high = sim.X.data_matrix.min(), sim.X.data_matrix.max()
+    seen = ~np.ma.getmaskarray(shown)
+    found = np.interp(x, np.linspace(low, high, 101)[seen], shown[seen])
+    np.testing.assert_allclose(found, true, atol=0.02)
+    own = drawn(plot.surface(model, t=0.5, vmax=2.5))[0]
+    assert own.collections[0].norm.vmax == 2.5
+
+
 def test_surface_in_3d_and_on_given_axes(fitted: Any) -> None:
     model, X, _ = fitted
     panels = drawn(plot.surface(model, t=[0.8, 0.2], kind="3d", X=X))
@@ -176,6 +195,8 @@ def test_experiment_has_both_base_lines_and_a_log_axis() -> None:
         (lambda m, X, Y: plot.surface(m, kind="pie"), "kind must be"),
         (lambda m, X, Y: plot.surface(m, labels={"z": "?"}), "labels must have keys among x, s, t, F, got 'z'"),
         (lambda m, X, Y: plot.surface(m, t=7.0), "got 7"),
+        (lambda m, X, Y: plot.surface(m, vmax=0.0), "vmax must be a number above 0, got 0"),
+        (lambda m, X, Y: plot.surface({"a": m, "b": m}), "X be given with several, got 2"),
         (lambda m, X, Y: plot.predictions(m, X, Y[:3]), "same number of curves, got 40 and 3"),
         (lambda m, X, Y: plot.predictions(m, X, curves=[40]), "rows from 0 to 39, got 40"),
         (lambda m, X, Y: plot.predictions(m, X, names=["a"]), "names must have 40 entries"),

@@ -42,6 +42,11 @@ def model(data):
 
 
 @pytest.fixture(scope="module")
+def additive(data):
+    return FunctionalRegression([terms.sff("X")]).fit(data, grids=GRIDS)
+
+
+@pytest.fixture(scope="module")
 def scalar(data):
     return ScalarRegression((terms.lf("X"), terms.factor("region"))).fit(data, grids=GRIDS)
 
@@ -76,16 +81,42 @@ def test_a_band_is_the_interval_of_coef(model):
     np.testing.assert_allclose((band.min(), band.max()), (frame["lower"].min(), frame["upper"].max()))
 
 
-def test_three_axes_are_slices_of_one_scale(data):
-    model = FunctionalRegression([terms.sff("X")]).fit(data, grids=GRIDS)
-    panels = drawn(model.plot("sff(X)"))
+def test_three_axes_are_slices_of_one_scale(additive):
+    panels = drawn(additive.plot("sff(X)"))
     assert len(panels) == 4
     assert len({panel.collections[0].norm.vmax for panel in panels}) == 1
     t = np.linspace(0, 1, 20)[[4, 8, 11, 15]]
     for panel, at in zip(panels, t, strict=True):
         assert panel.get_title() == f"sff(X), t = {at:.3g}"
         values = panel.collections[0].get_array().ravel()
-        np.testing.assert_allclose(values, model.coef("sff(X)", t=[at])["value"], atol=1e-12)
+        np.testing.assert_allclose(values, additive.coef("sff(X)", t=[at])["value"], atol=1e-12)
+
+
+def test_heat_maps_are_hatched_where_the_table_has_no_row(additive, data):
+    figure = additive.plot("sff(X)", data=data, t=[0.2, 0.8])
+    panel = drawn(figure)[0]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("s", "x")
+    frame = additive.coef("sff(X)", t=[0.2, 0.8])
+    s, x = frame["s"].unique(), frame["x"].unique()
+    shown = ~np.ma.getmaskarray(panel.collections[0].get_array()).reshape(s.size, x.size)
+    low, high = (np.interp(s, S, extreme(data["X"], axis=0)) for extreme in (np.min, np.max))
+    step = x[1] - x[0]
+    assert np.array_equal(shown, (x >= low[:, None] - step / 2) & (x <= high[:, None] + step / 2))
+    assert 0 < shown.mean() < 1
+    assert figure.get_supxlabel() == "white and hatched: no row of the data there"
+
+
+def test_two_numbers_are_hatched_far_from_every_row(data):
+    z, noise = np.arange(N) / N, np.random.default_rng(1).normal(scale=0.03, size=N)
+    pair = {"y": data["y"], "z1": z, "z2": z + noise}
+    panel = drawn(ScalarRegression("y ~ te(z1, z2, k=4)").fit(pair).plot("te(z1, z2)", data=pair))[0]
+    shown = ~np.ma.getmaskarray(panel.collections[0].get_array())
+    assert shown.diagonal().all() and not shown[0, -1] and not shown[-1, 0]
+
+
+def test_a_figure_says_what_its_bands_are(model, scalar):
+    assert model.plot("s(t)", level=0.8).get_supxlabel() == "80 % pointwise band"
+    assert model.plot("s(t)", ax=plt.subplots()[1]).get_supxlabel() == ""
 
 
 def test_levels_of_a_number_are_points_with_intervals(scalar):
