@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import select
@@ -203,6 +204,22 @@ def test_the_check_inside_the_lock_is_what_stops_them(monkeypatch, accounting):
     cohort, errors = race()
     assert errors == [] and cohort.budget.cost > 1.19 * cohort.amount
     assert "GUARANTEE BROKEN" in cohort.ledger.statement and cohort.ledger.mu is None
+
+
+def test_nobody_is_checked_while_another_who_was_checked_is_not_charged_yet(monkeypatch):
+    """Whoever has passed the check waits a moment for another one to pass it too, which nobody does."""
+    meeting, right = threading.Barrier(2), _book.check_charge
+
+    def slowly(*args, **kwargs):
+        right(*args, **kwargs)
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meeting.wait(timeout=0.2)
+
+    monkeypatch.setattr(_book, "check_charge", slowly)
+    account = Budget(1.0).reserve(1.0, BIND)
+    errors = together(*[lambda: account.spend(0.6, 0.6)] * 2)
+    assert len(errors) == 1 and "nothing was spent on it" in errors[0]
+    assert meeting.broken
 
 
 def test_thousands_of_races_never_overspend():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -106,6 +107,26 @@ def same_law(law, draw, draws):
 def test_the_law_is_that_of_a_product_of_gaussian_matrices(law):
     assert same_law(law, normals, 4000) < 4
     assert same_law(law, exact_draws, 400) < 4
+
+
+@pytest.mark.parametrize("law", SHAPES, ids=str)
+def test_integers_are_the_noise_that_the_factors_make(law):
+    """In their places, also where the matrix is wider than high."""
+    for drawn in (law.draw(2.0**40), law.draw_floats(2.0**40, np.random.default_rng(0))):
+        made = law.noise(drawn.factors)
+        made = made[np.triu_indices(law.rows)] if law.symmetric else made.ravel()
+        np.testing.assert_allclose(np.array(drawn.integers, dtype=float) / 2.0**40, made, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("exactly", "draws", "off"), [(False, 3000, 0.1), (True, 150, 0.2)])
+@pytest.mark.parametrize("law", SHAPES, ids=str)
+def test_rows_and_columns_are_alike(law, exactly, draws, off):
+    """Degrees of Bartlett's triangle in another order leave the sum of squares as it is, and rows are not alike."""
+    bits = random.Random(0).getrandbits
+    one = (lambda law, draws: [law.draw(2.0**30, bits).integers for _ in range(draws)]) if exactly else normals
+    squares = (matrices(law, draws, draw=lambda *a: np.array(one(*a)) / 2.0 ** (30 * exactly)) ** 2).mean(axis=0)
+    for of_each in (squares.mean(axis=0), squares.mean(axis=1)):
+        np.testing.assert_allclose(of_each, squares.mean(), rtol=off)
 
 
 @pytest.mark.statistics
