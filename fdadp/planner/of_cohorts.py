@@ -103,7 +103,7 @@ def outcome(design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, 
         fitted = as_terms(fit, design, plan)
     new = _records(design, [values[n:] for values in block])
     predicted = fitted.form.predictor(new, fitted.coefficients)
-    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
+    se = fitted.standard_errors(new)
     law = released_variance(fit, design)
     half = law.quantile(0.95) * np.sqrt(law.variance(design.t) + se**2)
     covered = float((np.abs(predicted - y[n:]) < half).mean())
@@ -127,7 +127,7 @@ def outcome_of_family(
         fitted = as_terms(fit, design, plan)
     new, truth = _records(design, [values[n:] for values in block]), mean[n:]
     eta = fitted.form.predictor(new, fitted.coefficients)
-    se = fitted.form.standard_errors(new, fitted.bayesian_covariance)
+    se = fitted.standard_errors(new)
     covered = float((np.abs(eta - bounded.family.predictor(truth)) < NORMAL * se).mean())
     return OfTerms(_share(bounded.family.mean(eta), truth), covered, importances(fit, design))
 

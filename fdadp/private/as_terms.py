@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -21,6 +22,7 @@ from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
 from fdadp.private.white.published import VaryingDesign, WhiteDesign
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.by_function import ByFunction
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
@@ -198,7 +200,6 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
         )
         coefficients.append(regression.coefficients[1 + at].ravel())
         places.append(1 + at)
-    covariance = _covariance(regression, places, None if design.scalar else _levels(design))
     sigma2 = float(fit.residual_variance @ design.t_weights)
     form = LongForm(tuple(designs), design.t)
     means = np.zeros(form.size)
@@ -206,8 +207,8 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     return AdditiveFit(
         form=form,
         coefficients=np.concatenate(coefficients),
-        inverse=np.ascontiguousarray(covariance / sigma2),  # as a file gives it back
-        gram=_gram(form, regression, design, places, plan.n),
+        spread=_spread(regression, places, None if design.scalar else _levels(design), sigma2),
+        information=_information(form, regression, design, places, plan.n),
         edf=_edf(form, regression, places),
         identified=np.ones(form.size, dtype=bool),
         smoothing_parameters=np.zeros(0),
@@ -249,40 +250,43 @@ def _levels(design: PrivateDesign) -> FloatArray:
     return design.t_weights @ design.response
 
 
-def _covariance(regression: Regression, places: list[IntArray], levels: FloatArray | None) -> FloatArray:
-    """Posterior covariance of all coefficients, feature slow: first those of the mean, constants among them.
+def _spread(
+    regression: Regression, places: list[IntArray], levels: FloatArray | None, scale: float
+) -> FloatArray | ByFunction:
+    """Posterior covariance of all coefficients over a scale: first those of the mean, constants among them.
 
     The intercept comes before them: `levels` times the mean's coefficients; None where the response is a number, whose
     constant is in one coefficient with the mean.
     """
-    k = regression.coefficients.shape[1]
-    order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
-    every, size = regression.covariances, order.size * k
-    mean, cross = np.diag(regression.mean_variance), np.zeros((regression.mean_variance.size, size))
-    mean[:k, :k] += every[0, :, 0]
-    cross[:k] = every[0][:, order].reshape(k, size)
-    both = np.block([[mean, cross], [cross.T, every[order][:, :, order].reshape(size, size)]])
-    if levels is None:
-        return both
-    with_intercept = np.vstack([np.append(levels, np.zeros(size)), np.eye(len(both))])
-    return np.asarray(with_intercept @ both @ with_intercept.T)
+    k, m = regression.coefficients.shape[1], regression.mean_variance.size
+    order = np.concatenate([[0], *places]).astype(np.int64)
+    turn = np.eye(m) if levels is None else np.vstack((levels, np.eye(m)))
+    rest = (turn * (regression.mean_variance / scale)) @ turn.T
+    if regression.pairs is None:
+        blocks = np.ascontiguousarray(regression.covariance[:, order[:, None], order])
+        return ByFunction(blocks, np.full(k, 1 / scale), np.zeros(order.size - 1), turn[:, :k], rest)
+    every = regression.covariances[order][:, :, order] / scale
+    head = rest + turn[:, :k] @ every[0, :, 0] @ turn[:, :k].T
+    cross = turn[:, :k] @ every[0][:, 1:].reshape(k, -1)
+    return np.block([[head, cross], [cross.T, every[1:][:, :, 1:].reshape(cross.shape[1], -1)]])
 
 
-def _gram(
+def _information(
     form: LongForm, regression: Regression, design: PrivateDesign, places: list[IntArray], n: float
-) -> FloatArray:
+) -> FloatArray | ByFunction:
     """Estimated products of the columns of the long form; white features are centred but for what was measured."""
-    order = np.concatenate(places).astype(np.int64) if places else np.zeros(0, dtype=np.int64)
-    rows = n * design.t.size
-    first = form.size - order.size * (form.designs[-1].along.size if order.size else 0)
-    out = np.zeros((form.size, form.size))
-    out[:first, :first] = np.eye(first) * rows
+    order = np.concatenate([[0], *places]).astype(np.int64)
+    k, rows = regression.coefficients.shape[1], n * design.t.size
+    first = form.size - (order.size - 1) * k
+    head = np.eye(first) * rows
     if not design.scalar:  # the mean curve about its mean
-        out[1:first, 1:first] -= np.outer(_levels(design), _levels(design)) * rows
-    if order.size:
-        size = form.size - first
-        out[first:, first:] = regression.moments[order][:, :, order].reshape(size, size) * rows
-    return out
+        head[1:, 1:] -= np.outer(_levels(design), _levels(design)) * rows
+    if regression.pairs is None:
+        products = regression.second_moment[order[:, None], order]
+        products[0] = products[:, 0] = 0.0
+        return ByFunction(products[None], np.full(k, rows), np.zeros(order.size - 1), np.zeros((first, k)), head)
+    slopes = regression.moments[order[1:]][:, :, order[1:]].reshape(form.size - first, -1) * rows
+    return np.asarray(block_diag(head, slopes))
 
 
 def _edf(form: LongForm, regression: Regression, places: list[IntArray]) -> FloatArray:

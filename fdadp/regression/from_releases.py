@@ -50,7 +50,7 @@ class FromReleases:
         norms, limit = np.sqrt((away**2).mean(axis=1)), FARTHEST * np.sqrt(law.total)
         far = norms > limit
         if far.any():
-            se = self._fit.form.standard_errors(records[far], self._covariance_of(None), t)
+            se = self._of_mean(records[far], None, t)
             excess = norms[far] - limit
             away[far] *= ((limit + excess**3 / (excess**2 + (se**2).mean(axis=1))) / norms[far])[:, None]
         return np.asarray(centre + away)

@@ -365,7 +365,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         self._refuse_other_families("predict_interval")
         records, points = self._new(data, grids), self._at(t)
         mean = self._predictor(records, data, None, points)
-        se = self._fit.form.standard_errors(records, self._covariance_of(None), points)
+        se = self._of_mean(records, None, points)
         half = self._half_width(records, points, se, level, self.variance, simultaneous=simultaneous)
         return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
 

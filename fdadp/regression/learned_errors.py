@@ -120,7 +120,7 @@ class LearnedErrors:
             raise InputError("kind='cluster' needs groups, got a model without; fit(data, groups=...)")
         if kind == "curve" and not known:
             raise InputError("kind='curve' needs residuals of two training rows or more, which this model has not")
-        if kind == "unconditional" and self._fit.mean_products is not None:
+        if kind == "unconditional" and self._fit.on_eigenfunctions:
             raise InputError("kind='unconditional' is there for response_basis='splines', got 'eigen'")
         if kind == "unconditional" and self._family.name != "gaussian":
             raise InputError(f"kind='unconditional' is there for family='gaussian', got {self._family.name!r}")
@@ -132,6 +132,12 @@ class LearnedErrors:
         if wanted in BY_CLUSTERS:
             return self._errors_of(wanted).covariance
         return self._fit.bayesian_covariance if wanted == "iid" else unconditional_covariance_of_fit(self._fit)
+
+    def _of_mean(self, records: Records, kind: str | None, t: FloatArray | None = None) -> FloatArray:
+        """Standard errors of the linear predictor that coefficients know of, shape (n, T)."""
+        if self._kind_of(kind) == "iid":
+            return self._fit.standard_errors(records, t)
+        return self._fit.form.standard_errors(records, self._covariance_of(kind), t)
 
     def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
         """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""

@@ -103,7 +103,7 @@ class OnEigenfunctions(AdditiveModel):
 
     def _standard_errors(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
         """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
-        se = self._fit.form.standard_errors(records, self._covariance_of(kind), points)
+        se = self._of_mean(records, kind, points)
         if self._beyond is None:
             return se
         beyond = self._beyond["iid" if self._kind_of(kind) == "iid" else "curve"]

@@ -267,7 +267,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         one_of(type, "type", ("response", "link"))
         records = self._new(data, grids)
-        se = self._fit.form.standard_errors(records, self._covariance_of(kind))
+        se = self._of_mean(records, kind)
         se = self._with_completion(se, data, grids, self._fit.form.t)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
@@ -290,7 +290,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         fraction(level, "level")
         self._refuse_other_families("predict_interval")
         mean: FloatArray = self.predict(data, grids=grids)
-        se = self._fit.form.standard_errors(self._new(data, grids), self._covariance_of(None))[:, 0]
+        se = self._of_mean(self._new(data, grids), None)[:, 0]
         left = max(self._fit.n_rows - self.edf_, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + self.sigma2_)
         return mean - half, mean + half

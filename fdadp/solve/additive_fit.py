@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
+from fdadp.functional.records import Records
+from fdadp.solve.by_function import ByFunction
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.penalized import PenalizedLeastSquares
@@ -29,10 +32,10 @@ class AdditiveFit:
     ----------
     form : LongForm
     coefficients : ndarray of shape (p,)
-    inverse : ndarray of shape (p, p)
-        Inverse of the penalised information, without the scale.
-    gram : ndarray of shape (p, p)
-        The information without penalties: products of the columns of the (weighted) long form.
+    spread : ndarray of shape (p, p), or ByFunction
+        Inverse of the penalised information, without the scale (:attr:`inverse`).
+    information : ndarray of shape (p, p), or ByFunction
+        Without penalties: products of the columns of the (weighted) long form (:attr:`gram`).
     edf : ndarray of shape (p,)
         Effective degrees of freedom of each coefficient.
     identified : ndarray of shape (p,), bool
@@ -52,14 +55,14 @@ class AdditiveFit:
         Means of the columns of the long form.
     hessian : ndarray of shape (M, M) or None
         Of REML in the logarithms of smoothing parameters that it chose; of families but for how weights depend on them.
-    mean_products : ndarray of shape (p, p) or None
-        Means of products of the columns over all observations, where the information weights eigenfunctions.
+    on_eigenfunctions : bool
+        Whether the information weights eigenfunctions, each by its own residual variance.
     """
 
     form: LongForm
     coefficients: FloatArray
-    inverse: FloatArray
-    gram: FloatArray
+    spread: FloatArray | ByFunction
+    information: FloatArray | ByFunction
     edf: FloatArray
     identified: BoolArray
     smoothing_parameters: FloatArray
@@ -71,17 +74,45 @@ class AdditiveFit:
     n_rows: int
     column_means: FloatArray
     hessian: FloatArray | None = None
-    mean_products: FloatArray | None = None
+    on_eigenfunctions: bool = False
+
+    @property
+    def inverse(self) -> FloatArray:
+        """Inverse of the penalised information, without the scale, shape (p, p)."""
+        return self.spread.matrix if isinstance(self.spread, ByFunction) else self.spread
+
+    @property
+    def gram(self) -> FloatArray:
+        """The information without penalties, shape (p, p)."""
+        return self.information.matrix if isinstance(self.information, ByFunction) else self.information
 
     @property
     def bayesian_covariance(self) -> FloatArray:
         """mgcv's ``Vp``, with errors taken as independent, shape (p, p)."""
         return self.sigma2 * self.inverse
 
+    def standard_errors(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Of the linear predictor, with this covariance; shape (n, T)."""
+        if not isinstance(self.spread, ByFunction):
+            return self.form.standard_errors(records, self.bayesian_covariance, t)
+        mean, features = self.form.mean_and_features(records, len(self.spread.rest), t)
+        return np.asarray(np.sqrt(np.maximum(self.sigma2 * self.spread.variances(mean, features), 0.0)))
+
     def mean_variance(self, covariance: FloatArray) -> float:
         """Variance of the linear predictor, mean over all observations, where coefficients have this covariance."""
-        products = self.gram / self.n_rows if self.mean_products is None else self.mean_products
+        products = self._mean_products if self.on_eigenfunctions else self.gram / self.n_rows
         return float((covariance * products).sum())
+
+    @cached_property
+    def _mean_products(self) -> FloatArray:
+        """Means of products of the columns over all observations, of a fit on eigenfunctions; shape (p, p)."""
+        held = self.information
+        assert isinstance(held, ByFunction)
+        (products,) = held.blocks  # of features, 1 among them, mean over the records
+        columns = np.hstack(self.form.along[:2] + self.form.along[-1:])
+        along, c = columns.T @ columns / len(columns), len(held.rest)
+        cross = np.einsum("ak,p->apk", along[:c, c:], products[0, 1:]).reshape(c, -1)
+        return np.block([[along[:c, :c], cross], [cross.T, np.kron(products[1:, 1:], along[c:, c:])]])
 
     @property
     def edf_total(self) -> float:

@@ -21,6 +21,7 @@ from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
+from fdadp.solve.by_function import ByFunction
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
@@ -158,12 +159,6 @@ class _OnFunctions:
         curve = np.linalg.qr(found.mean(axis=0)[:, None], mode="complete")[0][:, 1:]
         return cls(found, found * weights[:, None], curve, np.column_stack((constant, curve)))
 
-    def turn(self, size: int) -> FloatArray:
-        """:attr:`back` for all coefficients, of which those of the mean come first, shape (p, p)."""
-        out = np.eye(size)
-        out[: len(self.back), : len(self.back)] = self.back
-        return out
-
 
 def _together(scores: Scores) -> Components:
     """One fit of the long form from those of all scores.
@@ -183,16 +178,12 @@ def _together(scores: Scores) -> Components:
     slopes = scores.coefficients
     level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]
     level[:k] -= features.mean @ slopes
-    inverse, gram = _information(features, [s.inverse for s in solutions], weights)
-    means, products = _products(features, of.values, k)
-    back = of.turn(len(gram))
-    ahead = np.linalg.inv(back)
     r = len(level)
     fit = AdditiveFit(
         form=_form(designs, of, weights, k, t),
         coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
-        inverse=ahead @ inverse @ ahead.T,
-        gram=back.T @ gram @ back,
+        spread=_spread(features, [s.inverse for s in solutions], weights, np.asarray(np.linalg.inv(of.back))),
+        information=_information(features, weights, of.back, k),
         edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
         identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
         smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
@@ -202,9 +193,11 @@ def _together(scores: Scores) -> Components:
         rss=float(np.trace(left.sums)),
         n=n,
         n_rows=n * t.size,
-        column_means=means @ back,
+        column_means=np.concatenate(
+            (of.values.mean(axis=0) @ of.back, np.kron(features.mean, of.values[:, :k].mean(axis=0)))
+        ),
         hessian=_hessian(designs, solutions) if scores.criterion == "reml" else None,
-        mean_products=back.T @ products @ back,
+        on_eigenfunctions=True,
     )
     within = of.inner.T @ left.covariance @ of.inner
     known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
@@ -218,34 +211,22 @@ def _form(designs: Sequence[TermDesign], of: _OnFunctions, weights: FloatArray, 
     return LongForm((ones("(Intercept)"), curve, *(OnFunctions.made(d, along, weights[:k]) for d in designs)), t)
 
 
-def _information(
-    features: Moments, inverses: Sequence[FloatArray], weights: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Inverse of the penalised information, and the information, where the mean is on the functions; shapes (p, p)."""
-    n, mean, second, k, r = features.n, features.mean, features.outer, len(inverses), len(weights)
-    size = r + mean.size * k
-    inverse, gram = np.zeros((size, size)), np.zeros((size, size))
-    inverse[np.arange(r), np.arange(r)], gram[np.arange(r), np.arange(r)] = 1 / (n * weights), n * weights
-    for i, own in enumerate(inverses):
-        at = r + i + k * np.arange(mean.size)
-        pull = own @ mean / weights[i]
-        inverse[i, i] += mean @ pull
-        inverse[i, at] = inverse[at, i] = -pull
-        inverse[np.ix_(at, at)] = own / weights[i]
-        gram[i, at] = gram[at, i] = weights[i] * n * mean
-        gram[np.ix_(at, at)] = weights[i] * second
-    return inverse, gram
+def _spread(features: Moments, inverses: Sequence[FloatArray], weights: FloatArray, ahead: FloatArray) -> ByFunction:
+    """Inverse of the penalised information; `ahead` from coefficients on functions to those of the mean curve."""
+    k, p = len(inverses), features.mean.size
+    blocks = np.zeros((k, 1 + p, 1 + p))
+    blocks[:, 0, 0], blocks[:, 1:, 1:] = 1 / features.n, inverses
+    outside = ahead[:, k:]
+    rest = (outside / (features.n * weights[k:])) @ outside.T
+    return ByFunction(blocks, 1 / weights[:k], features.mean, ahead[:, :k], rest)
 
 
-def _products(features: Moments, functions: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Means of the columns and of their products over all observations, where the mean is on the functions."""
-    along, mean = functions.T @ functions / len(functions), features.mean
-    cross = np.einsum("ak,q->aqk", along[:, :k], mean).reshape(len(along), -1)
-    slopes = np.kron(features.outer / features.n, along[:k, :k])
-    of_functions = functions.mean(axis=0)
-    return np.concatenate((of_functions, np.kron(mean, of_functions[:k]))), np.block(
-        [[along, cross], [cross.T, slopes]]
-    )
+def _information(features: Moments, weights: FloatArray, back: FloatArray, k: int) -> ByFunction:
+    """The information; `back` from coefficients of the mean curve to those on functions, of which K have slopes."""
+    n, mean = features.n, features.mean
+    products = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], features.outer / n]])
+    rest = (back[k:].T * (n * weights[k:])) @ back[k:]
+    return ByFunction(products[None], n * weights[:k], np.zeros_like(mean), back[:k].T, rest)
 
 
 def _in_order(designs: Sequence[TermDesign], by_function: FloatArray) -> FloatArray:

@@ -204,8 +204,8 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
     return AdditiveFit(
         form=form,
         coefficients=problem.whole(at.beta),
-        inverse=inverse,
-        gram=gram,
+        spread=inverse,
+        information=gram,
         edf=problem.whole(edf),
         identified=problem.keep,
         smoothing_parameters=np.exp(log_sp),

@@ -168,6 +168,19 @@ class LongForm:
             out[:, place] = whole.reshape(records.n, -1)[:, design.kept]
         return out
 
+    def mean_and_features(self, records: Records, c: int, t: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Functions of the first c coefficients, those of the mean curve, and features of all other terms.
+
+        Returns
+        -------
+        mean : ndarray of shape (T, c)
+        features : ndarray of shape (n, p)
+        """
+        along, points = self.along_at(t), self.t if t is None else t
+        ahead = sum(place.stop <= c for place in self.slices)
+        features = [design.features(records, points) for design in self.designs[ahead:]]
+        return np.hstack(along[:ahead]), np.hstack((np.zeros((records.n, 0)), *features))
+
     def standard_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """Of the linear predictor, from the covariance of all coefficients (p, p); shape (n, T)."""
         if self.separable:
