@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.solve.arrow import worth
 from fdadp.solve.normal_equations import NormalEquations
 
 __all__ = ["Criteria", "Values"]
@@ -73,7 +74,11 @@ class Criteria:
         rough = (self.penalties / np.where(largest > 0, largest, 1.0)).sum(axis=0)
         keep = np.sort(np.argsort(rough, kind="stable")[:count])
         of = self.normal
-        normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor)
+        ends = np.searchsorted(keep, [block.stop for block in of.blocks]).tolist()
+        blocks = [slice(a, b) for a, b in zip([0, *ends], ends, strict=False) if a < b]
+        if not worth(blocks, len(keep)):
+            blocks = []
+        normal = NormalEquations(of.gram[np.ix_(keep, keep)], of.cross[keep], of.floor, blocks)
         return Criteria(normal, self.total, self.penalties[:, keep], self.n, self.dof, self.intercept, self.scale)
 
     def reml_values(self, log_sp: FloatArray) -> FloatArray:
@@ -118,10 +123,8 @@ class Criteria:
     def _reml(self, log_sp: FloatArray, responses: IntArray) -> Values:
         weighted = np.exp(log_sp)[:, :, None] * self.penalties  # λ_j d_j
         diagonal = weighted.sum(axis=1)
-        roots, half, log_det = self.normal.roots(diagonal, responses)
-        inverse, beta = np.empty_like(roots), (half[:, None] @ roots)[:, 0]
-        for root, own in zip(roots, inverse, strict=True):
-            np.matmul(root.T, root, out=own)
+        roots, half, log_det, inverse = self.normal.inverses(diagonal, responses)
+        beta = (half[:, None] @ roots)[:, 0]
         deviance = np.maximum(self.total[responses] - (half * half).sum(axis=1), LEAST)
         per = (self.dof / deviance if self.scale is None else 1 / self.scale[responses])[:, None]
         share = weighted / (diagonal + self._free)[:, None]

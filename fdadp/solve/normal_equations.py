@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import lapack, qr
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.solve.arrow import ArrowFactor, factored, inverse_of
 
 __all__ = ["OWN_SCALE", "NormalEquations", "from_roots", "identified", "units_of"]
 
@@ -30,29 +31,29 @@ ALIKE = 2.0**-20
 class NormalEquations:
     """Of features with scatter `gram` (p, p) and their products `cross` (p, K) with K responses.
 
-    Variances above the share `floor` of the largest are known to as many digits as the largest.
+    Variances above the share `floor` of the largest are known to as many digits as the largest. Between `blocks` of
+    the first coordinates the scatter is zero (:func:`fdadp.solve.arrow.in_blocks`).
     """
 
-    def __init__(self, gram: FloatArray, cross: FloatArray, floor: float = 1.0) -> None:
-        self.gram, self.cross, self.floor = gram, cross, floor
+    def __init__(self, gram: FloatArray, cross: FloatArray, floor: float = 1.0, blocks: Sequence[slice] = ()) -> None:
+        self.gram, self.cross, self.floor, self.blocks = gram, cross, floor, blocks
         self.diagonal = np.maximum(gram.diagonal(), 0.0)
 
     def explained(self, penalties: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``c'A⁻¹c`` of every response (b, K) and log|A| (b,) for penalties (b, p); at a third of the cost of roots."""
-        triangles, scales, log_det, weak = self._triangles(penalties)
+        factors, log_det = self._factors(penalties)
         out = np.empty((len(penalties), self.cross.shape[1]))
-        for i, triangle in enumerate(triangles):
-            if i not in weak:
-                half = lapack.dtrtrs(triangle, self.cross * scales[i][:, None], lower=1)[0]
-                out[i] = np.einsum("pk,pk->k", half, half)
-        for i in weak:
-            _, half, log_det[i] = self._from_roots(penalties[i])
+        for i, factor in enumerate(factors):
+            if factor is None:
+                _, half, log_det[i] = self._from_roots(penalties[i])
+            else:
+                half = factor.halves(self.cross)
             out[i] = np.einsum("pk,pk->k", half, half)
         return out, log_det
 
     def firm(self, penalty: FloatArray) -> bool:
         """Whether a Cholesky factor of A keeps about half its digits."""
-        return not self._triangles(penalty[None])[3]
+        return self._factors(penalty[None])[0][0] is not None
 
     def roots(self, penalties: FloatArray, responses: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Solve for penalties and one response each.
@@ -66,30 +67,41 @@ class NormalEquations:
         log_det : ndarray of shape (b,)
             log|A|.
         """
-        triangles, scales, log_det, weak = self._triangles(penalties)
-        roots = np.empty((len(triangles), *self.gram.shape))
-        for root, triangle, scale in zip(roots, triangles, scales, strict=True):
-            np.multiply(lapack.dtrtri(triangle, lower=1, overwrite_c=1)[0], scale, out=root)
+        return self._solved(penalties, responses)[:3]
+
+    def inverses(
+        self, penalties: FloatArray, responses: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return what :meth:`roots` does, and ``A⁻¹`` (b, p, p)."""
+        roots, halves, log_det, weak = self._solved(penalties, responses)
+        inverses = np.empty_like(roots)
+        for i, root in enumerate(roots):
+            inverse_of(root, () if i in weak else self.blocks, inverses[i])
+        return roots, halves, log_det, inverses
+
+    def _solved(
+        self, penalties: FloatArray, responses: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, list[int]]:
+        factors, log_det = self._factors(penalties)
+        roots = np.zeros((len(factors), *self.gram.shape))
+        for root, factor in zip(roots, factors, strict=True):
+            if factor is not None:
+                factor.root(root)
         halves = (roots @ self.cross[:, responses].T[:, :, None])[..., 0]
+        weak = [i for i, factor in enumerate(factors) if factor is None]
         for i in weak:
             roots[i], half, log_det[i] = self._from_roots(penalties[i])
             halves[i] = half[:, responses[i]]
-        return roots, halves, log_det
+        return roots, halves, log_det, weak
 
-    def _triangles(self, penalties: FloatArray) -> tuple[list[FloatArray], FloatArray, FloatArray, list[int]]:
-        """Cholesky factors of A with unit diagonal, the scales (b, p), log|A|, and which factors say too little."""
+    def _factors(self, penalties: FloatArray) -> tuple[list[ArrowFactor | None], FloatArray]:
+        """Cholesky factors of A with unit diagonal, None where they say too little, and log|A| of the others."""
         scales = 1 / np.sqrt(self.diagonal + penalties)
-        triangles, failed = [], np.zeros(len(penalties), dtype=bool)
-        for i, scale in enumerate(scales):
-            a = self.gram * scale
-            a *= scale[:, None]
-            a.flat[:: len(a) + 1] = 1.0
-            triangle, failed[i] = lapack.dpotrf(a.T, lower=1, overwrite_a=1)
-            triangles.append(triangle)
-        pivots = np.array([triangle.diagonal() for triangle in triangles])
-        weak = failed | ~(pivots.min(axis=1, initial=1.0) > FIRM)
-        log_det = 2 * np.log(np.where(weak[:, None], 1.0, pivots) / scales).sum(axis=1)
-        return triangles, scales, log_det, np.flatnonzero(weak).tolist()
+        factors = [factored(self.gram, scale, self.blocks) for scale in scales]
+        pivots = np.array([np.zeros(len(self.gram)) if own is None else own.pivots for own in factors])
+        firm = pivots.min(axis=1, initial=1.0) > FIRM
+        log_det = 2 * np.log(np.where(firm[:, None], pivots, 1.0) / scales).sum(axis=1)
+        return [own if is_firm else None for own, is_firm in zip(factors, firm, strict=True)], log_det
 
     def _from_roots(self, penalty: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         return from_roots(*self._root, penalty)

@@ -18,13 +18,14 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.solve.arrow import in_blocks
 from fdadp.solve.criteria import Criteria
 from fdadp.solve.judged import judged
 from fdadp.solve.jumps import with_jumps
 from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified, units_of
 from fdadp.solve.search import minima
 from fdadp.solve.solution import Solution
-from fdadp.solve.starts import starts_of
+from fdadp.solve.starts import apart, starts_of
 
 __all__ = ["PenalizedLeastSquares"]
 
@@ -115,7 +116,11 @@ class PenalizedLeastSquares:
         self.units = units_of(self.gram, sizes)
         gram, own_penalties = self.gram * self.units * self.units[:, None], self.penalties * self.units**2
         self.identified = identified(gram, own_penalties, floor=None if intercept else OWN_SCALE)
-        unit, own_penalties = self.units[self.identified], own_penalties[:, self.identified]
+        # In an order of their own: what shares nothing with others stands together.
+        found = np.flatnonzero(self.identified)
+        order, blocks = in_blocks(gram[np.ix_(found, found)])
+        self._order = found[order]
+        unit, own_penalties = self.units[self._order], own_penalties[:, self._order]
         free = (own_penalties == 0).all(axis=0)
         self._units_of_free = float(np.log(unit[free]).sum())
         self.n_unpenalized = int(free.sum()) + intercept if n_unpenalized is None else int(n_unpenalized)
@@ -126,9 +131,10 @@ class PenalizedLeastSquares:
         # The criteria see identified coordinates and responses with y'y = 1: no result depends on units.
         self._size = np.where(self.total > 0, self.total, 1.0)
         normal = NormalEquations(
-            gram[np.ix_(self.identified, self.identified)],
-            self.cross[self.identified] * unit[:, None] / np.sqrt(self._size),
+            gram[np.ix_(self._order, self._order)],
+            self.cross[self._order] * unit[:, None] / np.sqrt(self._size),
             1.0 if intercept else OWN_SCALE,
+            blocks,
         )
         dof = self.n - self.n_unpenalized
         known = None if scale is None else scale / self._size
@@ -159,8 +165,7 @@ class PenalizedLeastSquares:
         log_sp = np.maximum(heavier, self._centre + LOG_ROUNDING)
         of = self._criteria
         diagonal = np.exp(log_sp) @ of.penalties
-        (root,), (half,), log_det = of.normal.roots(diagonal[None], np.array([response]))
-        own_inverse = root.T @ root
+        (root,), (half,), log_det, (own_inverse,) = of.normal.inverses(diagonal[None], np.array([response]))
         total, size = float(of.total[response]), float(self._size[response])
         beta, fitted = half @ root, float(half @ half)
         rss = min(max(total - 2 * fitted + float(beta @ of.normal.gram @ beta), 0.0), total)
@@ -173,9 +178,9 @@ class PenalizedLeastSquares:
         coefficients, all_edf, inverse = (
             np.zeros(shape) for shape in (len(self.gram), len(self.gram), self.gram.shape)
         )
-        unit = self.units[self.identified]
-        coefficients[self.identified], all_edf[self.identified] = beta * unit * np.sqrt(size), edf
-        inverse[np.ix_(self.identified, self.identified)] = own_inverse * unit * unit[:, None]
+        unit = self.units[self._order]
+        coefficients[self._order], all_edf[self._order] = beta * unit * np.sqrt(size), edf
+        inverse[np.ix_(self._order, self._order)] = own_inverse * unit * unit[:, None]
         return Solution(
             sp,
             coefficients,
@@ -259,7 +264,8 @@ class PenalizedLeastSquares:
         """
         of, count = self._criteria, SMOOTHEST * len(self._n_penalties)
         few = of.smoothest(count) if len(self._centre) and of.penalties.shape[1] > 1.5 * count else of
-        starts = starts_of(few.reml_values, self.total.size, self._centre, self._n_penalties, flat=1e-7 * self.n)
+        parts = apart(self.penalties, self._n_penalties)
+        starts = starts_of(few.reml_values, self.total.size, self._centre, parts, flat=1e-7 * self.n)
         jumps = len(self._centre) > GRID_OF_ALL
         if few is of:
             return _search(of, starts, self._bounds(LOG_RANGE), 1e-9 * of.dof, jumps)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["starts_of", "term_grids"]
+__all__ = ["apart", "starts_of", "term_grids"]
 
 STEP = 5.0
 """Distance of neighbouring grid points, in log λ."""
@@ -26,9 +26,10 @@ def starts_of(
 ) -> list[list[FloatArray]]:
     """Where to start the search for each of K functions, which may have several local minima.
 
-    A grid over the penalties of each term in turn, the others at the centre. For one term the three best points
-    that are no neighbours. For several, the best points of all terms taken together, the second and the third ones, and
-    points on the diagonal through the centre, where all penalties are light, middling or heavy.
+    A grid over the penalties of each term, or of each part of one (:func:`apart`), in turn, the others at the centre.
+    For one term the three best points that are no neighbours. For several, the best points of all terms taken together,
+    the second and the third ones, and points on the diagonal through the centre, where all penalties are light,
+    middling or heavy.
 
     Parameters
     ----------
@@ -54,6 +55,28 @@ def starts_of(
         steps = [best_apart(grid, of_grid[:, which], flat, KEEP) for grid, of_grid in zip(grids, of_grids, strict=True)]
         starts.append([centre + np.sum(together, axis=0) for together in zip(*steps, strict=True)] + diagonal)
     return starts
+
+
+def apart(penalties: FloatArray, n_penalties: Sequence[int]) -> list[int]:
+    """Numbers of penalties of each term, and of parts of terms that no penalty is on together.
+
+    A smooth function for each of twenty levels is one term with twenty parts. Over two penalties of different parts no
+    grid is wanted.
+
+    Parameters
+    ----------
+    penalties : ndarray of shape (M, p)
+    n_penalties : sequence of int
+        Number of penalties of each term.
+    """
+    out: list[int] = []
+    on = (penalties > 0).astype(np.float64)
+    shared = on @ on.T
+    for first, count in zip(np.cumsum([0, *n_penalties]), n_penalties, strict=False):
+        together = shared[first : first + count, first : first + count]
+        ends = [i for i in range(1, count) if not together[:i, i:].any()]
+        out += np.diff([0, *ends, count]).tolist()
+    return out
 
 
 def term_grids(n_penalties: Sequence[int]) -> list[FloatArray]:

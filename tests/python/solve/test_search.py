@@ -114,9 +114,9 @@ def test_of_several_local_minima_the_lowest_is_taken():
 def test_many_coordinates_reach_the_optimum_of_the_whole_search_with_fewer_steps(monkeypatch):
     """Their search starts at minima on the smoothest coordinates: the same optimum, or one that is hardly worse."""
     sizes, above = [], []
-    triangles, few = NormalEquations._triangles, penalized.SMOOTHEST
+    triangles, few = NormalEquations._factors, penalized.SMOOTHEST
     monkeypatch.setattr(
-        NormalEquations, "_triangles", lambda self, s: sizes.extend([s.shape[1]] * len(s)) or triangles(self, s)
+        NormalEquations, "_factors", lambda self, s: sizes.extend([s.shape[1]] * len(s)) or triangles(self, s)
     )
     for seed in range(12):
         problem, found = PenalizedLeastSquares(*additive(seed, 1, n=200, basis=12)), []
