@@ -10,6 +10,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 DEMO_ARGS ?= --out fdadp-demo
 BENCH_ARGS ?=
+DOCS_ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: where bytecode may not be written, each one compiles fdadp again.
@@ -17,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
+.PHONY: help demo docs test test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -47,6 +48,9 @@ format: $(VENV)/.stamp-dev ## mend formatting and what ruff can mend
 notebooks: $(VENV)/.stamp-dev rpy2 ## run every notebook from its .py pair (NOTEBOOK_ARGS=--write stores the outputs)
 	$(PY) .ci/notebooks.py $(NOTEBOOK_ARGS)
 
+docs: $(VENV)/.stamp-docs ## build the site in docs/_build/html (DOCS_ARGS=--fast: examples are shown, not run)
+	$(PY) docs/build.py $(DOCS_ARGS)
+
 sdist: $(VENV)/.stamp-dev ## build the source distribution in dist/, compare it with the repository, run tests from it
 	$(PY) .ci/sdist.py
 
@@ -65,7 +69,7 @@ rpy2: $(VENV)/.stamp-dev r ## install the rpy2 that fits the R that is there; wi
 	@sh .ci/install-rpy2.sh $(PY)
 
 clean: ## remove .venv, caches and what was made here
-	rm -rf .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo
+	rm -rf .venv .venv-oldest .venv-newest .venv-r build dist *.egg-info .ci/reports .ci/debian13 .ci/debian13.log fdadp-demo docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -83,6 +87,10 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-python setup.cfg pyproject.toml
 	@echo "Installing fdadp with the tools for development into $(VENV) ..."
 	$(PIP) --editable '.[dev,plots,federated]'
 	@touch $(VENV)/.stamp-plots $@
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-dev docs/requirements.txt
+	$(PIP) --requirement docs/requirements.txt
+	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp-dev benchmarks/requirements.txt
 	$(PIP) --requirement benchmarks/requirements.txt

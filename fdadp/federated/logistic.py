@@ -126,7 +126,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     -----
     The gradient of one record (1, x) is (σ(θ'x) - y)(1, x), with entries in [-1, 1] for features in [-1, 1]: nothing
     has to be normalised, and nothing is. The estimate of a mechanism has a known length ℓ, whatever the gradient g, so
-    the mean of m reports is off by √((ℓ² - |g|²)/m). With D = d + 1 and c = (e^ε + 1)/(e^ε - 1), ℓ is D c for one
+    the mean of m reports is off by √((ℓ² - ‖g‖²)/m). With D = d + 1 and c = (e^ε + 1)/(e^ε - 1), ℓ is D c for one
     coordinate, √D (e^(ε/D) + 1)/(e^(ε/D) - 1) for the condensed-local scheme (D times the square at small ε), and
     √D c √π Γ((D+1)/2)/Γ(D/2) for the ball.
 

@@ -61,9 +61,9 @@ class DPAdditiveHistograms(BinnedClassifier):
     Notes
     -----
     *Proof.* A row lies in one bin of each of d features: the counts have sensitivity √d in L2 and d in L1. Given the
-    model so far (released), its residual r = 1[y = 1] - p, |r| <= 1, goes to one bin of the feature whose turn it is:
-    sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
-    |e_y - p|₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
+    model so far (released), its residual r = 1[y = 1] - p, ``|r| <= 1``, goes to one bin of the feature whose turn it
+    is: sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
+    ‖e_y - p‖₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
     replaced the counts, which are not negative, move by √2 times that in L2, all else by twice that. Turns compose
     adaptively.
 

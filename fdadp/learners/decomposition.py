@@ -1,6 +1,6 @@
 """Private principal components: one noisy second moment, the power method with noise, or the exponential mechanism.
 
-Textbooks put noise on the centred scatter as if a person moved it by |x|² (its mean moves as well: up to 4 times that),
+Textbooks put noise on the centred scatter as if a person moved it by ‖x‖² (its mean moves as well: up to 4 times that),
 or Wishart noise, which is not private for any ε. Here mean, scatter and number of rows come from one second moment of
 rows with a constant added, whose sensitivity is exact.
 """
@@ -46,7 +46,7 @@ def noisy_scatter(
 ) -> tuple[float, FloatArray, FloatArray]:
     """Number of rows, their mean about the centre (d,), and their scatter about that mean (d, d): one release.
 
-    a = (x - center, const) has |a|² <= radius² + const², hence so have the Frobenius and the nuclear norm of aa'.
+    a = (x - center, const) has ‖a‖² <= radius² + const², hence so have the Frobenius and the nuclear norm of aa'.
     """
     return centred(noisy_moment(cohort, center, radius, const, share), radius, const)
 
@@ -164,11 +164,11 @@ class DPPCA(Components, PrivateLearner):
     -----
     *Sensitivity*: ``docs/theory/learners.md#pca``.
 
-    *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with the Frobenius and nuclear norm |a|² <= B²
+    *Moments.* With a = (x - center, const) clipped, the release is Σ aa' with the Frobenius and nuclear norm ‖a‖² <= B²
     + const²; where a person is replaced √2 (pure ε: 2) times that. See :meth:`fdadp.privacy.Cohort.second_moment`, also
     for the noise.
 
-    *Power method.* With an orthonormal Q the step is Σ x x'Q, of rank one with |x| |Q'x| <= B² (Hardt & Price 2014,
+    *Power method.* With an orthonormal Q the step is Σ x x'Q, of rank one with ‖x‖ ‖Q'x‖ <= B² (Hardt & Price 2014,
     arXiv:1311.2495): Gaussian noise for its Frobenius, with pure ε matrix Laplace noise for its nuclear norm.
 
     *Bingham.* See :meth:`fdadp.privacy.Cohort.principal_directions`, whose draws are exact up to floating point, and

@@ -78,12 +78,12 @@ class DPLinearRegression(PrivateRegressor):
     Notes
     -----
     *Sensitivity, with a δ* (proof: ``docs/theory/learners.md#linear-regression``).
-    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, |z| <= 1, p = d + 1, and t in R^q
-    with |t| <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
-    |z|⁴ + |z|²|t|² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
-    which the nuclear norm is |a|² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
+    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²) in R^p, ‖z‖ <= 1, p = d + 1, and t in R^q
+    with ‖t‖ <= 1. Released is one vector: z_i², √2 z_i z_j (i < j), z_i t_k and 0.3 t_k². Its squared L2 norm is
+    ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
+    which the nuclear norm is ‖a‖² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
     budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
-    Wishart: |(z, t)|² <= 2, see :mod:`fdadp.privacy._wishart`.
+    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy._wishart`.
 
     *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
     contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
@@ -193,7 +193,7 @@ def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
 
 
 def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Release the moments of features z and targets t with Wishart noise; |(z, t)|² <= 2."""
+    """Release the moments of features z and targets t with Wishart noise; ‖(z, t)‖² <= 2."""
     moment, sd = cohort.wishart_moment(
         pair, clip=math.sqrt(2.0), share=1.0, name="second moment of features and targets"
     )
@@ -201,7 +201,7 @@ def _release_wishart(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
 
 
 def _release_pure(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
-    """Release the moments of features z and targets t with matrix Laplace noise; |(z, t)|² <= 2."""
+    """Release the moments of features z and targets t with matrix Laplace noise; ‖(z, t)‖² <= 2."""
     moment, sd = cohort.second_moment(
         pair, clip=2.0, share=1.0, name="second moment of features and targets", norm="nuclear"
     )

@@ -35,7 +35,7 @@ def default_regularization(
 ) -> float:
     """λ of the sum of losses, from public numbers alone.
 
-    ``max(5.5 (|b|/√n)^(5/4), 1/(4 (exp(ε/(3K)) - 1)))``, |b| the usual length of the linear term that meets (ε, δ).
+    ``max(5.5 (‖b‖/√n)^(5/4), 1/(4 (exp(ε/(3K)) - 1)))``, ‖b‖ the usual length of the linear term that meets (ε, δ).
 
     The first term balances what noise does to the minimiser against shrinkage. Its factor was chosen by accuracy on
     Adult's training rows and three small data sets (n from 281 to 26 049, 15 to 92 dimensions, ε from 0.1 to 5;
@@ -93,7 +93,7 @@ class DPLogisticRegression(PrivateClassifier):
         accurate. It wants one row a person, and with a δ a whole budget. ``"output"``: noise on the minimiser.
         ``"gradient"``: gradient descent with noise on each gradient; for more than two classes of the softmax loss.
     regularization : float, optional
-        λ of ``Σ loss + (λ/2) |w|²``, w in the units of rows scaled to norm 1, intercept included. Default:
+        λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`default_regularization` (ten times that for ``"output"``), public.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
@@ -112,18 +112,18 @@ class DPLogisticRegression(PrivateClassifier):
 
     Notes
     -----
-    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²), |z| <= 1, and every coordinate is regularised; then a
+    A row is encoded as z = (clip(x - center)/R, b0)/√(1 + b0²), ‖z‖ <= 1, and every coordinate is regularised; then a
     loss log(1 + exp(-t z'w)) has a gradient of norm at most 1 and a Hessian of rank one and norm at most 1/4.
 
-    *Objective.* w = argmin Σ loss + (λ/2)|w|² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
-    One person changes b(w) by its gradient s z, |s| <= 1 with a sign that the label alone decides, and the determinant
-    of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' |b|),
+    *Objective.* w = argmin Σ loss + (λ/2)‖w‖² + b'w. Given the data, w ↔ b is one to one: b(w) = -(Σ gradient + λw).
+    One person changes b(w) by its gradient s z, ``|s| <= 1`` with a sign that the label alone decides, and the
+    determinant of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' ‖b‖),
     ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``_objective.gaussian_multiplier``. For K > 2 classes there
     are K problems, one against the rest, with a b each; the Gaussian losses are composed exactly.
     The minimiser is computed in floats, so 1 % of (ε, δ) goes to noise on it that covers the distance to the exact one:
     approximate minima perturbation (Iyengar et al. 2019) with a tolerance so small that the noise is not felt.
     *Output.* Minimisers of neighbouring data are at most 1/λ apart in each problem, √K/λ together (strong convexity).
-    *Gradient.* One person adds at most 1 (two classes) or √2 (softmax: |p - e_y| <= √2) to a gradient.
+    *Gradient.* One person adds at most 1 (two classes) or √2 (softmax: ‖p - e_y‖ <= √2) to a gradient.
 
     Rows are shortened to the ball for prediction too.
 

@@ -83,8 +83,8 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     *Sensitivity*: ``docs/theory/learners.md#naive-bayes``.
 
     With z in [-1, 1]^d a row adds (1, z, z² - 1/2) to the block of its class. L1 norm at most 1 + 1.5 d and squared L2
-    norm at most 1 + 1.25 d, both where |z| = 1; a row lies in one block, so the classes compose in parallel. Where a
-    person is replaced the kernel doubles the clip; max(√2 |v|, 2 √d) would do (another class, or the same with opposite
+    norm at most 1 + 1.25 d, both where ‖z‖ = 1; a row lies in one block, so the classes compose in parallel. Where a
+    person is replaced the kernel doubles the clip; max(√2 ‖v‖, 2 √d) would do (another class, or the same with opposite
     signs), so that the noise is up to √2 larger than it must be.
 
     Examples

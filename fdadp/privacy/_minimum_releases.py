@@ -48,7 +48,7 @@ class MinimumReleases:
         target_clip: float | None = None,
         radius: float | None = None,
     ) -> Noisy:
-        """Release a minimiser of ``Σ over persons of loss + (ridge/2) |θ|²`` with noise on it, or in its objective.
+        """Release a minimiser of ``Σ over persons of loss + (ridge/2) ‖θ‖²`` with noise on it, or in its objective.
 
         Parameters
         ----------
@@ -56,8 +56,8 @@ class MinimumReleases:
             Row-local; gives the pair (features (m, D), targets (m, K)). Columns of the targets are K problems on the
             same features. All coordinates are regularised: a constant feature is a column like any other.
         loss : {"squared", "logistic"}
-            ``½ |θ'f - r|²`` with |f| <= clip, |r| <= target_clip, over |θ|_F <= radius; or
-            ``Σ_k log(1 + exp(-t_k z'w_k))`` with |z| <= 1 and the signs of the targets as labels (0: left out).
+            ``½ ‖θ'f - r‖²`` with ‖f‖ <= clip, ‖r‖ <= target_clip, over ‖θ‖_F <= radius; or
+            ``Σ_k log(1 + exp(-t_k z'w_k))`` with ‖z‖ <= 1 and the signs of the targets as labels (0: left out).
         perturb : {"output", "objective"}
             Noise on the minimiser (any loss), or a random linear term in the objective (logistic only). The latter is
             accounted for in (ε, δ) by itself, so with a δ it takes a whole budget, and every row must be a person.
@@ -84,10 +84,10 @@ class MinimumReleases:
         where a person is replaced; times √(DK) in L1. Rounding of the solution and of its lattice is added to it.
 
         *Objective.* ε, δ are 99 % for the linear term b (see ``_objective.gaussian_multiplier``; pure:
-        |b| ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
+        ‖b‖ ~ Gamma(D, 1/ε'), ε' = ε/K - log(1 + 1/(4Λ))) and 1 % for noise on the minimiser, which covers that it was
         computed in floating point and that b lies on a lattice: given the exact minimiser, what was computed differs
         from it by at most a public bound (:func:`fdadp.privacy._minima.steps_from_real`). Replace: two steps of adding
-        or removing for (ε, δ), |b| doubled for pure ε.
+        or removing for (ε, δ), ‖b‖ doubled for pure ε.
         """
         if isinstance(self._kernel.noise, DistributedNoise):
             raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")

@@ -43,7 +43,7 @@ class MomentReleases:
         f : callable
             Row-local, with values (m, D).
         clip : float
-            Bound on |f|², the Frobenius and the nuclear norm of f f'.
+            Bound on ‖f‖², the Frobenius and the nuclear norm of f f'.
         share, name, per_person, bits
             As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once, in the Frobenius
             norm. With pure ε per_person and bits must be left out: each product is clipped, then their mean is taken,
@@ -69,8 +69,8 @@ class MomentReleases:
         that is the sensitivity in the nuclear norm, and twice that where a person is replaced
         (``docs/theory/kernel.md#rank-one``).
 
-        *Gaussian, replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and |S - S'|² <= 2
-        clip². On the lattice q = u - δ, |δ| <= √N, so ⟨q, q'⟩ >= -√N (|u| + |q'|) and |q - q'|² <= 2·4^bits + 4 √N
+        *Gaussian, replacing a person.* S and S' are positive semidefinite, hence tr(SS') >= 0 and ‖S - S'‖² <= 2
+        clip². On the lattice q = u - δ, ‖δ‖ <= √N, so ⟨q, q'⟩ >= -√N (‖u‖ + ‖q'‖) and ‖q - q'‖² <= 2·4^bits + 4 √N
         2^bits: this, with 1 % on its second term for rounding in u, is the sensitivity used
         (``docs/theory/kernel.md#second-moments``).
         """
@@ -118,7 +118,7 @@ class MomentReleases:
         k : int
             From 1 to D.
         clip : float
-            Bound on |f|² (of a person with several rows on the Frobenius norm of the mean of f f').
+            Bound on ‖f‖² (of a person with several rows on the Frobenius norm of the mean of f f').
         share, name
             As in :meth:`sum`.
 
@@ -171,7 +171,7 @@ class MomentReleases:
         return found
 
     def wishart_moment(self, f: RowFunction, *, clip: float, share: float, name: str) -> Noisy:
-        """Release Σ over persons of aa' with Wishart noise, a = f(row) clipped to |a| <= clip.
+        """Release Σ over persons of aa' with Wishart noise, a = f(row) clipped to ‖a‖ <= clip.
 
         The noise is positive semidefinite before its mean is taken off, which is done here. Accounted for in (ε, δ) by
         itself, with the exact number of degrees (see :mod:`fdadp.privacy._wishart`): it takes a whole budget, and every

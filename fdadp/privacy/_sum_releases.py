@@ -100,7 +100,7 @@ class SumReleases:
         """Release Σ over persons of clip(W ∘ f(row) g(row)').
 
         With pure ε, norm "nuclear" has by far the least noise (:mod:`fdadp.privacy._matrix_laplace`): in an entry of
-        D × K its sd is clip √(D + K)/ε, while for Laplace noise the L1 norm is bounded, up to √(D K) times |f| |g|.
+        D × K its sd is clip √(D + K)/ε, while for Laplace noise the L1 norm is bounded, up to √(D K) times ‖f‖ ‖g‖.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class SumReleases:
         weights : ndarray of shape (D, K), optional
             W >= 0, public. A pair of weight 0 is inactive: it is not released, and is 0 in the result.
         norm : {1, 2, "nuclear"}, optional
-            1 and 2 as in :meth:`sum`. "nuclear": the nuclear norm of f g', |f| |g|, is bounded, and the release is
+            1 and 2 as in :meth:`sum`. "nuclear": the nuclear norm of f g', ‖f‖ ‖g‖, is bounded, and the release is
             pure; where the budget has a δ it takes all of it (see :meth:`Cohort.pure_is_quieter`). No
             weights (if they are u v', multiply f by u and g by v), bits or other per_person.
         share, name, per_person, bits
@@ -126,8 +126,8 @@ class SumReleases:
 
         Notes
         -----
-        *Sensitivity.* The contribution is the vector v of the N active entries W_jk f_j g_k, clipped to |v| <= C and
-        truncated in these coordinates to q = trunc(v 2^bits / C), with |q| <= 2^bits checked on the integers. So the
+        *Sensitivity.* The contribution is the vector v of the N active entries W_jk f_j g_k, clipped to ‖v‖ <= C and
+        truncated in these coordinates to q = trunc(v 2^bits / C), with ‖q‖ <= 2^bits checked on the integers. So the
         integer sum, in W-weighted coordinates, has the sensitivity 2^bits of any other sum
         (``docs/theory/kernel.md#outer-products``), whatever the rank of W; rescaling by C 2^-bits gives C. There is no
         need for lattices of f and g apart: forming and adding the N products of one row at a time costs no more than

@@ -136,7 +136,7 @@ class PublishedDPAda(_AdaBoost):
 
     Notes
     -----
-    Scale of the noise: |extreme weight - 1/N| m/(B · extreme weight). Why the claim fails: G_k and α_k are computed
+    Scale of the noise: ``|extreme weight - 1/N| m/(B · extreme weight)``. Why the claim fails: G_k and α_k are computed
     from the data and released, the first round has no noise at all; the "sensitivity" and the budget of a weight are
     functions of the private weights; other weights are exact; and budgets over samples do not add up to anything.
 

@@ -87,7 +87,7 @@ class Eigenbasis:
     def conditional_scores(self, curves: ArrayLike) -> FloatArray:
         """Best linear predictions of the scores from the observed points of each curve.
 
-        ``(Φ'Φ + σ² Λ⁻¹)⁻¹ Φ'(y − μ)`` with the rows of Φ (|O|, K) at which the curve was observed: the
+        ``(Φ'Φ + σ² Λ⁻¹)⁻¹ Φ'(y − μ)`` with the rows of Φ ``(|O|, K)`` at which the curve was observed: the
         conditional expectation if scores and noise are Gaussian. On complete curves with equal weights w
         this is the projection times ``λ / (λ + σ² w)``, the shrinkage of ``fpca.face``.
 

@@ -16,7 +16,10 @@ FILES = sorted(
     [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS and path.is_file()]
     + [path for path in ROOT.glob("*") if path.suffix in KINDS]
 )
-PAGES = [path for path in FILES if path.suffix == ".md" and ".ipynb_checkpoints" not in path.parts]
+NOT_PAGES = {".ipynb_checkpoints", "_build", "_site"}
+"""Parts of paths: what is built, and the contents of the site, which only Sphinx reads."""
+FILES = [path for path in FILES if "_build" not in path.parts]
+PAGES = [path for path in FILES if path.suffix == ".md" and not NOT_PAGES & set(path.parts)]
 
 LINK = re.compile(r"\[[^\]\n]*\]\(([^()\s]+)\)")
 CITATION = re.compile(r"\bdocs/[\w./-]+\.md(?:#[\w-]+)?")
@@ -93,7 +96,9 @@ def test_every_page_can_be_found_from_the_index() -> None:
         if page not in seen and page.suffix == ".md":
             seen.add(page)
             queue += [(page.parent / target.partition("#")[0]).resolve() for target in links(page)]
-    assert [str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md") if page not in seen] == []
+    assert [
+        str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md") if page in PAGES and page not in seen
+    ] == []
 
 
 def test_pages_at_the_door_are_short() -> None:

@@ -1,0 +1,140 @@
+"""The pages of the API: which modules are public, and the one page that each public name has.
+
+The home of a name is the path by which people import it. What ``fdadp`` itself exports lives there; a package that
+exports it too lists it with a link.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from types import ModuleType
+from typing import Any
+
+MODULES = {
+    "fdadp": "Models, budgets, data: what most programs import",
+    "fdadp.terms": "Terms of models",
+    "fdadp.learners": "Private learners of scikit-learn's kind",
+    "fdadp.summaries": "Private mean curves and components",
+    "fdadp.functional.fpca": "Principal components of curves",
+    "fdadp.functional.metrics": "Errors, coverage, shares explained",
+    "fdadp.functional.quadrature": "Integrals over grids",
+    "fdadp.planner": "Forecasts before the data",
+    "fdadp.privacy": "The kernel: budgets, cohorts, noise, ledgers",
+    "fdadp.privacy.study": "Budgets in files",
+    "fdadp.privacy.certificate": "Certificates of what was released",
+    "fdadp.audit": "Attempts to break a claim",
+    "fdadp.federated": "Many owners; the local model",
+    "fdadp.federated.flower": "Many owners on many machines",
+    "fdadp.published": "Schemes of the literature: not private",
+    "fdadp.datasets": "Data and simulations",
+    "fdadp.plot": "Pictures",
+    "fdadp.regression": "Regressions",
+    "fdadp.errors": "Errors and warnings",
+    "r_bridge": "R from Python, and comparisons with it",
+    "r_bridge.refund": "Calls of refund",
+    "r_bridge.mgcv": "Calls of mgcv",
+    "r_bridge.vgam": "Calls of VGAM",
+    "r_bridge.convert": "Curves to R and back",
+    "r_bridge.reference": "Recorded results of R",
+}
+"""Public modules and what is in them, in the order of the site."""
+
+WHOLE = ("fdadp.errors",)
+"""Modules whose names share one page."""
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """Its public names: ``__all__``; the terms have a table instead."""
+    if module.__name__ == "fdadp.terms":
+        return sorted(module.KINDS)
+    return sorted((name for name in module.__all__ if name != "__version__"), key=str.lower)
+
+
+def _homes() -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
+    """Name: home, any public path: home, and of every module the names that live there."""
+    by_name: dict[str, str] = {}
+    by_path: dict[str, str] = {}
+    by_object: dict[int, str] = {}
+    own: dict[str, list[str]] = {}
+    for path in MODULES:
+        module = importlib.import_module(path)
+        own[path] = []
+        for name in names_of(module):
+            value: Any = getattr(module, name)
+            known = by_object.get(id(value)) if inspect.isclass(value) or inspect.isfunction(value) else None
+            if known is None:
+                home = f"{path}.{name}"
+                if inspect.isclass(value) or inspect.isfunction(value):
+                    by_object[id(value)] = home
+                own[path].append(name)
+                by_name.setdefault(name, home)
+            else:
+                home = known
+            by_path[f"{path}.{name}"] = home
+            defined = getattr(value, "__module__", None)
+            if isinstance(defined, str) and inspect.isclass(value) | inspect.isfunction(value):
+                by_path.setdefault(f"{defined}.{value.__qualname__}", home)
+    return by_name, by_path, own
+
+
+HOMES, PATHS, OWN = _homes()
+
+
+def page(path: str) -> str:
+    """The page of one module, as reStructuredText."""
+    title = path
+    lines = [
+        title,
+        "=" * len(title),
+        "",
+        f".. automodule:: {path}",
+        "   :no-members:",
+        "",
+        f".. currentmodule:: {path}",
+        "",
+    ]
+    if path in WHOLE:
+        return "\n".join([*lines[:3], f".. automodule:: {path}", "   :members:", "   :show-inheritance:", ""])
+    module = importlib.import_module(path)
+    kinds = {"Classes": inspect.isclass, "Functions": callable, "Data": lambda value: True}
+    left = list(OWN[path])
+    for heading, of_kind in kinds.items():
+        chosen = [name for name in left if of_kind(getattr(module, name))]
+        left = [name for name in left if name not in chosen]
+        if chosen:
+            lines += [
+                heading,
+                "-" * len(heading),
+                "",
+                ".. autosummary::",
+                "   :toctree: generated",
+                "   :nosignatures:",
+                "",
+            ]
+            lines += [f"   {name}" for name in chosen] + [""]
+    elsewhere = [PATHS[f"{path}.{name}"] for name in names_of(module) if PATHS[f"{path}.{name}"] != f"{path}.{name}"]
+    if elsewhere:
+        lines += ["Also here: " + ", ".join(f":obj:`{home}`" for home in elsewhere) + ".", ""]
+    return "\n".join(lines)
+
+
+def index() -> str:
+    """The front page of the API."""
+    lines = [
+        "API",
+        "===",
+        "",
+        "Every public name, with its arguments, what it returns and raises, and an example that the tests run.",
+        "",
+    ]
+    lines += [".. list-table::", "   :widths: 35 65", ""]
+    for path, what in MODULES.items():
+        lines += [f"   * - :doc:`{path}`", f"     - {what}"]
+    lines += ["", ".. toctree::", "   :hidden:", ""] + [f"   {path}" for path in MODULES] + [""]
+    return "\n".join(lines)
+
+
+def made() -> dict[str, str]:
+    """All pages of the API by their place in the site, but for those of single names, which autosummary writes."""
+    return {"api/index.rst": index()} | {f"api/{path}.rst": page(path) for path in MODULES}
