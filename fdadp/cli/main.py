@@ -1,16 +1,23 @@
-"""The command line: ``python -m fdadp demo | fit | predict | regress | experiment | learners | plan | ...``.
+"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | plan | study | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from fdadp._common.terminal import Variadic
-from fdadp.cli import formulas, regression, studies
+from fdadp._version import __version__
+from fdadp.cli import studies, views
 from fdadp.cli.federated import app as federated
+from fdadp.cli.fit import fit
+from fdadp.cli.plan import plan
+from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
+from fdadp.cli.summaries import fpca, mean
 
 __all__ = ["app", "main"]
 
@@ -19,18 +26,41 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Functional data regression with differential privacy.",
+    epilog="Exit status: 0, done; 1, 'study verify' found something wrong, or a fault of fdadp itself; 2, a mistake in "
+    "files or settings, said in one line on stderr: nothing is half-written, nor spent unless that line says so.",
 )
-app.add_typer(federated, name="federated")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fdadp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def fdadp(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """Functional data regression with differential privacy."""
+
+
+app.command()(fit)
+app.command()(predict)
+app.command()(evaluate)
+app.command()(views.summary)
+app.command()(views.ledger)
+app.command()(views.plot)
+app.command()(mean)
+app.command()(fpca)
+app.command()(plan)
 app.add_typer(study, name="study")
+app.add_typer(federated, name="federated")
 app.command()(studies.demo)
-app.command()(regression.fit)
-app.command()(regression.predict)
-app.command()(formulas.regress)
-app.command()(formulas.regress_predict)
 app.command(cls=Variadic)(studies.experiment)
 app.command(cls=Variadic)(studies.audit)
 app.command(cls=Variadic)(studies.learners)
-app.command()(regression.plan)
 
 
 def main() -> None:

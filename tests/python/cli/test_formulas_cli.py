@@ -39,12 +39,12 @@ def data(folder: Path) -> dict[str, Any]:
     ("formula", "kind"),
     [("Y ~ ff(X) + s(age, k=5) + region", FunctionalRegression), ("log(risk) ~ lf(X, k=6) + age", ScalarRegression)],
 )
-def test_regress_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, formula: str, kind: Any) -> None:
+def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, formula: str, kind: Any) -> None:
     files = ("--curves", f"X={folder / 'x.csv'}", "--table", folder / "people.csv")
     model, out = tmp_path / "model.npz", tmp_path / "predicted.csv"
-    fitted = run("regress", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model)
+    fitted = run("fit", formula, *files, "--curves", f"Y={folder / 'y.csv'}", "--out", model)
     assert fitted.exit_code == 0, fitted.output
-    predicted = run("regress-predict", model, *files, "--out", out)
+    predicted = run("predict", model, *files, "--out", out)
     assert predicted.exit_code == 0, predicted.output
     want = kind(formula).fit(data(folder)).predict(data(folder))
     got = pd.read_csv(out, index_col=0)
@@ -80,11 +80,11 @@ def test_regress_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, 
 def test_mistakes_are_one_line(folder: Path, monkeypatch: Any, args: list[str], text: str) -> None:
     (folder / "x.txt").touch()
     monkeypatch.chdir(folder)
-    assert text in refused("regress", *args)
+    assert text in refused("fit", *args)
     assert not (folder / "model.npz").exists()
 
 
 def test_files_that_are_no_model_are_refused(folder: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    text = refused("regress-predict", tmp_path / "other.npz", "--table", folder / "people.csv", "--out", "p.csv")
+    text = refused("predict", tmp_path / "other.npz", "--table", folder / "people.csv", "--out", "p.csv")
     assert "other.npz" in text

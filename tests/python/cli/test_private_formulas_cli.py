@@ -12,7 +12,7 @@ import pytest
 from test_cli import refused, run
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
-from fdadp.cli import private_formulas
+from fdadp.cli.private_files import bounds_of
 from fdadp.functional.csv_lines import CsvLines
 from fdadp.privacy import Ledger
 
@@ -63,7 +63,7 @@ def test_a_private_fit_is_that_of_the_python_api(
     folder: Path, tmp_path: Path, formula: str, kind: Any, names: str, own: list[Any]
 ) -> None:
     out, texts = tmp_path / "m.npz", [t if t != "age=0:100" else "age=1:100" for t in BOUNDS]
-    done = run("regress", formula, *files(folder, *names), *bounds(*texts), "--epsilon", 2, "--out", out, *own)
+    done = run("fit", formula, *files(folder, *names), *bounds(*texts), "--epsilon", 2, "--out", out, *own)
     assert done.exit_code == 0, done.output
     data = {
         name: pd.read_csv(folder / f"{name.lower()}.csv", index_col=0, float_precision="round_trip") for name in names
@@ -74,7 +74,7 @@ def test_a_private_fit_is_that_of_the_python_api(
     grids = {"X": S, "Y": T}
     said = dict(zip(own[::2], own[1::2], strict=True))
     privacy = Privacy(said.get("--epsilon", 2), said.get("--delta", 1e-6) or None, n=said.get("--n"), random_state=3)
-    model = kind(formula, privacy=privacy, bounds=private_formulas.bounds_of(texts))
+    model = kind(formula, privacy=privacy, bounds=bounds_of(texts))
     beside = {k[2:]: v for k, v in said.items() if k in ("--groups", "--offset")}
     if kind is ScalarRegression and "X" not in names:
         grids = {}
@@ -86,7 +86,7 @@ def test_a_private_fit_is_that_of_the_python_api(
     assert f"Ledger written to {tmp_path / 'm.ledger.json'}" in done.output and "gradient" in done.output
     if names == "XY" and "--n" in own:
         to, asked = tmp_path / "predicted.csv", files(folder, "X")
-        assert run("regress-predict", out, *asked, "--out", to).exit_code == 0
+        assert run("predict", out, *asked, "--out", to).exit_code == 0
         got = pd.read_csv(to, index_col=0).to_numpy()
         np.testing.assert_allclose(got, model.predict(data, grids={"X": S}), rtol=1e-9)
 
@@ -158,10 +158,10 @@ def test_what_is_wrong_is_said_before_a_row_is_read(
 ) -> None:
     monkeypatch.chdir(folder)
     if "--dry-run" in args or "--epsilon" not in args:
-        monkeypatch.setattr("fdadp.cli.formulas._read", lambda *a: pytest.fail("read"))
+        monkeypatch.setattr("fdadp.cli.fit.read_columns", lambda *a: pytest.fail("read"))
     out = [] if "--out" in args else ["--out", tmp_path / "m.npz"]
     formula = args.pop() if args[-1] == "Y ~ Age" else "Y ~ ff(X) + age + region"
-    said = refused("regress", formula, *files(folder, "X", "Y"), *out, *args)
+    said = refused("fit", formula, *files(folder, "X", "Y"), *out, *args)
     assert pd.Series([said]).str.contains(text).all(), said
     assert not list(tmp_path.iterdir())
 
@@ -169,7 +169,7 @@ def test_what_is_wrong_is_said_before_a_row_is_read(
 @pytest.mark.usefixtures("unread")
 def test_a_dry_run_shows_the_plan_and_reads_nothing(folder: Path, tmp_path: Path) -> None:
     out = ["--out", tmp_path / "m.npz", "--dry-run"]
-    done = run("regress", "Y ~ ff(X) + age", *files(folder, "X", "Y"), *bounds(), "--epsilon", 2, "--n", N, *out)
+    done = run("fit", "Y ~ ff(X) + age", *files(folder, "X", "Y"), *bounds(), "--epsilon", 2, "--n", N, *out)
     assert done.exit_code == 0 and "mean of Y" in done.output and "gradient" in done.output
     assert not list(tmp_path.iterdir())
 
@@ -179,7 +179,7 @@ def test_files_that_fail_say_nothing(folder: Path, tmp_path: Path, wrong: str) -
     lines = (folder / "x.csv").read_bytes().splitlines()
     (tmp_path / "x.csv").write_bytes(b"\n".join(lines[:-1] if wrong == "shorter" else lines[:1]))
     asked = [*files(folder, "Y"), f"--curves=X={tmp_path / 'x.csv'}", *bounds(), "--epsilon", 2, "--n", N]
-    said = refused("regress", "Y ~ ff(X) + age", *asked, "--out", tmp_path / "m.npz")
+    said = refused("fit", "Y ~ ff(X) + age", *asked, "--out", tmp_path / "m.npz")
     assert said == "Error: the source of chunks failed or changed the shape of its rows; the budget is spent"
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
 

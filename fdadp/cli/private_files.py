@@ -1,10 +1,9 @@
-"""Private fits by a formula on the command line: files are read line by line, by the kernel alone."""
+"""Private fits on the command line: files are read line by line, by the kernel alone."""
 
 from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,20 @@ from fdadp.files.atomic import replacing
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
     from fdadp.functional.csv_lines import CsvLines
+    from fdadp.privacy import Privacy
 
-__all__ = ["BOUNDS", "PrivateFiles", "bounds_of", "fit_privately", "points_of"]
+__all__ = [
+    "ONLY_PRIVATE",
+    "PrivateFiles",
+    "bounds_of",
+    "check_writable",
+    "points_of",
+    "privacy_of",
+    "refuse_given",
+    "write_ledger",
+]
 
-BOUNDS = (
-    "What is public of a column: --bounds age=0:120 of numbers and curves, --bounds sex=f,m of labels. May be repeated."
-)
+ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
 
 
 def bounds_of(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -78,8 +85,8 @@ class PrivateFiles:
     table: CsvLines | None
 
     @classmethod
-    def of(cls, curves: Sequence[str] | None, table: Path | None) -> PrivateFiles:
-        """Read first lines of files of curves, each NAME=FILE, and of a table.
+    def of(cls, curves: Mapping[str, Path], table: Path | None) -> PrivateFiles:
+        """Read first lines of files of curves by name, and of a table.
 
         Raises
         ------
@@ -89,20 +96,13 @@ class PrivateFiles:
         from fdadp.functional.csv_lines import CsvLines
 
         lines = None if table is None else CsvLines.of(table)
-        names = list(() if lines is None else lines.names)
-        found: dict[str, CsvLines] = {}
-        for entry in curves or []:
-            name, equals, path = entry.partition("=")
-            if not equals or not name or not path:
-                raise InputError(f"--curves must be NAME=FILE, as X=x.csv, got {entry!r}")
-            names.append(name)
-            found[name] = CsvLines.of(path)
-        twice = next((name for name in names if names.count(name) > 1), None)
+        own = () if lines is None else lines.names
+        twice = next((name for name in curves if name in own), None)
         if twice is not None:
             raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
-        if not names:
+        if not (curves or own):
             raise InputError("--curves or --table must be given, got neither")
-        return cls(found, lines)
+        return cls({name: CsvLines.of(path) for name, path in curves.items()}, lines)
 
     def grids(self) -> dict[str, FloatArray]:
         """Points of all columns of curves."""
@@ -146,40 +146,51 @@ class PrivateFiles:
         return {name: block[:, i] for i, name in enumerate(self.table.names)}
 
 
-def fit_privately(
-    model: Any, files: PrivateFiles, out: Path, *, groups: str | None, offset: str | None, dry_run: bool
-) -> bool:
-    """Show the plan, then fit from files and write the ledger beside the model; return whether there is a fit.
-
-    Parameters
-    ----------
-    model : FunctionalRegression or ScalarRegression
-        With privacy and bounds.
-    files : PrivateFiles
-    out : Path
-        Where the model is to be written.
-    groups, offset : str, optional
-    dry_run : bool
-        Only show the plan.
+def privacy_of(
+    epsilon: float | None, delta: float | None, n: int | None, adjacency: str | None, study: Path | None, purpose: Any
+) -> Privacy | None:
+    """Guarantee that options ask for, or None where they ask for none.
 
     Raises
     ------
-    InputError, PrivacyError
-        Before a row is read; or one constant sentence, if that fails.
+    InputError
+        A study or a purpose without a budget.
+    PrivacyError
+        Settings that are out of range, or not those of the study.
     """
-    ledger = out.with_suffix(".ledger.json")
+    from fdadp.privacy import Privacy
+
+    if epsilon is None:
+        only = {"--delta": delta, "--n": n, "--adjacency": adjacency, "--study": study, "--purpose": purpose}
+        refuse_given(only, ONLY_PRIVATE)
+        return None
+    given: dict[str, Any] = {"n": n, "adjacency": adjacency, "purpose": purpose}
+    if study is not None:
+        return Privacy(epsilon, delta or None, study=str(study), **given)
+    return Privacy(epsilon, (1e-6 if delta is None else delta) or None, **given)
+
+
+def refuse_given(options: Mapping[str, Any], why: str) -> None:
+    """Refuse the first option that was given; raises InputError."""
+    odd = next((name for name, value in options.items() if value not in (None, False, [])), None)
+    if odd is not None:
+        raise InputError(f"{odd} {why}")
+
+
+def check_writable(out: Path) -> None:
+    """Refuse a place that cannot be written, before a row is read; raises InputError."""
     if out.is_dir() or not os.access(next(p for p in out.absolute().parents if p.exists()), os.W_OK):
         raise InputError(f"--out must be a file that can be written, got {str(out)!r}")
-    named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", model.model)}
-    files.check_has([*(name for name in model.bounds if name in named), *filter(None, (groups, offset))])
-    grids = files.grids()
-    if model.privacy.n is not None or dry_run:
-        typer.echo(f"{model.plan(grids, groups=groups, offset=offset)}\n")
-    if dry_run:
-        return False
-    model.fit_chunks(files.tables, grids=grids, groups=groups, offset=offset)
+
+
+def write_ledger(model: Any, out: Path) -> None:
+    """Write the ledger of a private fit beside its model, and show it, with what is left of a study."""
+    ledger = out.with_suffix(".ledger.json")
     with replacing(ledger) as stream:
         stream.write(model.ledger_.to_json().encode())
-    typer.echo("" if model.privacy.n is not None else f"{model.plan_}\n")
-    typer.echo(f"{model.ledger_}\n\nLedger written to {ledger}\n")
-    return True
+    typer.echo(f"{model.ledger_}\n\nLedger written to {ledger}")
+    if model.privacy_.study is not None:
+        from fdadp.privacy.study import Study
+
+        typer.echo(Study(model.privacy_.study).headline)
+    typer.echo("")

@@ -1,0 +1,180 @@
+"""``python -m fdadp fit``: a regression of the user's own curves or numbers, private or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fdadp._common.terminal import plain_messages
+from fdadp.cli import options as option
+from fdadp.cli.additive import Additive
+from fdadp.cli.inputs import check_out, named_files, read_columns
+from fdadp.cli.private_files import (
+    ONLY_PRIVATE,
+    PrivateFiles,
+    bounds_of,
+    check_writable,
+    privacy_of,
+    refuse_given,
+    write_ledger,
+)
+from fdadp.errors import InputError
+
+if TYPE_CHECKING:
+    from fdadp.privacy import Privacy
+
+__all__ = ["fit"]
+
+WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
+
+
+def fit(
+    what: Annotated[list[str], typer.Argument(metavar="FORMULA | X Y", help=WHAT)],
+    curves: option.Curves = None,
+    table: option.Table = None,
+    out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
+    family: Annotated[
+        str | None, typer.Option(help="gaussian, binomial, poisson or gamma. [default: gaussian]")
+    ] = None,
+    smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
+    missing: Annotated[
+        str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator; auto: raise, in a private fit linear.")
+    ] = "auto",
+    groups: option.Groups = None,
+    offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
+    components: Annotated[
+        str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. [default: 0.95]")
+    ] = None,
+    basis_x: Annotated[
+        str | None, typer.Option(help="Of X and Y: B-splines over the values of X. [default: auto, grows with n]")
+    ] = None,
+    basis_s: Annotated[
+        str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. [default: auto]")
+    ] = None,
+    header: option.Header = True,
+    long: option.Long = None,
+    progress: option.Progress = None,
+    epsilon: option.Epsilon = None,
+    delta: option.Delta = None,
+    n: option.N = None,
+    adjacency: option.Adjacency = None,
+    bounds: option.Bounds = None,
+    study: option.StudyFile = None,
+    purpose: option.Purpose = None,
+    dry_run: option.DryRun = False,
+) -> None:
+    """Fit a regression of curves or of numbers; with --epsilon privately, from end to end.
+
+    By a formula the response is what stands left of ~: curves, or a column of the table. Of two files the additive
+    model of the second's curves on the first's is fitted. Rows are those of the same number in all files; where files
+    label their rows, labels must agree. Of curves, column labels that are numbers, dates or times are the grid, else it
+    is even on [0, 1].
+
+    A private fit shows its plan before it reads a row, reads CSV files line by line, does not compare labels of rows
+    (they are private), and writes its ledger beside the model. Without --study each run has a budget of its own: what
+    several runs on the same people spend adds up.
+
+    \b
+    Examples:
+      fdadp fit X.csv Y.csv --out model.npz
+      fdadp fit "Y ~ ff(X) + s(age) + region" --curves X=x.csv --curves Y=y.csv --table people.csv
+      fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
+      fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
+    """
+    with plain_messages():
+        check_out(out)
+        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
+        shown = "auto" if progress is None else progress
+        own = {"--components": components, "--basis-x": basis_x, "--basis-s": basis_s}
+        asked: Any
+        if len(what) == 2 and not any("~" in one for one in what):
+            refuse_given(
+                {"--curves": curves, "--family": family, "--offset": offset},
+                "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files",
+            )
+            asked = Additive(
+                (Path(what[0]), Path(what[1])), components, basis_x, basis_s, smoothing, missing, shown, header, long
+            )
+        elif len(what) == 1 and "~" in what[0]:
+            refuse_given(own, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
+            settings = {"family": family or "gaussian", "smoothing": smoothing, "missing": missing, "progress": shown}
+            asked = Formula(what[0], curves, settings, offset, header, long)
+        else:
+            raise InputError(
+                "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
+                f"{' '.join(map(repr, what))}"
+            )
+        if privacy is None:
+            refuse_given({"--bounds": bounds, "--dry-run": dry_run}, ONLY_PRIVATE)
+            model = asked.fit(table, groups)
+        else:
+            refuse_given(
+                {"--long": long, "--no-header": not header},
+                "cannot be in a private fit: files have one person's curve a line, and their first line is the grid",
+            )
+            check_writable(out)
+            model = asked.fit_privately(table, groups, privacy, bounds_of(bounds), dry_run=dry_run)
+            if model is None:
+                return
+            write_ledger(model, out)
+        path = model.save(out)
+        typer.echo(model.summary().as_text())
+        typer.echo(f"\nModel written to {path}. In Python: {type(model).__name__}.load({str(path)!r})")
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A regression by a formula, of files of curves by name and of a table."""
+
+    formula: str
+    curves: list[str] | None
+    settings: dict[str, Any]
+    offset: str | None
+    header: bool
+    long: str | None
+
+    def fit(self, table: Path | None, groups: str | None) -> Any:
+        """Fit without privacy."""
+        data = read_columns(self.curves, table, header=self.header, long=self.long)
+        kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
+        model = kind(self.formula, **self.settings)
+        if groups is not None and not hasattr(model, "se"):
+            raise InputError("--groups is there for responses that are curves")
+        beside = {"groups": groups, "offset": self.offset}
+        return model.fit(data, **{name: value for name, value in beside.items() if value is not None})
+
+    def fit_privately(
+        self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
+    ) -> Any:
+        """Show the plan, then fit from files; None for a dry run."""
+        files = PrivateFiles.of(named_files(self.curves), table)
+        kind = model_of(self.formula, files.curves, files.names)
+        model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
+        named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}
+        files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])
+        asked: dict[str, Any] = {"groups": groups, "offset": self.offset}
+        grids, declared = files.grids(), privacy.n is not None
+        if declared or dry_run:
+            typer.echo(f"{model.plan(grids, **asked)}\n")
+        if dry_run:
+            return None
+        model.fit_chunks(files.tables, grids=grids, **asked)
+        typer.echo("" if declared else f"{model.plan_}\n")
+        return model
+
+
+def model_of(formula: str, curves: Collection[str], names: Collection[str]) -> Any:
+    """The kind of model by what the response is."""
+    from fdadp.regression.functional import FunctionalRegression
+    from fdadp.regression.row_functions import row_function
+    from fdadp.regression.scalar import ScalarRegression
+
+    response = formula.partition("~")[0].strip().strip("`")
+    function = row_function(response) if response not in names else None
+    sources = (response,) if function is None else function.sources
+    return FunctionalRegression if any(name in curves for name in sources) else ScalarRegression

@@ -1,0 +1,127 @@
+"""Files that commands read: curves and tables by name, and models of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fdadp.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def check_out(out: Path) -> None:
+    """Refuse the name of a model file that has another suffix; raises FileFormatError."""
+    if out.suffix not in ("", ".npz"):
+        raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
+
+
+def named_files(entries: Sequence[str] | None) -> dict[str, Path]:
+    """Files of curves by name.
+
+    Raises
+    ------
+    InputError
+        An entry that is not NAME=FILE, or a name twice.
+    """
+    found: dict[str, Path] = {}
+    for entry in entries or []:
+        name, equals, path = entry.partition("=")
+        if not equals or not name or not path:
+            raise InputError(f"--curves must be NAME=FILE, as X=x.csv, got {entry!r}")
+        if name in found:
+            raise InputError(f"--curves must have different names, got {name!r} twice")
+        found[name] = Path(path)
+    return found
+
+
+def long_columns(text: str | None) -> Any:
+    """Names of the columns of long tables, or None."""
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def read_file(path: Path, *, header: bool = True, long: str | None = None) -> pd.DataFrame:
+    """Read a file of curves and say on stderr how it was understood."""
+    from fdadp.functional.curves import as_curves
+    from fdadp.functional.tables import read_curves
+
+    frame = read_curves(path, header=header, long=long_columns(long))
+    read = as_curves(frame, name=str(path))
+    grid = "no grid in the file, so an even one"
+    if read.gridded:
+        grid = f"grid {read.grid[0]:g} to {read.grid[-1]:g}{'' if read.unit is None else f' {read.unit}'}"
+    labels = "" if type(frame.index).__name__ == "RangeIndex" else ", labelled"
+    typer.echo(f"{path}: {len(frame)} curves{labels}, {frame.shape[1]} points, {grid}", err=True)
+    return frame
+
+
+def read_columns(
+    curves: Sequence[str] | None, table: Path | None, *, header: bool = True, long: str | None = None
+) -> dict[str, Any]:
+    """Columns of all files by name: data frames of curves, and the columns of the table.
+
+    Raises
+    ------
+    InputError, FileFormatError, FileNotFoundError
+    """
+    data: dict[str, Any] = {}
+    if table is not None:
+        frame = _read_table(table)
+        data = {str(name): frame[name] for name in frame.columns}
+    for name, path in named_files(curves).items():
+        if name in data:
+            raise InputError(f"--curves and --table must have different names, got {name!r} twice")
+        data[name] = read_file(path, header=header, long=long)
+    if not data:
+        raise InputError("--curves or --table must be given, got neither")
+    return data
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    from fdadp.functional.axis import is_identifier
+
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}")
+    if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise FileFormatError(f"--table must end in .csv, .csv.gz or .parquet, got {path.name!r}")
+    try:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, encoding="utf-8-sig")
+    except ImportError as exc:
+        raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
+    except (ValueError, UnicodeDecodeError, OSError) as exc:  # pandas' parser raises ValueError's kinds
+        raise FileFormatError(f"{path} must be a table with a row of names, got {exc}") from None
+    first = frame.columns[0] if frame.shape[1] else None
+    unnamed = isinstance(first, str) and first.startswith("Unnamed:")
+    return frame.set_index(first) if unnamed or is_identifier(first) else frame
+
+
+def load_model(path: Path) -> Any:
+    """Read a model file of whatever kind.
+
+    Raises
+    ------
+    FileFormatError, FileNotFoundError
+    """
+    from fdadp.files.container import sealed
+    from fdadp.regression.additive import AdditiveFunctionOnFunction
+    from fdadp.regression.functional import FunctionalRegression
+    from fdadp.regression.scalar import ScalarRegression
+    from fdadp.summaries import PrivateFPCA, PrivateMean
+
+    kinds: dict[str, Any] = {
+        "additive-function-on-function": AdditiveFunctionOnFunction,
+        "FunctionalRegression": FunctionalRegression,
+        "ScalarRegression": ScalarRegression,
+        "private-mean": PrivateMean,
+        "private-fpca": PrivateFPCA,
+    }
+    kind = sealed(path).kind
+    if kind not in kinds:
+        raise FileFormatError(f"{path} must hold a model of curves or of numbers, got {kind!r}")
+    return kinds[kind].load(path)

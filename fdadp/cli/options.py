@@ -1,0 +1,68 @@
+"""Options that several commands have, with their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Adjacency",
+    "Bounds",
+    "Curves",
+    "Delta",
+    "DryRun",
+    "Epsilon",
+    "Groups",
+    "Header",
+    "Long",
+    "Model",
+    "N",
+    "Progress",
+    "Purpose",
+    "StudyFile",
+    "Table",
+]
+
+CURVES = "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet or .npz, one curve a row. May be repeated."
+TABLE = "Numbers and labels, one column each: .csv, .csv.gz or .parquet; a first column named id labels the rows."
+LONG = "Files of curves are long tables, one value a row: the columns of id, point and value, as --long id,s,value."
+BOUNDS = (
+    "What is public of a column: --bounds age=0:120 of numbers and curves, --bounds sex=f,m of labels. May be repeated."
+)
+
+Curves = Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE", help=CURVES)]
+Table = Annotated[Path | None, typer.Option(help=TABLE)]
+Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")]
+Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
+Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca or save.")]
+Progress = Annotated[bool | None, typer.Option(help="Progress bars. [default: on work of more than two seconds]")]
+
+PRIVATE = "Privacy"
+"""Panel of the help."""
+
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget; makes the fit private. [default: no privacy]", rich_help_panel=PRIVATE),
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(help="Of (ε, δ); 0 for pure ε. [default: 1e-6; on a study, the study's]", rich_help_panel=PRIVATE),
+]
+N = Annotated[
+    int | None, typer.Option("--n", help="How many persons; left out, that is private, too.", rich_help_panel=PRIVATE)
+]
+Adjacency = Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.", rich_help_panel=PRIVATE)]
+Bounds = Annotated[
+    list[str] | None, typer.Option("--bounds", metavar="NAME=PUBLIC", help=BOUNDS, rich_help_panel=PRIVATE)
+]
+StudyFile = Annotated[
+    Path | None,
+    typer.Option("--study", help="Draw on the budget in this file (fdadp study new).", rich_help_panel=PRIVATE),
+]
+Purpose = Annotated[
+    str | None, typer.Option(help="What the fit is for, in public: the study keeps it.", rich_help_panel=PRIVATE)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and read no row.", rich_help_panel=PRIVATE)]

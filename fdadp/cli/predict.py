@@ -1,0 +1,195 @@
+"""``python -m fdadp predict | evaluate``: what a saved model says of new rows, and how well."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fdadp._common.terminal import plain_messages
+from fdadp.cli import options as option
+from fdadp.cli.inputs import load_model, read_columns, read_file
+from fdadp.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["evaluate", "predict"]
+
+X = "Of a model of two files: predictor curves."
+NOT_PRIVATE = "Computed from these rows without privacy: where they are people's, keep these figures with them."
+
+
+def predict(
+    model: option.Model,
+    x: Annotated[Path | None, typer.Argument(metavar="[X]", help=X)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Predicted means: .csv, .csv.gz, .parquet or .npz, one row for each. Required.")
+    ] = None,
+    curves: option.Curves = None,
+    table: option.Table = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
+    ] = None,
+    header: option.Header = True,
+    long: option.Long = None,
+) -> None:
+    """Predict the responses of new rows with a saved model.
+
+    \b
+    Examples:
+      fdadp predict model.npz Xnew.csv --out predicted.csv --interval 0.95
+      fdadp predict model.npz --curves X=new.csv --table new-people.csv --out predicted.csv
+    """
+    with plain_messages():
+        from fdadp.functional.tables import check_suffix, write_curves
+
+        if out is None:
+            raise InputError("--out must be given: the file for predictions")
+        suffix = check_suffix(out)
+        fitted = load_model(model)
+        data = _new(fitted, model, [] if x is None else [x], ["X"], curves, table, header, long)
+        files = {out: _as_frame(fitted.predict(data), data, fitted)}
+        if interval is not None:
+            stem = out.name[: -len(suffix)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # said by predict already
+                limits = fitted.predict_interval(data, level=interval)
+            for side, found in zip(("lower", "upper"), limits, strict=True):
+                files[out.with_name(f"{stem}-{side}{suffix}")] = _as_frame(found, data, fitted)
+        write_curves(files)
+        what = "predictions" if hasattr(fitted, "response_name_") else "curves"
+        for path, frame in files.items():
+            typer.echo(f"{len(frame)} {what} written to {path}")
+
+
+def evaluate(
+    model: option.Model,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[X Y]", help=f"{X[:-1]}, and observed responses.")
+    ] = None,
+    curves: option.Curves = None,
+    table: option.Table = None,
+    level: Annotated[float, typer.Option(help="Of the intervals whose coverage is counted.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="The figures as JSON. [default: only shown]")] = None,
+    header: option.Header = True,
+    long: option.Long = None,
+) -> None:
+    """Hold a saved model against observed responses: share explained, error, and what intervals cover.
+
+    Judge on rows that the model was not fitted to. The figures are not private.
+
+    \b
+    Examples:
+      fdadp evaluate model.npz Xnew.csv Ynew.csv
+      fdadp evaluate model.npz --curves X=x.csv --curves Y=y.csv --table people.csv --out figures.json
+    """
+    with plain_messages():
+        fitted = load_model(model)
+        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, header, long)
+        found = _figures(fitted, data, level)
+        for name, value in found.items():
+            typer.echo(f"{name:<24}{value:.4g}")
+        typer.echo(f"\n{NOT_PRIVATE}")
+        if out is not None:
+            from fdadp.files.atomic import replacing
+
+            with replacing(out) as stream:
+                stream.write((json.dumps(found, indent=1) + "\n").encode())
+            typer.echo(f"figures: {out}")
+
+
+def _figures(fitted: Any, data: Any, level: float) -> dict[str, float]:
+    """Share explained, root mean squared error and coverage, where responses were observed."""
+    import numpy as np
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a score is not private is said in a sentence of its own
+        additive = isinstance(data, list)
+        explained = fitted.score(*data) if additive else fitted.score(data)
+    new = data[0] if additive else data
+    truth = _values(data[1] if additive else _response(fitted, data))
+    found = {"rows": float(len(truth)), "share explained": float(explained)}
+    if truth.dtype.kind != "f":  # of labels there is no distance
+        return found
+    found["root mean square error"] = float(np.sqrt(np.nanmean((truth - _values(fitted.predict(new))) ** 2)))
+    if getattr(fitted, "family", "gaussian") == "gaussian":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lower, upper = (_values(side) for side in fitted.predict_interval(new, level=level))
+        inside = np.where(np.isnan(truth), np.nan, (truth >= lower) & (truth <= upper))
+        found[f"covered at {level:g}"] = float(np.nanmean(inside))
+    return found
+
+
+def _response(fitted: Any, data: dict[str, Any]) -> Any:
+    """The response as observed: a column, or an expression of columns."""
+    from fdadp.regression.row_functions import expression
+
+    name = fitted.response_name_
+    if name in data:
+        return data[name]
+    wanted = expression(name)
+    return wanted.of({source: _values(data[source]) for source in wanted.sources})
+
+
+def _values(what: Any) -> Any:
+    """Rows as an array of shape (n, T), floats where they are numbers."""
+    import numpy as np
+
+    values = np.asarray(getattr(what, "data_matrix", what))
+    values = values.reshape(len(values), -1)
+    return values.astype(np.float64) if values.dtype.kind in "biuf" else values
+
+
+def _new(
+    fitted: Any,
+    model: Path,
+    files: list[Path],
+    names: list[str],
+    curves: list[str] | None,
+    table: Path | None,
+    header: bool,
+    long: str | None,
+) -> Any:
+    """New rows as the model wants them: one file or a list of them, or columns by name."""
+    if not hasattr(fitted, "predict"):
+        raise InputError(f"{model} must hold a regression, got a {type(fitted).__name__}, which predicts nothing")
+    if hasattr(fitted, "response_name_"):
+        if files:
+            raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
+        return read_columns(curves, table, header=header, long=long)
+    if len(files) != len(names) or curves or table:
+        raise InputError(f"{model} must have {' and '.join(names)} as files, without --curves and --table")
+    frames = [read_file(path, header=header, long=long) for path in files]
+    _check_grid(frames[0], files[0], fitted)
+    return frames if len(frames) > 1 else frames[0]
+
+
+def _check_grid(frame: pd.DataFrame, path: Path, fitted: Any) -> None:
+    from fdadp.functional.curves import as_curves
+
+    if frame.shape[1] != fitted.s_.size and not as_curves(frame).gridded:
+        raise InputError(
+            f"{path} must have {fitted.s_.size} columns as the training curves had, or a grid as its first row, "
+            f"got {frame.shape[1]}"
+        )
+
+
+def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
+    """Predictions as a data frame: labels of the new rows, and of the training responses or their grid."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(data, pd.DataFrame):
+        index: Any = data.index
+        if isinstance(found, pd.DataFrame) and not found.columns.equals(pd.RangeIndex(found.shape[1])):
+            return found
+    else:
+        index = next((c.index for c in data.values() if not isinstance(c.index, pd.RangeIndex)), None)
+    values = np.asarray(getattr(found, "data_matrix", found), dtype=np.float64)
+    columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index([fitted.response_name_])
+    return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)

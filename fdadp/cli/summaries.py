@@ -1,0 +1,184 @@
+"""``python -m fdadp mean | fpca``: private summaries of a file of curves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fdadp._common.terminal import plain_messages
+from fdadp.cli import options as option
+from fdadp.cli.inputs import check_out, read_file
+from fdadp.cli.private_files import (
+    ONLY_PRIVATE,
+    PrivateFiles,
+    bounds_of,
+    check_writable,
+    privacy_of,
+    refuse_given,
+    write_ledger,
+)
+from fdadp.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fdadp.privacy import Privacy
+
+__all__ = ["fpca", "mean"]
+
+CURVES = "A file of curves, one a row: .csv or .csv.gz; without privacy also .parquet or .npz."
+RANGE = "Public range of the curves' values, as --bounds 30:180."
+
+Curves = Annotated[Path, typer.Argument(metavar="CURVES", help=CURVES)]
+Range = Annotated[str | None, typer.Option(metavar="LOW:HIGH", help=RANGE, rich_help_panel=option.PRIVATE)]
+
+
+def mean(
+    curves: Curves,
+    out: Annotated[Path, typer.Option(help="Model file (.npz); the curve and its band go beside it as .csv.")] = Path(
+        "mean.npz"
+    ),
+    level: Annotated[float, typer.Option(help="Of the band, of the whole curve at once.")] = 0.95,
+    table: option.Table = None,
+    groups: option.Groups = None,
+    epsilon: option.Epsilon = None,
+    delta: option.Delta = None,
+    n: option.N = None,
+    adjacency: option.Adjacency = None,
+    bounds: Range = None,
+    study: option.StudyFile = None,
+    purpose: option.Purpose = None,
+) -> None:
+    """Release the mean of curves privately, with a band that knows of the noise.
+
+    \b
+    Examples:
+      fdadp mean Y.csv --bounds 30:180 --epsilon 1 --n 3000
+      fdadp mean Y.csv --bounds 30:180 --epsilon 0.5 --study wards.fdadp --table people.csv --groups id
+    """
+    with plain_messages():
+        import numpy as np
+        import pandas as pd
+
+        from fdadp.summaries import PrivateMean
+
+        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
+        if privacy is None:
+            raise InputError("--epsilon must be given: mean is a private release")
+        fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
+        _release(fitted, curves, table, groups, out)
+        low, high = (np.ravel(side) for side in fitted.band(level))
+        columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
+        _finish(fitted, pd.DataFrame(columns), out)
+
+
+def fpca(
+    curves: Curves,
+    out: Annotated[Path, typer.Option(help="Model file (.npz), if private; functions go beside it, .csv.")] = Path(
+        "fpca.npz"
+    ),
+    components: Annotated[str, typer.Option(help="How many, or the share of the variance to explain.")] = "0.95",
+    header: option.Header = True,
+    long: option.Long = None,
+    table: option.Table = None,
+    groups: option.Groups = None,
+    epsilon: option.Epsilon = None,
+    delta: option.Delta = None,
+    n: option.N = None,
+    adjacency: option.Adjacency = None,
+    bounds: Range = None,
+    study: option.StudyFile = None,
+    purpose: option.Purpose = None,
+) -> None:
+    """Functional principal components of curves; with --epsilon privately.
+
+    \b
+    Examples:
+      fdadp fpca Y.csv --components 3
+      fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --n 3000
+    """
+    with plain_messages():
+        from fdadp.cli.additive import components_of
+
+        count = components_of(components)
+        privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
+        if privacy is not None:
+            refuse_given({"--long": long, "--no-header": not header}, "cannot be in a private release")
+            _private_fpca(count, privacy, _range(bounds), curves, table, groups, out)
+            return
+        from fdadp.functional.fpca import FPCA
+
+        refuse_given({"--bounds": bounds, "--groups": groups, "--table": table}, ONLY_PRIVATE)
+        fitted = FPCA(n_components=count).fit(read_file(curves, header=header, long=long))
+        _say_shares(fitted)
+        _write(_functions(fitted), out)
+
+
+def _private_fpca(
+    count: float, privacy: Privacy, bounds: Any, curves: Path, table: Path | None, groups: str | None, out: Path
+) -> None:
+    from fdadp.summaries import PrivateFPCA
+
+    fitted = PrivateFPCA(n_components=count, privacy=privacy, bounds=bounds)
+    _release(fitted, curves, table, groups, out)
+    _say_shares(fitted)
+    _finish(fitted, _functions(fitted), out)
+
+
+def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, out: Path) -> None:
+    """Fit from a file that the kernel reads line by line."""
+    check_out(out)
+    check_writable(out)
+    if (table is None) is not (groups is None):
+        raise InputError("--table and --groups must be given together: whose each row is")
+    files = PrivateFiles.of({"Y": curves}, table)
+    if groups is not None:
+        files.check_has([groups])
+
+    def rows() -> Any:
+        for block in files.tables():
+            yield block["Y"] if groups is None else (block["Y"], block[groups])
+
+    fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if groups is None else True)
+    write_ledger(fitted, out)
+
+
+def _finish(fitted: Any, frame: pd.DataFrame, out: Path) -> None:
+    path = fitted.save(out)
+    typer.echo(fitted.summary().as_text())
+    typer.echo(f"\nModel written to {path}. In Python: {type(fitted).__name__}.load({str(path)!r})")
+    _write(frame, out)
+
+
+def _write(frame: pd.DataFrame, out: Path) -> None:
+    from fdadp.files.atomic import replacing
+
+    beside = out.with_suffix(".csv")
+    with replacing(beside) as stream:
+        stream.write(frame.to_csv(index=False).encode())
+    typer.echo(f"curves: {beside}")
+
+
+def _functions(fitted: Any) -> pd.DataFrame:
+    """Points, mean and eigenfunctions, one column each."""
+    import pandas as pd
+
+    functions = {f"component {k}": values for k, values in enumerate(fitted.eigenfunctions_, 1)}
+    return pd.DataFrame({"point": fitted.grid_, "mean": fitted.mean_, **functions})
+
+
+def _say_shares(fitted: Any) -> None:
+    for k, share in enumerate(fitted.explained_variance_ratio_, 1):
+        typer.echo(f"component {k}: {100 * share:.1f} % of the variance")
+
+
+def _range(text: str | None) -> Any:
+    """Public range of the values; raises InputError."""
+    if text is None:
+        raise InputError("--bounds must be the public range of the values, as --bounds 30:180")
+    found = bounds_of([f"Y={text}"])["Y"]
+    if not isinstance(found, tuple):
+        raise InputError(f"--bounds must be LOW:HIGH, as --bounds 30:180, got {text!r}")
+    return found
