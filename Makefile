@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
-demo: $(VENV)/.stamp-plots ## fit Canadian weather, print tables, write figures to fdadp-demo/
+demo: $(VENV)/.stamp-plots ## weather without privacy, 3,000 simulated people with it: tables, figures in fdadp-demo/
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests (R's too where R is there or can be installed)

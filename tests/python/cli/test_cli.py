@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.image import imread
 from typer.testing import CliRunner
 
-from fdadp import AdditiveFunctionOnFunction, load_canadian_weather
+from fdadp import AdditiveFunctionOnFunction, load_canadian_weather, load_icu
+from fdadp._common.terminal import console
 from fdadp.cli.main import app
-from fdadp.errors import ExtrapolationWarning
+from fdadp.errors import ExtrapolationWarning, MissingDataError
 from fdadp.functional.tables import read_curves
 
 try:
@@ -238,20 +241,56 @@ def test_experiment_skips_and_names_what_is_absent(monkeypatch: pytest.MonkeyPat
     assert "epsilon must be a number above 0" in refused(*args, "--dataset", "canadian-weather", "--epsilon", "-1")
 
 
-def test_demo(tmp_path: Path) -> None:
-    result = run("demo", "--out", tmp_path / "demo", "--repeats", 2)
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FDADP_DATA", str(tmp_path))  # no stays in intensive care: nothing is said of them
+    result = run("demo", "--out", tmp_path / "demo", "--repeats", 2, "--people", 300)
     assert result.exit_code == 0, result.output
-    for text in ("35 stations", "no privacy", "mean curve", "published, scaled", "NOT differentially private"):
-        assert text in result.stdout
+    texts = (
+        "35 stations",
+        "no privacy",
+        "mean curve",
+        "the planner says: 0.77",
+        "ε = 1, δ = 1e-06",
+        "dp-aff: differentially private end to end",
+        "published, scaled",
+        "NOT differentially private",
+    )
+    places = [result.stdout.find(text) for text in texts]
+    assert min(places) >= 0
+    assert sorted(places[3:]) == places[3:]  # the success before the warning
+    assert "intensive" not in result.stdout
     files = {p.name for p in (tmp_path / "demo").iterdir()}
     assert files == {
-        "model.npz", "results.csv", "table.csv", "settings.json", "experiment.png", "surface.png", "surface-3d.png",
-        "eigenfunctions.png", "held-out-predictions.png",
+        "model.npz", "results.csv", "table.csv", "settings.json", "experiment.png", "surface.png",
+        "eigenfunctions.png", "held-out-predictions.png", "private-people.png", "private-model.npz", "ledger.txt",
     }  # fmt: skip
     for name in files:
         assert name in result.stdout
     model = AdditiveFunctionOnFunction.load(tmp_path / "demo" / "model.npz")
     assert model.n_curves_ == 35
+    private = AdditiveFunctionOnFunction.load(tmp_path / "demo" / "private-model.npz")
+    assert private.privacy_.epsilon == 1.0
+    assert (tmp_path / "demo" / "ledger.txt").read_text(encoding="utf-8") == f"{private.ledger_}\n"
+    picture = imread(tmp_path / "demo" / "private-people.png")
+    assert picture.shape[:2] == (864, 1380) and picture[..., :3].std() > 0.1
+
+
+@pytest.mark.long
+def test_demo_of_the_stays(tmp_path: Path) -> None:
+    from fdadp.studies.demo_stays import fit_stays
+
+    try:
+        load_icu()
+    except MissingDataError:
+        pytest.skip("the ICU stays are not in FDADP_DATA")
+    said = console()
+    with said.capture() as told:
+        files = fit_stays(tmp_path, said)
+    assert files["second day"].stat().st_size > 10_000
+    last, private, ordinary = (float(x) for x in re.findall(r"explains ([.0-9]+)", told.get()))
+    assert last + 0.05 < private <= ordinary + 0.01
+    assert ordinary - private < 0.04
+    assert 93 < float(re.findall(r"hold ([.0-9]+)%", told.get())[0]) < 97
 
 
 def test_as_a_module_and_without_traceback(tmp_path: Path) -> None:
