@@ -65,7 +65,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     guess = math.sqrt((weighted**2).sum())
     theta, covariance, edf = np.zeros((d, k)), np.zeros((k, d, d)), np.zeros(k)
     released = releases.affords("gradient scale")
-    usual = tuning.first_clip * guess / rows.geometric  # products of numbers have long tails
+    usual = tuning.first_clip * guess
     left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
     rounds = Rounds(w, MOMENT_VARIANCE) if pairs is None else Rounds(w, pairs.uncertain, pairs.moment)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]

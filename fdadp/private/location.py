@@ -117,7 +117,7 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     scale = rows.y_half / Y_GUESS
     if releases.affords("y rms"):
         largest = REACH * rows.y_half
-        rms, error = releases.size("y rms", rows.response_norm, (largest / releases.plan.y_range, largest))
+        rms, error = _response_size(releases, "y rms", rows, (largest / releases.plan.y_range, largest))
         scale = shrunk_scale(rms, error, scale, Y_PRIOR)
     clip = tuning.size_clip * scale
     spread = scale / math.sqrt(2)  # half of the square is taken to be the mean's
@@ -128,7 +128,7 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
         rows.y_location += shift
         spread = math.sqrt(max(scale**2 - shift**2, 0.5 * scale**2))
     if releases.affords("y scale"):
-        spread, _ = releases.size("y scale", rows.response_norm, tuning.y_scale.range(scale))
+        spread, _ = _response_size(releases, "y scale", rows, tuning.y_scale.range(scale))
         clip = tuning.size_clip * spread
     m = design.response_shares.size
     rows.mean, variance = np.zeros(m), np.full(m, math.inf)
@@ -138,5 +138,15 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     if about_anchor(releases.plan):
         rows.mean, variance = near_anchor(rows.mean, variance, design.response_shares, spread)
     if releases.affords("y spread"):
-        spread, _ = releases.size("y spread", rows.response_norm, tuning.y_spread.range(spread))
+        spread, _ = _response_size(releases, "y spread", rows, tuning.y_spread.range(spread))
     return variance, spread**2
+
+
+def _response_size(releases: Releases, key: str, rows: Rows, between: tuple[float, float]) -> tuple[float, float]:
+    """Size of Y as it is so far, of numbers as large as a curve of their variance would be; and the sd of its log.
+
+    Sizes of numbers are looked for where those of curves would be, for many are near zero, and as many far above their
+    geometric mean: a range about that mean would cut these off.
+    """
+    size, error = releases.size(key, rows.response_norm, between)
+    return size / rows.geometric, error

@@ -176,9 +176,9 @@ class Rows:
         return observed_mean(self.centred_y(block[-1]), self.t_weights)[:, None]
 
     def response_norm(self, block: Block) -> FloatArray:
-        """L2 norm of the coefficients less those of the released mean, of numbers as large as curves'; shape (m,)."""
+        """L2 norm of the coefficients less those of the released mean, shape (m,)."""
         c = self.response(block) - self.mean
-        return np.sqrt(row_sums(c * c)) / self.geometric
+        return np.sqrt(row_sums(c * c))
 
     def outside(self, block: Block) -> FloatArray:
         """Shares of the observed points of each column of curves, and of Y, outside the public ranges; (m, M + 1)."""

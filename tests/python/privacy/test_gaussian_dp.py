@@ -117,7 +117,7 @@ def test_mu_is_the_largest_and_never_above_it(epsilon, delta, exact):
     found = mu_from(epsilon, delta)
     assert exact * (1 - 3e-10) < found < exact
     assert delta_from_mu(found, epsilon) < delta * (1 - 0.99e-10)  # which is kept back for rounding and the lattice
-    assert delta_from_mu(exact, epsilon) == pytest.approx(delta, rel=1e-11)
+    assert delta_from_mu(exact, epsilon) == pytest.approx(delta, rel=1e-11, abs=0)
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "exact"), POINTS)
@@ -141,9 +141,9 @@ def test_of_a_budget_the_squares_of_mu_add_up(epsilon, delta):
 
 @pytest.mark.parametrize(("epsilon", "exact"), PURE.items())
 def test_mu_of_pure_releases_and_back(epsilon, exact):
-    assert mu_from_epsilon(epsilon) == pytest.approx(exact, rel=1e-13)
+    assert mu_from_epsilon(epsilon) == pytest.approx(exact, rel=1e-13, abs=0)
     assert mu_from_range(2 * epsilon) == mu_from_epsilon(epsilon)
-    assert range_from_mu(exact) == pytest.approx(2 * epsilon, rel=1e-13)
+    assert range_from_mu(exact) == pytest.approx(2 * epsilon, rel=1e-13, abs=0)
 
 
 def test_mu_that_delta_pays_for_alone_has_epsilon_zero():

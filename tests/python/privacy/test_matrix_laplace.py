@@ -12,6 +12,7 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise, _exact_normals, _matrix_laplace
+from fdadp.privacy._exact_normals import Pair
 from fdadp.privacy._matrix_laplace import MatrixLaplace
 
 # ------------------------------------------------------------------ release
@@ -179,6 +180,13 @@ def test_noise_is_rounded_as_the_ideal_noise_is(monkeypatch, law):
         monkeypatch.setattr(_exact_normals.Uniforms, "extend", lambda self, source: source.extend(self, source))
         found.append(law.draw(2.0**40, ideal).integers)
     assert found[0] == found[1]
+
+
+def test_bits_that_come_later_decide_whether_a_pair_is_inside_the_circle():
+    """By its first 256 bits one here is inside by 2^-256; it is outside by 2^-510."""
+    last, middle = 2**256 - 1, 2**255
+    given = iter([last, middle, *[2**bits - 1 for bits in (256, 512, 1024) for _ in range(2)], middle + 2**254, middle])
+    assert Pair.draw(lambda bits: next(given)).known == [middle + 2**254, middle]
 
 
 @pytest.mark.parametrize("noise", [2**62, 2**63 - 1, 2**63, 2**70 + 5, -(2**63), -(2**63) - 7])
