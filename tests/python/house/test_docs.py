@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
-FOLDERS = ("fdadp", "r_bridge", "R", "man", "inst", "vignettes", "notebooks", "tests", "benchmarks", "tools", "docs")
+FOLDERS = (
+    *("fdadp", "r_bridge", "R", "man", "inst", "vignettes", "notebooks", "tests", "benchmarks", "tools", "docs", "paper"),
+)
 KINDS = {".py", ".R", ".Rd", ".Rmd", ".md", ".ipynb", ".sh", ".toml", ".cfg"}
 FILES = sorted(
     [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS and path.is_file()]
@@ -145,16 +147,23 @@ def known(name: str) -> bool:
     return False
 
 
-def test_tables_of_the_private_page_are_the_recorded_ones() -> None:
-    page = (ROOT / "docs" / "private.md").read_text(encoding="utf-8")
+def test_tables_of_the_private_page_and_of_the_limits_are_the_recorded_ones() -> None:
+    page, limits = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("private.md", "limits.md"))
     results = ROOT / "benchmarks" / "results"
     other = (results / "other-scenarios.md").read_text(encoding="utf-8")
-    recorded = re.findall(r"^\| (.+?) \| ([\d.]+) \([\d.]+\) \| ([\d.]+) \(", other, re.MULTILINE)
-    shown = re.findall(r"^\| ([a-zA-Z].+?) \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
-    assert len(shown) == 12
+    recorded = re.findall(r"^\| (.+?) \| ([\d.]+) \(([\d.]+)\) \| ([\d.]+) \(", other, re.MULTILINE)
+    shown = re.findall(r"^\| ([a-zA-Z].+?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", limits, re.MULTILINE)
+    assert len(shown) == len(recorded) == 13
     for name, *figures in shown:
         longest = max((row for row in recorded if name.startswith(row[0])), key=lambda row: len(row[0]))
         assert figures == list(longest[1:]), name
+    table = re.findall(r"^\| ([\d,]+, [\d.]+) \| (.+?) \| (.*?) ?\|$", limits, re.MULTILINE)
+    assert len(table) == 6
+    for cell, *both in table:
+        for part, text in zip(("main", "pure"), both, strict=True):
+            row = rf"^\| {cell} \| ok \| ([\d.]+)[^|]* \| ([\d.]+) \| [\d.]+ \| ([\d.]+) \|$"
+            found = re.findall(row, (results / f"frontier-{part}.md").read_text(encoding="utf-8"), re.MULTILINE)
+            assert [text] == ["{}, {}, {} %".format(*figures) for figures in found] or not (text or found), (part, cell)
     main, pure = ((results / f"frontier-{part}.md").read_text(encoding="utf-8") for part in ("main", "pure"))
     cells = re.findall(r"^\| ([\d,]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|", page, re.MULTILINE)
     assert len(cells) == 6

@@ -13,6 +13,15 @@ from fdadp.errors import FdadpWarning
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
 PAGES = {
     "README.md": 2,
+    "docs/choosing.md": 1,
+    "docs/deploy.md": 2,
+    "docs/from-diffprivlib.md": 1,
+    "docs/from-scikit-fda.md": 1,
+    "docs/how-many.md": 3,
+    "docs/install.md": 1,
+    "docs/ledger.md": 1,
+    "docs/start.md": 4,
+    "docs/which-model.md": 1,
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
     "docs/study.md": 1,
@@ -28,26 +37,42 @@ PAGES = {
 """Pages with code, and how many blocks each has at least."""
 
 
-def python_blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```python\n(.*?)^```(?:\n\n^```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+"""Code, and the text that follows it at once: what it printed, or the last lines of that."""
+
+
+def python_blocks(page: Path) -> list[tuple[str, str]]:
+    """Code, and what the page says that it prints ("" where it says nothing)."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_python_blocks_run(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_python_blocks_run(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path if name == "docs/start.md" else ROOT)  # that page writes files
     blocks = python_blocks(ROOT / name)
     assert len(blocks) >= PAGES[name]
     names: dict[str, object] = {}
+    printed = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        for block in blocks:
+        for block, shown in blocks:
             exec(compile(block, name, "exec"), names)
-    printed = capsys.readouterr().out
+            output = capsys.readouterr().out
+            assert output.endswith(shown), name
+            printed += output
     assert printed
     if name == "docs/private.md":
         assert "published: NOT differentially private end to end" in printed
 
 
+def test_pages_that_are_new_show_what_is_printed() -> None:
+    shown = {name for name in PAGES if any(text for _, text in python_blocks(ROOT / name))}
+    assert len(shown) >= 10
+
+
 def test_no_page_with_code_is_left_out() -> None:
-    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [page for page in pages if "_build" not in page.parts]
     assert {page.relative_to(ROOT).as_posix() for page in pages if python_blocks(page)} == set(PAGES)
