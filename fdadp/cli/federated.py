@@ -69,6 +69,32 @@ def key(
         typer.echo(f"contract: {contract}")
 
 
+@app.command()
+def model(
+    contract: Annotated[Path, typer.Argument(help="The contract of the run.")],
+    totals: Annotated[Path, typer.Argument(help="File that the run wrote: the released totals, which are public.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Model file to write (.npz), of regressions. [default: none]")
+    ] = None,
+) -> None:
+    """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
+    with plain_messages():
+        from fdadp.errors import InputError
+        from fdadp.federated import models
+        from fdadp.federated.contract import Contract
+        from fdadp.federated.wire import Totals
+
+        terms = Contract.from_json(contract.read_text())
+        fitted = models.fit(terms, None, Totals.from_bytes(totals.read_bytes()))
+        if isinstance(fitted, models.NextRound):
+            raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
+        if out is not None and not hasattr(fitted, "save"):
+            raise InputError(f"--out is for regressions, got a model of {terms.model!r}")
+        typer.echo(str(fitted.ledger_))
+        if out is not None:
+            typer.echo(f"Model written to {fitted.save(out)}.")
+
+
 @app.command(cls=Variadic)
 def logistic(
     dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006

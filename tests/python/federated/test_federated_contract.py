@@ -18,10 +18,11 @@ from fdadp.errors import InputError, PrivacyError
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 
-from federation_tools import CURVES, GRIDS, PCA, D, contract, parts, rows
+from federation_tools import CURVES, GRIDS, PCA, D, contract, parts, rows, the_key
 
 from fdadp.federated import Contract, DataUser, Federation, Owner, ProtocolError, fit_together
 from fdadp.federated.paillier import SecretKey
+from fdadp.federated.wire import Totals
 
 # ---------------------------------------------------------------- the contract
 
@@ -144,3 +145,21 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     assert found.exit_code == 2
     assert "owners must be an integer of at least 2, got 1" in found.output
     assert not (tmp_path / "out").exists()
+
+
+# ---------------------------------------------------------------- the model of a run
+
+
+def test_the_model_of_a_run_is_made_of_contract_and_totals_by_command(tmp_path: Path) -> None:
+    run = Federation(contract(), parts(rows()), key=the_key(), random_state=0)
+    totals, terms = run.proxy.run(run.exchange), tmp_path / "contract.json"
+    terms.write_text(run.contract.to_json())
+    file = tmp_path / "totals"
+    file.write_bytes(Totals.to_bytes(totals))
+    done = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
+    assert done.exit_code == 0 and run.user.result_.ledger_.headline in done.output.replace("\n", " ")
+    saved = CliRunner().invoke(app, ["federated", "model", str(terms), str(file), "--out", str(tmp_path / "m.npz")])
+    assert saved.exit_code == 2 and "--out is for regressions, got a model of 'pca'" in saved.output
+    file.write_bytes(b"")
+    none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
+    assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output

@@ -10,9 +10,20 @@ from pathlib import Path
 import pytest
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "setup.cfg").exists())
-FOLDERS = (
-    *("fdadp", "r_bridge", "R", "man", "inst", "vignettes", "notebooks", "tests", "benchmarks", "tools", "docs", "paper"),
-)
+FOLDERS = [
+    "fdadp",
+    "r_bridge",
+    "R",
+    "man",
+    "inst",
+    "vignettes",
+    "notebooks",
+    "tests",
+    "benchmarks",
+    "tools",
+    "docs",
+    "paper",
+]
 KINDS = {".py", ".R", ".Rd", ".Rmd", ".md", ".ipynb", ".sh", ".toml", ".cfg"}
 FILES = sorted(
     [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in KINDS and path.is_file()]
@@ -108,6 +119,24 @@ def test_pages_at_the_door_are_short() -> None:
         name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in ("README.md", "CONTRIBUTING.md")
     }
     assert max(lines.values()) <= 150, lines
+
+
+def test_badges_say_what_the_package_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    pictures = importlib.import_module("readme_pictures")
+    facts = pictures.facts()
+    assert facts.keys() == {"python", "licence", "status"} and "BSD" in facts["licence"]
+    for name, value in facts.items():
+        assert (pictures.STATIC / f"badge-{name}.svg").read_text(encoding="utf-8") == pictures.badge(name, value)
+
+
+def test_issue_templates_and_the_citation_are_yaml_of_the_right_kind() -> None:
+    yaml = pytest.importorskip("yaml")
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert path.name == "config.yml" or {"name", "description", "body"} <= form.keys()
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["preferred-citation"]["year"] >= 2026 and cited["preferred-citation"]["version"] == cited["version"]
 
 
 def test_decisions_have_a_date_and_say_how_to_repeat_them() -> None:
