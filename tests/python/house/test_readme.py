@@ -60,7 +60,7 @@ def test_python_blocks_run(
         for block, shown in blocks:
             exec(compile(block, name, "exec"), names)
             output = capsys.readouterr().out
-            assert output.endswith(shown), name
+            assert output.rstrip().endswith(shown.rstrip()), name
             printed += output
     assert printed
     if name == "docs/private.md":
