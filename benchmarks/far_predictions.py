@@ -54,18 +54,18 @@ def changes(scenario: str, n: int, epsilon: float, seed: int) -> list[float]:
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds(scenario, "ok"), progress=False)
         model.fit(train.X, train.Y, GRID, GRID)
         standard_errors = model.predict_se(test.X)
-        fitted = model._fitted
-        scores = fitted.features(Records(len(test.Y), {"X": as_curves(test.X, GRID, name="X")})) @ fitted.coefficients
-    functions, mean = model.eigenfunctions_, model.mean_
-    norms = np.sqrt((scores**2).sum(axis=1))
+        form, coefficients = model._fit.form, model._fit.coefficients
+        free = form.predictor(Records(len(test.Y), {"X": as_curves(test.X, GRID, name="X")}), coefficients)
+    mean = model.mean_
+    norms = np.sqrt((free - mean) ** 2 @ model.eigenbasis_.weights)
     sd = math.sqrt(model.eigenvalues_.sum() + model.noise_variance_ * (GRID[-1] - GRID[0]))
     variance = (standard_errors**2) @ WEIGHTS
     total = (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean()
 
     def share(kept: np.ndarray) -> float:
-        return float(1 - (((mean + (scores * kept[:, None]) @ functions - test.f) ** 2) @ WEIGHTS).mean() / total)
+        return float(1 - (((mean + (free - mean) * kept[:, None] - test.f) ** 2) @ WEIGHTS).mean() / total)
 
-    without = share(np.ones(len(scores)))
+    without = share(np.ones(len(free)))
     found = []
     for farthest, limit in LIMITS.values():
         e = np.maximum(norms - farthest * sd, 1e-12)

@@ -103,7 +103,7 @@ def crosscheck(
     x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
     require("mgcv")  # before any work
     ours = clone(settings).fit(x.values, y.values, s=x.grid, t=y.grid)
-    project = (ours.eigenfunctions_ * ours._fitted.response.weights).T
+    project = (ours.eigenfunctions_ * ours.eigenbasis_.weights).T
     scores = (y.values - ours.mean_) @ project
     k = ours.coef_.shape[1:]
     criterion = str(settings.smoothing)

@@ -132,7 +132,7 @@ class AffrFits:
         assert isinstance(term, Surface)
         self.term = term
         self.smooth = TensorProduct(term.over_x, term.over_s, term.own_norm)
-        self.problem = problem_of(sums, self.model._response(sums), self.model._n_unpenalized)
+        self.problem = problem_of(sums, self.model._basis(sums), self.model._n_unpenalized)
         pairs = unique if self.packed else pairs
         self.constraint = self.smooth.design(pairs[:, 0], pairs[:, 1]).sum(axis=0)
         self.coordinates = self.smooth.mgcv_coordinates(self.constraint, dropped=self.dropped)

@@ -50,11 +50,11 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
     x[-1], y[-1] = 4.3, mean.mean(axis=0) + 4.0
     laws = []
     for size in (n, n - 1):
-        given = settings | {"n_components": public._fitted.response.basis, "smoothing": public.smoothing_parameters_}
+        given = settings | {"n_components": public.eigenbasis_, "smoothing": public.smoothing_parameters_}
         model = AdditiveFunctionOnFunction(**given)
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
-        changes = leave_one_out(model._fitted, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))
+        changes = leave_one_out(model._surface_fit, Chunks.of(as_curves(x[:size]), as_curves(y[:size]), progress=False))
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)
         laws.append((flat, scales))

@@ -105,7 +105,7 @@ def outcome(design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, 
     predicted = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
     law = released_variance(fit, design)
-    half = law.quantile(0.95) * np.sqrt(law.variance(design.t) + se**2)
+    half = law.quantile(0.95) * np.sqrt(law.of_records(new, design.t) + se**2)
     covered = float((np.abs(predicted - y[n:]) < half).mean())
     return OfTerms(_share(predicted, f[n:]), covered, importances(fit, design))
 

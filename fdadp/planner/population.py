@@ -13,17 +13,16 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Records
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.gaussian_dp import delta_from_mu
-from fdadp.private.as_fitted import as_fitted
+from fdadp.private.as_surface import as_surface
 from fdadp.private.columns import HALF_WIDTH
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
-from fdadp.solve.fitted import Fitted
+from fdadp.solve.surface_fit import SurfaceFit
 
 __all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 
@@ -142,12 +141,13 @@ def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *
     explainable = (((new_f - new_f.mean(axis=0)) ** 2) @ w).mean()
     found = []
     for eta in etas:
-        fitted = _fit(design, x, y, eta, seed, pure=pure)
+        fitted = AdditiveFunctionOnFunction.made_of(
+            _fit(design, x, y, eta, seed, pure=pure), Curves(x, s), Curves(y, t)
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            new = Records(len(new_x), {"X": Curves(new_x, s)})
-            predicted, _ = fitted.predict(new)
-            low, high, _ = fitted.interval(new, 0.95)
+            predicted = np.asarray(fitted.predict(new_x))
+            low, high = fitted.predict_interval(new_x, 0.95)
         found.append(
             Outcome(
                 share=max(1 - (((predicted - new_f) ** 2) @ w).mean() / explainable, -1.0),
@@ -166,11 +166,11 @@ def noisy_budget(multiplier: float, *, pure: bool) -> Budget:
     return Budget(epsilon, None if pure else delta_from_mu(mu, epsilon))
 
 
-def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> Fitted:
+def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: int, *, pure: bool) -> SurfaceFit:
     multiplier = max(eta * len(x), LEAST_MULTIPLIER)
     budget = noisy_budget(multiplier, pure=pure)
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
     rows = Rows(design, (-8.0, 8.0))
     with one_blas_thread():
-        return as_fitted(fit_dp_aff(cohort, plan, design, rows), design, plan)
+        return as_surface(fit_dp_aff(cohort, plan, design, rows), design, plan)

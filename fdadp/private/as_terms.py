@@ -7,8 +7,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.interpolated import margin_of
@@ -80,13 +78,12 @@ class ReleasedMean(TermDesign):
         return np.ones((records.n, 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReleasedVariance(ResidualLaw):
     """Variance of new responses about their means, as released, with the law of what is left when divided by it.
 
     Attributes
     ----------
-    grid : ndarray of shape (T,)
     total : float
         Mean square of responses about their mean curve, explained and not.
     looks : tuple of Look
@@ -95,28 +92,18 @@ class ReleasedVariance(ResidualLaw):
         Whose looks they are.
     """
 
-    grid: FloatArray
     total: float
     looks: tuple[Look, ...] = ()
     columns: tuple[CurvesColumn, ...] = ()
 
-    def variance(self, t: FloatArray) -> FloatArray:
-        """At points (T',)."""
-        return np.interp(t, self.grid, self.values)
-
     def of_records(self, records: Records, t: FloatArray) -> FloatArray:
         """Of records at points, shape (1, T') or (n, T')."""
-        along = self.variance(t)[None]
+        along = super().of_records(records, t)
         if not self.looks:
             return along
         curves = [records.curves(column.name) for column in self.columns]
         seen = np.hstack([looks_of(c, x.values, x.grid) for c, x in zip(self.columns, curves, strict=True)])
         return np.asarray(factors(self.looks, seen)[:, None] * along)
-
-    def quantile(self, level: float) -> float:
-        """Of the absolute value of a standardised residual."""
-        at = (1 + level) / 2
-        return self.scale * float(norm.ppf(at) if self.inverse_dof == 0 else student.ppf(at, 1 / self.inverse_dof))
 
     def whole_curve_quantile(self, level: float) -> float:
         """Of the largest absolute value of a curve of standardised residuals, by curves drawn from their law."""
@@ -177,7 +164,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     else:
         levels = _levels(design)
         coefficients[0] = coefficients[0] + levels @ mean
-        own = margin_of(design.t, design.response - levels)
+        own = margin_of(design.t, design.response - levels, smooth=True)
         designs.append(ReleasedMean(name="s(t)", columns=(), along=own, own_penalties=no_penalties(1)))
         coefficients.append(mean)
     columns, left_out = {column.name: column for column in fit.columns}, design.groups.left_out(plan.weights)
@@ -242,7 +229,11 @@ def _unmeasured(regression: Regression, design: PrivateDesign, term: int) -> Flo
 
 
 def _margin(design: PrivateDesign, count: int) -> SmoothMargin:
-    return SmoothMargin.constant() if design.scalar else margin_of(design.t, design.response[:, :count])
+    return (
+        SmoothMargin.constant()
+        if design.scalar
+        else margin_of(design.t, np.ascontiguousarray(design.response[:, :count]), smooth=True)
+    )
 
 
 def _levels(design: PrivateDesign) -> FloatArray:

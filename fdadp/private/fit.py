@@ -15,7 +15,7 @@ from fdadp.privacy.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
 from fdadp.private.advice import advise
-from fdadp.private.as_fitted import as_fitted
+from fdadp.private.as_surface import as_surface
 from fdadp.private.counting import release_n
 from fdadp.private.design import PrivateDesign
 from fdadp.private.ranges import Range
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
     from fdadp.private.rows import Rows
-    from fdadp.solve.fitted import Fitted
+    from fdadp.solve.surface_fit import SurfaceFit
 
 __all__ = ["Released", "Spending", "Spent", "describe_grid", "fit_private", "spend"]
 
@@ -88,7 +88,7 @@ class Released(NamedTuple):
 
     Attributes
     ----------
-    fitted : Fitted
+    found : SurfaceFit
     statistic : NoisyMoments or None
         The released moments, where the mechanism has them.
     warned : tuple of str
@@ -96,7 +96,7 @@ class Released(NamedTuple):
         errors, the ledger must be there.
     """
 
-    fitted: Fitted
+    found: SurfaceFit
     statistic: NoisyMoments | None
     warned: tuple[str, ...]
 
@@ -232,8 +232,8 @@ def fit_private(
         noise=noise,
     )
     with one_blas_thread():
-        fitted = as_fitted(spent.fit, spent.design, spent.plan)
-    warned, notes = advise(spent.fit, spent.plan, spent.rows, fitted.residual.r2)
+        found = as_surface(spent.fit, spent.design, spent.plan)
+    warned, notes = advise(spent.fit, spent.plan, spent.rows, found.r2)
     ledger = spent.cohort.ledger
     guarantee = replace(privacy) if ledger.private else None
-    return Released(replace(fitted, notes=warned + notes, ledger=ledger, privacy=guarantee), spent.statistic, warned)
+    return Released(replace(found, notes=warned + notes, ledger=ledger, privacy=guarantee), spent.statistic, warned)

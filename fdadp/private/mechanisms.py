@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
     from fdadp.private.intervals import PrivateFit
     from fdadp.solve.chunks import Chunks
-    from fdadp.solve.fitted import Fitted
+    from fdadp.solve.surface_fit import SurfaceFit
 
 __all__ = [
     "DPAFF",
@@ -62,12 +62,14 @@ class NoiseAfterFit(Mechanism, ABC):
     """Base of schemes that change a model which was fitted without privacy. None of them is private end to end."""
 
     @abstractmethod
-    def perturb(self, fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
+    def perturb(
+        self, found: SurfaceFit, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None
+    ) -> SurfaceFit:
         """Return the fit with noise added, and a ledger that says what that is worth.
 
         Parameters
         ----------
-        fitted : Fitted
+        found : SurfaceFit
         chunks : Chunks
             The training curves, gaps filled.
         privacy : Privacy

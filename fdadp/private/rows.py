@@ -246,7 +246,7 @@ class Rows:
         return np.sqrt(row_sums(rowwise_matmul(f * f, w * w) * (r * r)))
 
     def _prediction(self, features: FloatArray) -> FloatArray:
-        """Predicted responses about the released location, each row by itself (unlike Fitted's); shape (m, T)."""
+        """Predicted responses about the released location, each row by itself (unlike a long form); shape (m, T)."""
         functions = np.ascontiguousarray(self.design.response[:, : self.coefficients.shape[1]].T)
         return self.design.response @ self.mean + rowwise_matmul(rowwise_matmul(features, self.coefficients), functions)
 

@@ -18,6 +18,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.prior import CurvePrior
+from fdadp.solve.residuals import PointwiseVariance
 
 __all__ = ["ResidualLaw", "draw_column"]
 
@@ -27,8 +28,8 @@ PER_LENGTH = 10
 """Curves of each correlation length."""
 
 
-@dataclass(frozen=True)
-class ResidualLaw:
+@dataclass(frozen=True, kw_only=True)
+class ResidualLaw(PointwiseVariance):
     """Law of responses about their means.
 
     Attributes
@@ -37,17 +38,10 @@ class ResidualLaw:
         Response functions.
     covariance : ndarray of shape (K, K)
         Of the coefficients of errors on them.
-    values : ndarray of shape (T,)
-        Pointwise variance.
-    scale, inverse_dof : float
-        Of the t law of standardised errors.
     """
 
     functions: FloatArray
     covariance: FloatArray
-    values: FloatArray
-    scale: float
-    inverse_dof: float
 
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """Errors of n responses, shape (n, T): smooth and white parts, with the released variance at each point."""

@@ -21,7 +21,7 @@ from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import NoiseAfterFit
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
 from fdadp.solve.chunks import Chunks
-from fdadp.solve.fitted import Fitted
+from fdadp.solve.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
@@ -81,9 +81,11 @@ class PublishedNoise(NoiseAfterFit):
         if self.sensitivity is None or not is_one_of(self.sensitivity, SENSITIVITIES):
             raise PrivacyError(f"sensitivity must be one of {', '.join(SENSITIVITIES)}, got {self.sensitivity!r}")
 
-    def perturb(self, fitted: Fitted, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None) -> Fitted:
+    def perturb(
+        self, found: SurfaceFit, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None
+    ) -> SurfaceFit:
         """Add the noise to the coefficients of a fit, and the ledger that says what it is worth."""
-        noisy = _with_noise(fitted, leave_one_out(fitted, chunks, persons), privacy, self.sensitivity)
+        noisy = _with_noise(found, leave_one_out(found, chunks, persons), privacy, self.sensitivity)
         warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
         return noisy
 
@@ -132,13 +134,13 @@ def published_draws(
         raise InputError(f"model must be fitted without privacy, got privacy={model.privacy!r}")
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
-    fitted = model._fitted
-    sensitivities = leave_one_out(fitted, Chunks.of(x, y, progress=False))
+    found = model._surface_fit
+    sensitivities = leave_one_out(found, Chunks.of(x, y, progress=False))
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
         if not isinstance(mechanism, PublishedNoise):
             raise InputError(f"settings must have a PublishedNoise as mechanism, got {mechanism!r}")
-        noisy = _with_noise(fitted, sensitivities, privacy, mechanism.sensitivity)
+        noisy = _with_noise(found, sensitivities, privacy, mechanism.sensitivity)
         draw = copy.copy(model)
         draw.privacy, draw.mechanism = privacy, mechanism
         draw._fitted_with = {"privacy": privacy, "mechanism": mechanism}
@@ -151,41 +153,35 @@ def with_intervals_of(
 ) -> AdditiveFunctionOnFunction:
     """Return the draw with the intervals that the model had before the noise: too narrow by what the noise does."""
     blind = copy.copy(draw)
-    blind._adopt(replace(draw._fitted, covariance=model._fitted.covariance))
+    own, before = draw._surface_fit, model._surface_fit.fit
+    fit = replace(own.fit, spread=before.spread, sigma2=before.sigma2)
+    blind._adopt(replace(own, fit=fit))
     return blind
 
 
-def _with_noise(fitted: Fitted, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> Fitted:
-    coefficients = fitted.values
-    flat = coefficients.reshape(len(coefficients), -1)
+def _with_noise(found: SurfaceFit, sensitivities: Sensitivities, privacy: Privacy, sensitivity: str) -> SurfaceFit:
+    flat = found.values.reshape(len(found.values), -1)
     noisy, scales, ledger = perturb_coefficients(
         flat, sensitivities.l1, sensitivities.largest, sensitivities.n, privacy, sensitivity
     )
-    return replace(
-        fitted,
-        values=noisy.reshape(coefficients.shape),
-        # The coordinates are orthonormal, so the noise adds the same variance to each of them.
-        covariance=fitted.covariance + 2 * scales[:, None, None] ** 2 * np.eye(fitted.covariance.shape[1]),
-        ledger=ledger,
-    )
+    return replace(found.with_values(noisy.reshape(found.values.shape), 2 * scales**2), ledger=ledger)
 
 
-def leave_one_out(fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
+def leave_one_out(found: SurfaceFit, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
     """Largest change of each component's coefficients when one person is left out.
 
     Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
     residuals, the change is ``A⁻¹ Z' (I - H)⁻¹ r``, ``H = 1/n + Z A⁻¹ Z'``: exact, no refitting.
     """
-    term, response = fitted.term, fitted.response
-    rotation = np.kron(term.over_x.rotation, term.over_s.rotation) @ fitted.rotation
-    inverses = fitted.covariance / fitted.unit_variance[:, None, None]
+    term, basis, held = found.term, found.basis, found.by_function
+    rotation = np.kron(term.over_x.rotation, term.over_s.rotation)[:, term.kept]
+    inverses = held.blocks[:, 1:, 1:]
     parts = [
-        (term.trained(x)[0] - fitted.feature_mean, (y.values - response.basis.mean) @ response.projection)
+        (term.trained(x)[0][:, term.kept] - held.centre, (y.values - basis.mean) @ basis.projection)
         for x, y in chunks.read("leave-one-out")
     ]
-    features, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
-    residuals = scores - features @ fitted.coefficients
-    z, n = features @ fitted.rotation, len(features)
+    z, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
+    residuals, n = scores - z @ found.slopes, len(z)
     l1, largest = np.zeros(len(inverses)), np.zeros(len(inverses))
     order = np.arange(n) if persons is None else np.argsort(persons, kind="stable")
     cuts = np.arange(1, n) if persons is None else np.flatnonzero(np.diff(persons[order])) + 1

@@ -20,7 +20,7 @@ from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.views import Views
 from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
-from fdadp.solve.fitted import Fitted
+from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.functional_additive import surface_on
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import basis_sizes, check_size
@@ -235,13 +235,13 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         transform = QuantileTransform.of(complete_x) if self.x_transform == "quantile" else None
         complete_y, uncertain = self._missing.complete_y(y)
         chunks = Chunks.of(complete_x, complete_y, self.progress)
-        fitted = self._fit(chunks, None, transform, uncertain)
+        found = self._estimated(chunks, None, transform, uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
-            about = fitted.predict(Records(len(x), {"X": complete_x}))[0]
+            about = found.fit.form.predictor(Records(len(x), {"X": complete_x}), found.fit.coefficients)
             complete_y, uncertain = self._missing.complete_y(y, about=about)
             chunks = Chunks.of(complete_x, complete_y, self.progress)
-            fitted = self._fit(chunks, None, transform, uncertain)
-        self._adopt(self._publish(fitted, chunks, persons))
+            found = self._estimated(chunks, None, transform, uncertain)
+        self._adopt(self._publish(found, chunks, persons))
         self._remember(x, y)
         return self
 
@@ -292,7 +292,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
     def _gaps(self) -> str:
         return super()._gaps if self.missing == "auto" else self.missing
 
-    def _adopt(self, fitted: Fitted) -> None:
-        super()._adopt(fitted)
-        term = self._term
-        self.coef_, self.x_range_, self.s_, self.n_features_in_ = fitted.values, term.x_range, term.grid, term.grid.size
+    def _adopt(self, found: SurfaceFit) -> None:
+        super()._adopt(found)
+        term = found.term
+        self.coef_, self.x_range_, self.s_, self.n_features_in_ = found.values, term.x_range, term.grid, term.grid.size

@@ -24,12 +24,12 @@ from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechani
 from fdadp.private.ranges import Range, public_ranges
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Predictions
-from fdadp.responses.functional import Functional, FunctionalResponse
+from fdadp.responses.functional import Functional
 from fdadp.solve.chunks import Chunks, range_of, without_curves
-from fdadp.solve.fitted import Fitted
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.moments import Moments
 from fdadp.solve.sums import TrainingSums, add_up
+from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.surface import Surface
 
@@ -114,13 +114,13 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
 
     # --- without privacy, from curves down to coefficients ---
 
-    def _fit(
+    def _estimated(
         self,
         chunks: Chunks,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
         uncertain: FloatArray | None = None,
-    ) -> Fitted:
+    ) -> SurfaceFit:
         """Fit to complete curves.
 
         Parameters
@@ -135,15 +135,15 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         """
         sums = self._sums(chunks, x_range, transform).with_uncertain(uncertain)
         with one_blas_thread():
-            return Fitted.of(self._scores(sums))
+            return SurfaceFit.of(self._scores(sums))
 
     def _scores(self, sums: TrainingSums) -> Scores:
         """The scores of the response, fitted."""
-        response, (term,), smoothing = self._response(sums), sums.designs, self.smoothing
+        basis, (term,), smoothing = self._basis(sums), sums.designs, self.smoothing
         if not isinstance(smoothing, str):
-            smoothing = _given(smoothing, (response.n_outputs, len(term.penalties)))
+            smoothing = _given(smoothing, (basis.n_components, len(term.penalties)))
         refuse_same_curves("X", sums.x)
-        scores = fit_scores(sums, response, smoothing, self._n_unpenalized)
+        scores = fit_scores(sums, basis, smoothing, self._n_unpenalized)
         if not scores.identified.all():
             assert isinstance(term, Surface)
             names = ", ".join(term.directions(np.flatnonzero(~scores.identified).tolist()))
@@ -172,23 +172,23 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         again = self._surface(x.grid, x_range, chunks.n)
         return sums if again.shape == term.shape else _added_up(chunks, again, y.grid)  # few: only now known how many
 
-    def _response(self, sums: TrainingSums) -> FunctionalResponse:
-        """The response on its basis."""
+    def _basis(self, sums: TrainingSums) -> Eigenbasis:
+        """Mean and eigenfunctions of the response."""
         y = sums.y
         if y.n < self._least_curves:
             raise InputError(f"X and Y must hold at least {self._least_curves} curves, got {y.n}")
         refuse_same_curves("Y", y)
         return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
 
-    def _publish(self, fitted: Fitted, chunks: Chunks, persons: IntArray | None = None) -> Fitted:
+    def _publish(self, found: SurfaceFit, chunks: Chunks, persons: IntArray | None = None) -> SurfaceFit:
         """Let a mechanism that is not private end to end add its noise to the fit."""
         self._fitted_with = {"privacy": None}
         if self.privacy is None:
-            return fitted
+            return found
         self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
         mechanism = mechanism_of(self.mechanism)
         assert isinstance(mechanism, NoiseAfterFit)
-        return mechanism.perturb(fitted, chunks, self.privacy, persons)
+        return mechanism.perturb(found, chunks, self.privacy, persons)
 
     # --- privately ---
 
@@ -228,10 +228,10 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         mechanism = mechanism_of(self.mechanism)
         assert self.privacy is not None and isinstance(mechanism, EndToEnd)
         bounds = self._public_ranges()
-        fitted, statistic, warned = fit_private(
+        found, statistic, warned = fit_private(
             self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
         )
-        self._adopt(replace(fitted, term=replace(fitted.term, rule=self.quadrature)))  # by which new curves go
+        self._adopt(found)
         self.moments_: NoisyMoments | None = statistic
         self._fitted_with = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
         for text in warned:  # at the end: where warnings are errors the ledger is there
@@ -270,22 +270,31 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
 
     # --- attributes ---
 
-    def _adopt(self, fitted: Fitted) -> None:
+    def _adopt(self, found: SurfaceFit) -> None:
         """Publish a fit as attributes."""
-        self._fitted = fitted
-        basis, residual = fitted.response.basis, fitted.residual
-        self.smoothing_parameters_, self.edf_ = fitted.smoothing_parameters, fitted.edf
-        self.criterion_ = fitted.criterion
-        self.eigenfunctions_, self.eigenvalues_ = basis.functions, basis.values
-        self.explained_variance_ratio_ = basis.explained_ratio
-        self.mean_, self.t_ = basis.mean, basis.grid
-        self.residual_variance_, self.noise_variance_ = residual.variance, residual.noise_variance
-        self.r2_ = residual.r2
-        self.n_curves_, self.notes_ = fitted.n, fitted.notes
-        self.plan_ = cast("Plan | None", fitted.plan)
-        self.ledger_: Ledger | None = fitted.ledger
-        self.privacy_ = fitted.privacy
+        self._surface_fit, self._fit, self._beyond = found, found.fit, found.beyond
+        self._spread = {"released" if found.limited else "pointwise": found.law}
+        self.smoothing_parameters_, self.edf_ = found.smoothing_parameters, found.edf
+        self.criterion_, self.eigenbasis_ = found.criterion, found.basis
+        self.eigenfunctions_, self.eigenvalues_ = found.basis.functions, found.basis.values
+        self.explained_variance_ratio_ = found.basis.explained_ratio
+        self.mean_, self.t_ = found.basis.mean, found.basis.grid
+        self.residual_variance_, self.noise_variance_ = found.law.values, found.noise_variance
+        self.r2_ = found.r2
+        self.n_curves_, self.notes_ = found.fit.n, found.notes
+        self.plan_ = cast("Plan | None", found.plan)
+        self.ledger_: Ledger | None = found.ledger
+        self.privacy_ = found.privacy
         self.moments_ = None
+
+    @classmethod
+    def made_of(cls: type[Model], found: SurfaceFit, x: Curves, y: Curves) -> Model:
+        """A model with default settings of a fit that was made elsewhere, and what its curves were like."""
+        model = cls()
+        model._missing = MissingValues("raise")
+        model._adopt(found)
+        model._remember(x, y)
+        return model
 
     def _remember(self, x: Curves, y: Curves) -> None:
         """Remember what predictions are to come as, and what new curves must be like."""

@@ -1,10 +1,8 @@
 """Saved models: a file of :mod:`fdadp.files.container` of kind ``"additive-function-on-function"``.
 
-Arrays: ``coef`` (K, kx, ks), ``covariance`` (C, p, p), ``unit_variance`` (C), ``smoothing_parameters`` (K, 2), ``edf``
-and ``criterion`` (K), ``feature_mean`` (q), ``rotation`` (q, p), ``mean_variance`` and ``residual_variance`` (T); and
-``numbers``, those of the term on its bases, the eigenbasis of Y, the treatment of gaps, and the grids, whose tree
-(:mod:`fdadp.files.records`) is in the header. There are also the constructor's arguments, with the privacy that was
-spent (:mod:`fdadp.private.stored`), the scalars and the ledger. No training curve is in the file.
+Its ``numbers`` are those of the fit of the long form, the surface and the eigenbasis of Y, the treatment of gaps, and
+the grids, whose tree (:mod:`fdadp.files.records`) is in the header. There are also the constructor's arguments, with
+the privacy that was spent (:mod:`fdadp.private.stored`), and the ledger. No training curve is in the file.
 """
 
 from __future__ import annotations
@@ -26,8 +24,6 @@ from fdadp.privacy import Ledger
 from fdadp.privacy.study.models import record_model
 from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.regression.term_files import may_be_made
-from fdadp.solve.fitted import Fitted
-from fdadp.solve.residuals import Residual
 
 if TYPE_CHECKING:
     from pandas import Index
@@ -36,21 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LAYOUT", "check_saveable", "load", "save"]
 
-_ARRAYS = {
-    "covariance": "C p p",
-    "unit_variance": "C",
-    "smoothing_parameters": "K 2",
-    "edf": "K",
-    "criterion": "K",
-    "feature_mean": "f",
-    "rotation": "f q",
-}
-"""Fields of a Fitted that are stored under their own names."""
-
-LAYOUT = Layout(
-    "additive-function-on-function",
-    {"coef": "K kx ks", **_ARRAYS, "mean_variance": "T", "residual_variance": "T", "numbers": "v"},
-)
+LAYOUT = Layout("additive-function-on-function", {"numbers": "v"})
 
 
 def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None) -> None:
@@ -73,28 +55,17 @@ def check_saveable(model: AdditiveFunctionOnFunction, columns: Index[Any] | None
 
 def save(model: AdditiveFunctionOnFunction, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model."""
-    fitted = model._fitted
-    ledger, residual, term = fitted.ledger, fitted.residual, replace(fitted.term, mean_basis=None)
-    tree, numbers = pack((term, fitted.response, model._missing, model._x, model._y), "model")
+    ledger, found = model.ledger_, replace(model._surface_fit, ledger=None, privacy=None, plan=None)
+    tree, numbers = pack((found, model._missing, model._x, model._y), "model")
     content = {
         "params": params_to_json(model, model._fitted_with),
         "tree": tree,
-        "n": fitted.n,
-        "limited": fitted.limited,
-        "notes": fitted.notes,
-        "r2": residual.r2,
-        "noise_variance": residual.noise_variance,
-        "interval_scale": residual.scale,
-        "interval_inverse_dof": residual.inverse_dof,
+        "notes": found.notes,
+        "r2": found.r2,
         "ledger": None if ledger is None else ledger.to_json(),
     }
-    arrays = {name: getattr(fitted, name) for name in _ARRAYS} | {
-        "coef": fitted.values,
-        "mean_variance": residual.mean_variance,
-        "residual_variance": residual.variance,
-        "numbers": numbers,
-    }
-    written = LAYOUT.write(path, content, arrays, released=ledger is not None and ledger.private and ledger.for_release)
+    released = ledger is not None and ledger.private and ledger.for_release
+    written = LAYOUT.write(path, content, {"numbers": numbers}, released=released)
     record_model(written, ledger, model.privacy_)
     return written
 
@@ -110,31 +81,13 @@ def _build(
     kind: type[AdditiveFunctionOnFunction], content: dict[str, Any], arrays: dict[str, FloatArray]
 ) -> AdditiveFunctionOnFunction:
     model = kind(**params_from_json(content["params"]))
-    term, response, missing, x, y = unpack(content["tree"], arrays["numbers"], may_be_made)
+    found, missing, x, y = unpack(content["tree"], arrays["numbers"], may_be_made)
     ledger = None if content["ledger"] is None else Ledger.from_json(content["ledger"])
     private = ledger is not None and ledger.private and model.privacy is not None
-    fitted = Fitted(
-        term=term,
-        values=arrays["coef"],
-        response=response,
-        residual=Residual(
-            arrays["residual_variance"],
-            content["noise_variance"],
-            arrays["mean_variance"],
-            content["r2"],
-            content["interval_scale"],
-            content["interval_inverse_dof"],
-        ),
-        n=content["n"],
-        limited=content["limited"],
-        notes=tuple(content["notes"]),
-        ledger=ledger,
-        privacy=replace(model.privacy) if private and model.privacy else None,
-        **{name: arrays[name] for name in _ARRAYS},
-    )
-    middle = np.full((1, term.grid.size), sum(term.x_range) / 2)
-    fitted.standard_errors(Records(1, {"X": Curves(middle, term.grid)}))  # bases and arrays suit each other
-    model._adopt(fitted)
+    model._adopt(replace(found, ledger=ledger, privacy=replace(model.privacy) if private and model.privacy else None))
     model._fitted_with = {name: getattr(model, name) for name in ("privacy", "bounds", "mechanism")}
     model._missing, model._x, model._y = missing, x, y
+    middle = np.full((1, model.s_.size), sum(model.x_range_) / 2)
+    model._standard_errors(Records(1, {"X": Curves(middle, model.s_)}), None, model.t_)  # bases and arrays suit
+    model.surface(middle[0, 0], model.s_[0], model.t_[0])
     return model

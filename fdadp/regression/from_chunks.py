@@ -88,7 +88,7 @@ class FromChunks(FunctionalModel):
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
         source = Chunks(chunks, s, t, self.progress)
-        self._adopt(self._publish(self._fit(source, x_range), source))
+        self._adopt(self._publish(self._estimated(source, x_range), source))
         x, y = source.head()
         self._remember(x, replace(y, kind=kind or y.kind))
         return self

@@ -13,20 +13,50 @@ from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
+from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.records import Records
-from fdadp.private.columns import CurvesColumn, NumberColumn
 from fdadp.regression.training import along
-from fdadp.solve.fitted import FARTHEST
 
 if TYPE_CHECKING:
     from fdadp.privacy.ledger import Ledger
     from fdadp.private.columns import Column
     from fdadp.private.prior import CurvePrior
 
-__all__ = ["FromReleases"]
+__all__ = ["FARTHEST", "FromReleases", "NearTheMean"]
 
 
-class FromReleases:
+FARTHEST = 2.5
+"""Standard deviations of Y from its mean curve beyond which a private prediction is pulled back."""
+
+
+class NearTheMean:
+    """Part of every model with private fits: predictions far from the mean curve are kept near it."""
+
+    def _limited(self: Any, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
+        """Predictions at points, of a private fit those far from the mean curve, where noise is largest, pulled back.
+
+        Beyond `FARTHEST` standard deviations of the response, of which an excess e keeps ``e³ / (e² + v)``, v the
+        variance of the prediction. L2 norms over the grid of the fit, whatever points are asked for.
+        """
+        law = self._spread.get("released")
+        if law is None:
+            return eta
+        form, coefficients, grid = self._fit.form, self._fit.coefficients, self._fit.form.t
+        weights = quadrature_weights(grid) / (grid[-1] - grid[0]) if grid.size > 1 else np.ones(1)
+        own = eta if np.array_equal(t, grid) else form.predictor(records, coefficients, grid)
+        norms = np.sqrt((own - form.mean(coefficients)) ** 2 @ weights)
+        excess = norms - FARTHEST * np.sqrt(law.total)
+        far = excess > 0
+        if far.any():
+            variance = self._of_mean(records[far], None, grid) ** 2 @ weights
+            kept = norms[far] - excess[far] + excess[far] ** 3 / (excess[far] ** 2 + variance)
+            mean = form.mean(coefficients, t)
+            eta = np.array(eta)
+            eta[far] = mean + (eta[far] - mean) * (kept / norms[far])[:, None]
+        return eta
+
+
+class FromReleases(NearTheMean):
     """Part of every model of many terms: what its releases say beyond coefficients."""
 
     ledger_: Ledger | None = None
@@ -34,26 +64,6 @@ class FromReleases:
     """Law of the shapes of curves, for :meth:`sample`."""
     _drawn: tuple[Column, ...] = ()
     """Columns with released locations and scales."""
-
-    def _limited(self: Any, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
-        """Predictions of a private fit that are far from the mean curve, where noise is largest, kept near it.
-
-        As :meth:`fdadp.solve.fitted.Fitted.scores`: beyond `FARTHEST` standard deviations of the response, of which an
-        excess e keeps ``e³ / (e² + v)``, v the variance of the prediction. L2 norms, means over the points.
-        """
-        law = self._spread.get("released") if self.ledger_ is not None else None
-        if law is None:
-            return eta
-        nobody = Records(1, {c.name: _central(c) for c in self._drawn})
-        centre = self._fit.form.predictor(nobody, self._fit.coefficients, t)
-        away = eta - centre
-        norms, limit = np.sqrt((away**2).mean(axis=1)), FARTHEST * np.sqrt(law.total)
-        far = norms > limit
-        if far.any():
-            se = self._of_mean(records[far], None, t)
-            excess = norms[far] - limit
-            away[far] *= ((limit + excess**3 / (excess**2 + (se**2).mean(axis=1))) / norms[far])[:, None]
-        return np.asarray(centre + away)
 
     def sample(self: Any, n: int, random_state: int | None = None) -> pd.DataFrame:
         """Draw a synthetic cohort from a private fit, at no further cost of privacy.
@@ -105,10 +115,3 @@ class FromReleases:
         known = promised(self.ledger_.epsilon, self.ledger_.delta)
         out.attrs["synthetic"] = f"drawn from a private fit ({known}); no row is a person's"
         return out
-
-
-def _central(column: Any) -> Any:
-    """The entry of a column at which white features are nearly zero: its location, or no level."""
-    if isinstance(column, CurvesColumn):
-        return Curves(np.full((1, column.grid.size), column.location), column.grid)
-    return np.array([np.nan]) if isinstance(column, NumberColumn) else np.array([None], dtype=object)

@@ -14,13 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_grid
+from fdadp.functional.curves import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.afresh import afresh
 from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.on_eigenfunctions import OnEigenfunctions
+from fdadp.regression.predictions import points_within
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.term_residuals import shares_explained
 from fdadp.solve.families import Family
@@ -241,16 +242,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
 
     def _at(self, t: ArrayLike | None) -> FloatArray:
         """Points of the response, within its domain."""
-        if t is None:
-            return self.t_
-        if np.asarray(t).dtype.kind in "mM":
-            raise InputError(f"t must be numbers in the unit of the response, {self._y.unit or 'its grid'}, got dates")
-        points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
-        if points[0] < self.t_[0] or points[-1] > self.t_[-1]:
-            raise InputError(
-                f"t must lie within [{self.t_[0]:g}, {self.t_[-1]:g}], got [{points[0]:g}, {points[-1]:g}]"
-            )
-        return points
+        return points_within(t, self.t_, self._y.unit)
 
     def _wrapped(self, values: FloatArray, points: FloatArray) -> Any:
         return self._y.wrap(values, points)

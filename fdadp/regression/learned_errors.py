@@ -46,10 +46,12 @@ class LearnedErrors:
     _groups: IntArray | None = None
     """Numbers of groups of the training rows."""
     _found: Mapping[str, ClusterErrors] = MappingProxyType({})
-    _spread: Mapping[str, ResidualVariance] = MappingProxyType({})
+    _spread: Mapping[str, Any] = MappingProxyType({})
     _changes: FloatArray | None = None
     _precision: LowRankPrecision | None = None
     """Along the response, where the fit is to the scores on eigenfunctions."""
+    _beyond: Mapping[str, FloatArray] | None = None
+    """Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.components.Components`)."""
 
     def _learn_errors(
         self,
@@ -139,6 +141,15 @@ class LearnedErrors:
             return self._fit.standard_errors(records, t)
         return self._fit.form.standard_errors(records, self._covariance_of(kind), t)
 
+    def _standard_errors(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
+        """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
+        se = self._of_mean(records, kind, points)
+        if self._beyond is None:
+            return se
+        beyond = self._beyond["iid" if self._kind_of(kind) == "iid" else "curve"]
+        more = np.interp(points, self._fit.form.t, beyond)
+        return np.asarray(np.sqrt(np.maximum(se**2 + more, 0.0)))
+
     def _degrees_of(self, kind: str | None, name: str | None = None) -> float:
         """Degrees of freedom of that covariance, or of a term's: of clusters, or what is left of the observations."""
         wanted = self._kind_of(kind)
@@ -171,7 +182,8 @@ class LearnedErrors:
         if kind not in self._spread and isinstance(own, Residuals):
             with one_blas_thread():
                 self._spread = {**self._spread, kind: self._learned_variance(own, self._left_out(own, "curve"), kind)}
-        return self._spread[kind]
+        found: ResidualVariance = self._spread[kind]
+        return found
 
     def _learned_variance(self, own: Residuals, changes: FloatArray, kind: str) -> ResidualVariance:
         form = self._fit.form
@@ -197,10 +209,10 @@ class LearnedErrors:
         simultaneous: bool = False,
     ) -> FloatArray:
         """Of prediction intervals of records at points, shape (n, T'); `se` is that of the means."""
-        released: Any = self._spread.get("released")
-        if released is not None:  # of a private fit
-            quantile = released.whole_curve_quantile(level) if simultaneous else released.quantile(level)
-            return np.asarray(quantile * np.sqrt(released.of_records(records, points) + se**2))
+        law: Any = self._spread.get("released", self._spread.get("pointwise"))
+        if law is not None:  # of a private fit, or of one surface
+            quantile = law.whole_curve_quantile(level) if simultaneous else law.quantile(level)
+            return np.asarray(quantile * np.sqrt(law.of_records(records, points) + se**2))
         if simultaneous:
             raise InputError("simultaneous must be False without privacy, where intervals are pointwise, got True")
         if not self._has_rows and not self._spread:

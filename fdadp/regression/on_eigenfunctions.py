@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.records import Seen
 from fdadp.regression.additive_model import AdditiveModel, refuse_same_names
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
@@ -36,8 +34,6 @@ class OnEigenfunctions(AdditiveModel):
     errors: str
 
     eigenbasis_: Eigenbasis | None = None
-    _beyond: Mapping[str, FloatArray] | None = None
-    """Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.components.Components`)."""
 
     @property
     def _on_eigenfunctions(self) -> bool:
@@ -100,12 +96,3 @@ class OnEigenfunctions(AdditiveModel):
         if terms:
             self.smoothing_parameters_ = by_function(terms, fit.smoothing_parameters)
             self.smoothing_names_ = tuple(name for design in terms for name in design.of.penalty_names)
-
-    def _standard_errors(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
-        """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
-        se = self._of_mean(records, kind, points)
-        if self._beyond is None:
-            return se
-        beyond = self._beyond["iid" if self._kind_of(kind) == "iid" else "curve"]
-        more = np.interp(points, self._fit.form.t, beyond)
-        return np.asarray(np.sqrt(np.maximum(se**2 + more, 0.0)))

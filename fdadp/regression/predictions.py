@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._common.checks import fraction
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.curves import (
     Curves,
     as_curves,
+    as_grid,
     check_finite,
     refuse_other_domain,
     same_order,
@@ -20,17 +22,37 @@ from fdadp.functional.curves import (
 )
 from fdadp.functional.records import Records
 from fdadp.privacy._seen import score_is_not_private
+from fdadp.regression.from_releases import NearTheMean
+from fdadp.regression.learned_errors import LearnedErrors
 from fdadp.regression.missing import MissingValues
-from fdadp.solve.fitted import Fitted
+from fdadp.solve.surface_fit import SurfaceFit
 
-__all__ = ["Predictions"]
+__all__ = ["Predictions", "points_within"]
 
 
-class Predictions:
+def points_within(t: ArrayLike | None, own: FloatArray, unit: str | None) -> FloatArray:
+    """Points of the response, within its domain; default its own grid.
+
+    Raises
+    ------
+    InputError
+        Dates, points that do not increase, or some outside the domain.
+    """
+    if t is None:
+        return own
+    if np.asarray(t).dtype.kind in "mM":
+        raise InputError(f"t must be numbers in the unit of the response, {unit or 'its grid'}, got dates")
+    points = as_grid(np.atleast_1d(np.asarray(t)), np.size(t), "t")
+    if points[0] < own[0] or points[-1] > own[-1]:
+        raise InputError(f"t must lie within [{own[0]:g}, {own[-1]:g}], got [{points[0]:g}, {points[-1]:g}]")
+    return points
+
+
+class Predictions(LearnedErrors, NearTheMean):
     """Of a functional regression: reads curves, asks the fit, returns what Y came as."""
 
     t_: FloatArray
-    _fitted: Fitted
+    _surface_fit: SurfaceFit
     _x: Curves
     """How X came, and Y: without any curve."""
     _y: Curves
@@ -38,7 +60,7 @@ class Predictions:
 
     def _read(self, X: CurveData, s: ArrayLike | None) -> Records:
         """New curves, complete and checked."""
-        check_is_fitted(self, "_fitted")
+        check_is_fitted(self, "_fit")
         own = self._x
         x = as_curves(X, s, name="X", default=own.grid)
         refuse_other_domain(x, own.grid, "X")
@@ -46,7 +68,12 @@ class Predictions:
             same_order(list(own.columns), list(x.columns), "X", "the training curves")
         x = self._missing.complete_x(x)
         check_finite(x, "X")
+        if self._surface_fit.limited:  # features of private fits say nothing of it
+            self._surface_fit.term.warn_outside(x)
         return Records(len(x), {"X": x})
+
+    def _predicted(self, x: Records, points: FloatArray) -> FloatArray:
+        return self._limited(x, self._fit.form.predictor(x, self._fit.coefficients, points), points)
 
     def predict(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         """Predict response curves.
@@ -83,8 +110,8 @@ class Predictions:
         (in L2 norm) ``e³ / (e² + v)`` is kept, v being the integrated variance that :meth:`predict_se` gives. All of it
         is computed from releases. The surface itself is not changed.
         """
-        x = self._read(X, s)
-        return self._wrap(*self._fitted.predict(x, t), x)
+        x, points = self._read(X, s), points_within(t, self.t_, self._y.unit)
+        return self._wrap(self._predicted(x, points), points, x)
 
     def predict_interval(
         self, X: CurveData, level: float = 0.95, t: ArrayLike | None = None, s: ArrayLike | None = None
@@ -107,11 +134,11 @@ class Predictions:
         -------
         lower, upper : FDataGrid, DataFrame or ndarray of shape (n, T')
         """
-        if not (isinstance(level, (int, float, np.floating)) and 0 < level < 1):
-            raise InputError(f"level must lie between 0 and 1, got {level!r}")
-        x = self._read(X, s)
-        lower, upper, grid = self._fitted.interval(x, level, t)
-        return self._wrap(lower, grid, x), self._wrap(upper, grid, x)
+        fraction(level, "level")
+        x, points = self._read(X, s), points_within(t, self.t_, self._y.unit)
+        mean = self._predicted(x, points)
+        half = self._half_width(x, points, self._standard_errors(x, None, points), level, "constant")
+        return self._wrap(mean - half, points, x), self._wrap(mean + half, points, x)
 
     def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         r"""Pointwise standard errors of the predicted curves: of the mean E[Y | X], not of a new response.
@@ -134,8 +161,8 @@ class Predictions:
         FDataGrid, DataFrame or ndarray of shape (n, T')
             In the unit of Y.
         """
-        x = self._read(X, s)
-        return self._wrap(*self._fitted.standard_errors(x, t), x)
+        x, points = self._read(X, s), points_within(t, self.t_, self._y.unit)
+        return self._wrap(self._standard_errors(x, None, points), points, x)
 
     def _wrap(self, values: FloatArray, grid: FloatArray, records: Records) -> Any:
         return self._y.wrap(values, grid, records.curves("X").index)
@@ -151,5 +178,5 @@ class Predictions:
         same_rows(X=x.curves("X"), Y=y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExtrapolationWarning)
-            predicted = self._fitted.predict(x, y.grid)[0]
+            predicted = self._predicted(x, points_within(y.grid, self.t_, self._y.unit))
         return functional_r2(y.values, predicted, y.grid)

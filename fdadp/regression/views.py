@@ -15,7 +15,6 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
-from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
@@ -31,11 +30,6 @@ class Views(FunctionalModel):
 
     missing: str
     s_: FloatArray
-
-    @property
-    def _term(self) -> Surface:
-        """The one term of the fit."""
-        return self._fitted.term
 
     def surface(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
         """Return F on a product grid.
@@ -60,8 +54,8 @@ class Views(FunctionalModel):
         low, high = self.s_[0], self.s_[-1]
         if ((at_s < low) | (at_s > high)).any():
             raise InputError(f"s must lie within [{low:g}, {high:g}], got {at_s.min():g} to {at_s.max():g}")
-        functions = self._fitted.response.basis.evaluate(at_t)[1]
-        values = self._term.effect(at_s, at_x) @ self._fitted.coefficients @ functions
+        functions, term = self.eigenbasis_.evaluate(at_t)[1], self._surface_fit.term
+        values = term.effect(at_s, at_x) @ term.coefficients(self.coef_) @ functions
         return np.ascontiguousarray(values.reshape(at_s.size, at_x.size, at_t.size).transpose(1, 0, 2))
 
     def summary(self) -> Summary:

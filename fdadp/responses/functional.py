@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
 from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 
-__all__ = ["Functional", "FunctionalResponse"]
+__all__ = ["Functional"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,8 @@ class Functional:
     basis: float | Eigenbasis = 0.95
     fpca: str = "face"
 
-    def fixed(self, n: int, mean: FloatArray, scatter: FloatArray, t: FloatArray) -> FunctionalResponse:
-        """The response on the eigenfunctions of the training curves.
+    def fixed(self, n: int, mean: FloatArray, scatter: FloatArray, t: FloatArray) -> Eigenbasis:
+        """Mean and eigenfunctions of the training curves.
 
         Parameters
         ----------
@@ -53,68 +52,9 @@ class Functional:
                 raise InputError(
                     f"n_components must be a basis on the grid of Y, {t.size} points, got one on {given.grid.size}"
                 )
-            return FunctionalResponse(replace(given, mean=mean), given.functions)
+            return replace(given, mean=mean)
         cap = min(n - 1, t.size)  # more components than n - 1 have no scores to regress
         if isinstance(given, (int, np.integer)) and given > cap:
             raise InputError(f"n_components must be at most {cap} for {n} curves, got {given}")
         estimate = face_eigenbasis if self.fpca == "face" and t.size >= 12 else dense_eigenbasis
-        basis = estimate(mean, scatter / n, t, n_components=given, max_components=cap)
-        return FunctionalResponse(basis, basis.functions)
-
-
-@dataclass(frozen=True)
-class FunctionalResponse:
-    """Curves ``Y(t) = mean(t) + Σ_k score_k φ_k(t)``.
-
-    Attributes
-    ----------
-    basis : Eigenbasis
-        Mean curve and functions φ_k that predictions are made of (K).
-    interval_functions : ndarray of shape (C, T)
-        Functions whose coefficients the covariance of a fit is of: the same ones, or in a private fit those in which
-        the posterior was computed.
-    """
-
-    basis: Eigenbasis
-    interval_functions: FloatArray
-
-    @property
-    def n_outputs(self) -> int:
-        """K, the number of functions."""
-        return self.basis.n_components
-
-    @property
-    def projection(self) -> FloatArray:
-        """Scores are ``(Y - mean) @ projection``; shape (T, K)."""
-        return (self.basis.functions * self.basis.weights).T
-
-    @property
-    def grid(self) -> FloatArray:
-        """That of the training curves, shape (T,)."""
-        return self.basis.grid
-
-    @property
-    def weights(self) -> FloatArray:
-        """Quadrature weights on the grid."""
-        return self.basis.weights
-
-    def at(self, t: ArrayLike | None = None) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Points, mean curve and functions at points `t`, by default those of the training grid.
-
-        Raises
-        ------
-        InputError
-            Points outside the training domain, or not increasing.
-        """
-        if t is None:
-            return self.basis.grid, self.basis.mean, self.basis.functions
-        points = as_grid(t, np.size(t), "t")
-        return points, *self.basis.evaluate(points)
-
-    def interval_functions_at(self, points: FloatArray) -> FloatArray:
-        """Functions of the covariance at points, shape (C, T')."""
-        from scipy.interpolate import CubicSpline
-
-        if np.array_equal(points, self.grid):
-            return self.interval_functions
-        return np.asarray(CubicSpline(self.grid, self.interval_functions, axis=1)(points))
+        return estimate(mean, scatter / n, t, n_components=given, max_components=cap)

@@ -63,7 +63,8 @@ class ByFunction:
             Functions of the mean curve's coefficients.
         features : ndarray of shape (n, p)
         """
-        z = np.hstack((np.ones((len(features), 1)), features - self.centre))
+        z = np.ones((len(features), 1 + self.centre.size))
+        np.subtract(features, self.centre, out=z[:, 1:])
         own = np.stack([((z @ block) * z).sum(axis=1) for block in self.blocks], axis=1) * self.sizes
         along = mean @ self.turn
         return np.asarray(np.maximum(own, 0.0) @ (along**2).T + ((mean @ self.rest) * mean).sum(axis=1))

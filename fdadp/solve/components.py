@@ -63,6 +63,51 @@ class Components:
     precision: LowRankPrecision
     beyond: Mapping[str, FloatArray]
 
+    @classmethod
+    def of(cls, scores: Scores) -> Components:
+        """One fit of the long form from those of all scores.
+
+        Coefficients of the mean come first, then those of the features, each with its K functions.
+        """
+        designs, features, solutions, left = scores.sums.designs, scores.sums.x, scores.solutions, scores.left
+        basis = scores.basis
+        n, k, t = features.n, basis.n_components, basis.grid
+        of = _OnFunctions.of(basis)
+        outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
+        variances = np.concatenate((scores.variances, outside))
+        sigma2 = float(left.variance.mean())
+        rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
+        least = max(LEAST_VARIANCE * float(variances.max()), rounding, np.finfo(np.float64).tiny)
+        weights = sigma2 / np.maximum(variances, least) if sigma2 > 0 else np.ones_like(variances)
+        slopes = scores.coefficients
+        level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]
+        level[:k] -= features.mean @ slopes
+        r = len(level)
+        fit = AdditiveFit(
+            form=_form(designs, of, weights, k, t),
+            coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
+            spread=_spread(scores, weights, np.asarray(np.linalg.inv(of.back))),
+            information=_information(features, weights, of.back, k),
+            edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
+            identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
+            smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
+            sigma2=sigma2,
+            scale=sigma2,
+            criterion=float(scores.criteria.sum()),
+            rss=float(np.trace(left.sums)),
+            n=n,
+            n_rows=n * t.size,
+            column_means=np.concatenate(
+                (of.values.mean(axis=0) @ of.back, np.kron(features.mean, of.values[:, :k].mean(axis=0)))
+            ),
+            hessian=_hessian(designs, solutions) if scores.criterion == "reml" else None,
+            on_eigenfunctions=True,
+        )
+        within = of.inner.T @ left.covariance @ of.inner
+        known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
+        beyond = {kind: (left.variance - seen) / n + left.omitted for kind, seen in known.items()}
+        return cls(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond)
+
 
 def fit_components(
     designs: Sequence[TermDesign],
@@ -104,8 +149,8 @@ def fit_components(
     fixed = response.fixed(sums.n, sums.y.mean, sums.y.scatter, t)
     if not isinstance(smoothing, str):
         names = [name for design in designs for name in design.penalty_names]
-        smoothing = _given(smoothing, fixed.n_outputs, names)
-    return _together(fit_scores(sums, fixed, smoothing, n_unpenalized))
+        smoothing = _given(smoothing, fixed.n_components, names)
+    return Components.of(fit_scores(sums, fixed, smoothing, n_unpenalized))
 
 
 def _given(smoothing: ArrayLike, k: int, names: Sequence[str]) -> FloatArray:
@@ -160,65 +205,20 @@ class _OnFunctions:
         return cls(found, found * weights[:, None], curve, np.column_stack((constant, curve)))
 
 
-def _together(scores: Scores) -> Components:
-    """One fit of the long form from those of all scores.
-
-    Coefficients of the mean come first, then those of the features, each with its K functions.
-    """
-    designs, features, solutions, left = scores.sums.designs, scores.sums.x, scores.solutions, scores.left
-    basis = scores.response.basis
-    n, k, t = features.n, basis.n_components, basis.grid
-    of = _OnFunctions.of(basis)
-    outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
-    variances = np.concatenate((scores.variances, outside))
-    sigma2 = float(left.variance.mean())
-    rounding = np.finfo(np.float64).eps * float(basis.values.sum())  # sums of squares know no less
-    least = max(LEAST_VARIANCE * float(variances.max()), rounding, np.finfo(np.float64).tiny)
-    weights = sigma2 / np.maximum(variances, least) if sigma2 > 0 else np.ones_like(variances)
-    slopes = scores.coefficients
-    level = np.linalg.lstsq(of.values, basis.mean, rcond=None)[0]
-    level[:k] -= features.mean @ slopes
-    r = len(level)
-    fit = AdditiveFit(
-        form=_form(designs, of, weights, k, t),
-        coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
-        spread=_spread(features, [s.inverse for s in solutions], weights, np.asarray(np.linalg.inv(of.back))),
-        information=_information(features, weights, of.back, k),
-        edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
-        identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
-        smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
-        sigma2=sigma2,
-        scale=sigma2,
-        criterion=float(scores.criteria.sum()),
-        rss=float(np.trace(left.sums)),
-        n=n,
-        n_rows=n * t.size,
-        column_means=np.concatenate(
-            (of.values.mean(axis=0) @ of.back, np.kron(features.mean, of.values[:, :k].mean(axis=0)))
-        ),
-        hessian=_hessian(designs, solutions) if scores.criterion == "reml" else None,
-        on_eigenfunctions=True,
-    )
-    within = of.inner.T @ left.covariance @ of.inner
-    known = {"iid": of.values**2 @ variances, "curve": ((of.values @ within) * of.values).sum(axis=1)}
-    beyond = {kind: (left.variance - seen) / n + left.omitted for kind, seen in known.items()}
-    return Components(fit, basis, LowRankPrecision(of.inner * np.sqrt(weights)), beyond)
-
-
 def _form(designs: Sequence[TermDesign], of: _OnFunctions, weights: FloatArray, k: int, t: FloatArray) -> LongForm:
     curve = OnFunctions.made(ones("s(t)"), margin_of(t, of.values @ of.curve, smooth=True))
     along = margin_of(t, np.ascontiguousarray(of.values[:, :k]), smooth=True)
     return LongForm((ones("(Intercept)"), curve, *(OnFunctions.made(d, along, weights[:k]) for d in designs)), t)
 
 
-def _spread(features: Moments, inverses: Sequence[FloatArray], weights: FloatArray, ahead: FloatArray) -> ByFunction:
+def _spread(scores: Scores, weights: FloatArray, ahead: FloatArray) -> ByFunction:
     """Inverse of the penalised information; `ahead` from coefficients on functions to those of the mean curve."""
-    k, p = len(inverses), features.mean.size
-    blocks = np.zeros((k, 1 + p, 1 + p))
-    blocks[:, 0, 0], blocks[:, 1:, 1:] = 1 / features.n, inverses
+    features, k = scores.sums.x, len(scores.solutions)
+    blocks = np.zeros((k, 1 + features.mean.size, 1 + features.mean.size))
+    blocks[:, 0, 0], blocks[:, 1:, 1:] = 1 / features.n, [solution.inverse for solution in scores.solutions]
     outside = ahead[:, k:]
     rest = (outside / (features.n * weights[k:])) @ outside.T
-    return ByFunction(blocks, 1 / weights[:k], features.mean, ahead[:, :k], rest)
+    return ByFunction(blocks, scores.widened / weights[:k], features.mean, ahead[:, :k], rest)
 
 
 def _information(features: Moments, weights: FloatArray, back: FloatArray, k: int) -> ByFunction:

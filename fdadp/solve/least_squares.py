@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.responses.functional import FunctionalResponse
+from fdadp.functional.fpca import Eigenbasis
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.residuals import Unexplained, information_lost, unexplained
@@ -29,7 +29,8 @@ class Scores:
     Attributes
     ----------
     sums : TrainingSums
-    response : FunctionalResponse
+    basis : Eigenbasis
+        Mean and K eigenfunctions of the response.
     solutions : sequence of Solution
         One a score.
     identified : ndarray of shape (p,), bool
@@ -40,7 +41,7 @@ class Scores:
     """
 
     sums: TrainingSums
-    response: FunctionalResponse
+    basis: Eigenbasis
     solutions: Sequence[Solution]
     identified: BoolArray
     criterion: str
@@ -62,7 +63,7 @@ class Scores:
         uncertain = self.sums.uncertain
         if uncertain is None:
             return np.ones(len(self.solutions))
-        return 1 / (1 - information_lost(uncertain / self.sums.n, self.response.basis, self.variances))
+        return 1 / (1 - information_lost(uncertain / self.sums.n, self.basis, self.variances))
 
     @property
     def criteria(self) -> FloatArray:
@@ -70,14 +71,12 @@ class Scores:
         return np.array([getattr(solution, self.criterion or "reml") for solution in self.solutions])
 
 
-def problem_of(
-    sums: TrainingSums, response: FunctionalResponse, n_unpenalized: int | None = None
-) -> PenalizedLeastSquares:
+def problem_of(sums: TrainingSums, basis: Eigenbasis, n_unpenalized: int | None = None) -> PenalizedLeastSquares:
     """The penalised least squares of each score of the response (K of them).
 
     `n_unpenalized` is that of :class:`~fdadp.solve.penalized.PenalizedLeastSquares`.
     """
-    projection = response.projection
+    projection = basis.projection
     total = np.einsum("tk,tu,uk->k", projection, sums.y.scatter, projection)
     return PenalizedLeastSquares(
         sums.gram, sums.cross @ projection, total, sums.n, sums.penalties, n_unpenalized=n_unpenalized
@@ -85,15 +84,15 @@ def problem_of(
 
 
 def fit_scores(
-    sums: TrainingSums, response: FunctionalResponse, smoothing: str | FloatArray, n_unpenalized: int | None = None
+    sums: TrainingSums, basis: Eigenbasis, smoothing: str | FloatArray, n_unpenalized: int | None = None
 ) -> Scores:
     """Fit the scores of a response to sums over training rows.
 
     Parameters
     ----------
     sums : TrainingSums
-    response : FunctionalResponse
-        On a known basis of K functions.
+    basis : Eigenbasis
+        Of the response: K functions.
     smoothing : {"reml", "gcv"} or ndarray of shape (K, M)
         Criterion, or the smoothing parameters of the M penalties of all terms.
     n_unpenalized : int, optional
@@ -104,13 +103,13 @@ def fit_scores(
     InputError
         Too few curves.
     """
-    problem = problem_of(sums, response, n_unpenalized)
+    problem = problem_of(sums, basis, n_unpenalized)
     if isinstance(smoothing, str):
         solutions, criterion = problem.optimize(smoothing), smoothing
     else:
         solutions, criterion = [problem.solve(own, i) for i, own in enumerate(smoothing)], ""
-    left = unexplained(sums, response.basis, solutions)
-    return Scores(sums, response, solutions, problem.identified, criterion, left)
+    left = unexplained(sums, basis, solutions)
+    return Scores(sums, basis, solutions, problem.identified, criterion, left)
 
 
 def vary(moments: Moments) -> bool:

@@ -108,9 +108,16 @@ class LongForm:
         parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
         out = []
         for design, place, features, along in parts:
-            values = self.functions(design, coefficients[place]) @ along.T  # (q, T)
-            out.append(features @ values if features.ndim == 2 else np.einsum("ntq,qt->nt", features, values))
+            own = self.functions(design, coefficients[place])  # (q, p)
+            flat = features.ndim == 2
+            out.append((features @ own) @ along.T if flat else np.einsum("ntq,qt->nt", features, own @ along.T))
         return out
+
+    def mean(self, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """The intercept and the mean curve, shape (T,)."""
+        parts = zip(self.designs, self.along_at(t), self.slices, strict=True)
+        out = [along @ coefficients[place] for design, along, place in parts if not design.columns]
+        return np.asarray(sum(out, np.zeros(len(self.t if t is None else t))))
 
     def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """The linear predictor, shape (n, T)."""
@@ -179,7 +186,8 @@ class LongForm:
         along, points = self.along_at(t), self.t if t is None else t
         ahead = sum(place.stop <= c for place in self.slices)
         features = [design.features(records, points) for design in self.designs[ahead:]]
-        return np.hstack(along[:ahead]), np.hstack((np.zeros((records.n, 0)), *features))
+        features = features or [np.zeros((records.n, 0))]
+        return np.hstack(along[:ahead]), features[0] if len(features) == 1 else np.hstack(features)
 
     def standard_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None = None) -> FloatArray:
         """Of the linear predictor, from the covariance of all coefficients (p, p); shape (n, T)."""

@@ -9,37 +9,33 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis, face_smooth
+from fdadp.functional.records import Records
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["Residual", "Unexplained", "information_lost", "residual_of", "unexplained"]
+__all__ = ["PointwiseVariance", "Unexplained", "information_lost", "r2_of", "unexplained", "white_part"]
 
 
 @dataclass(frozen=True)
-class Residual:
-    """What a fit leaves unexplained.
+class PointwiseVariance:
+    """Variance of responses about their means at points of the grid, with the law of what is divided by its root.
 
     Attributes
     ----------
-    variance : ndarray of shape (T,)
-        Pointwise variance of Y about E[Y | X].
-    noise_variance : float
-        Its white part.
-    mean_variance : ndarray of shape (T,)
-        Variance of a predicted mean curve that does not depend on its covariates: of the overall mean, and of what the
-        response functions cannot follow.
-    r2 : float
-        Share of the variance of Y that is explained.
+    grid : ndarray of shape (T,)
+    values : ndarray of shape (T,)
     scale, inverse_dof : float
-        Intervals are `scale` times quantiles of the t distribution with ``1 / inverse_dof`` degrees of freedom.
+        Standardised errors are `scale` times a t law with ``1 / inverse_dof`` degrees of freedom.
     """
 
-    variance: FloatArray
-    noise_variance: float
-    mean_variance: FloatArray
-    r2: float
+    grid: FloatArray
+    values: FloatArray
     scale: float = 1.0
     inverse_dof: float = 0.0
+
+    def of_records(self, records: Records, t: FloatArray) -> FloatArray:
+        """Variances of records at points, shape (1, T') or (n, T')."""
+        return np.interp(t, self.grid, self.values)[None]
 
     def quantile(self, level: float) -> float:
         """Standard deviations that an interval of this level reaches to either side."""
@@ -106,18 +102,14 @@ def unexplained(sums: TrainingSums, basis: Eigenbasis, solutions: Sequence[Solut
     return Unexplained(residual, covariance, omitted, float(degrees.mean()))
 
 
-def residual_of(sums: TrainingSums, left: Unexplained, basis: Eigenbasis) -> Residual:
-    """Residual statistics of components fitted to sums over curves.
+def r2_of(sums: TrainingSums, left: Unexplained, basis: Eigenbasis) -> float:
+    """Share of the variance of the responses that is explained."""
+    return float(1 - (np.diag(left.sums) @ basis.weights) / (np.diag(sums.y.scatter) @ basis.weights))
 
-    The variance is corrected for the degrees of freedom used. The part of E[Y | X] outside the kept components is not
-    in it, but in that of predicted mean curves.
-    """
-    r2 = float(1 - (np.diag(left.sums) @ basis.weights) / (np.diag(sums.y.scatter) @ basis.weights))
-    white = face_smooth(left.covariance, sums.t)[1] if sums.t.size >= 12 else float(left.variance.min())
-    own = left.variance - left.omitted
-    # Of predicted mean curves: of the mean, and what the kept components cannot follow.
-    of_mean = (own + left.omitted) / sums.n + left.omitted
-    return Residual(own, float(white), of_mean, r2, inverse_dof=1 / left.degrees)
+
+def white_part(left: Unexplained, t: FloatArray) -> float:
+    """White part of the residual variance."""
+    return float(face_smooth(left.covariance, t)[1] if t.size >= 12 else left.variance.min())
 
 
 def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, n: int, like: Solution) -> FloatArray:

@@ -142,7 +142,7 @@ class Surface(TermDesign):
             Some values lie outside the training range; says how many.
         """
         refuse_other_domain(x, self.grid, self.columns[0])
-        self._warn_outside(x)
+        self.warn_outside(x)
         features = self._own_map if x.grid is self.grid else self.feature_map(x.grid)
         return features.rows(self._levels(x))
 
@@ -198,7 +198,8 @@ class Surface(TermDesign):
     def _largest_row_sum(self) -> Callable[[FloatArray], float]:
         return self._own_map.row_norm(self.over_x.to_basis, self.over_s.to_basis)
 
-    def _warn_outside(self, x: Curves) -> None:
+    def warn_outside(self, x: Curves) -> None:
+        """Warn of values outside the training range, saying how many."""
         low, high = self.x_range
         if self.transform is None:
             outside = int(((x.values < low) | (x.values > high)).sum())

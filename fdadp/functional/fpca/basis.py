@@ -179,6 +179,11 @@ class Eigenbasis:
         at = np.asarray(CubicSpline(self.grid, rows, axis=1)(points), dtype=np.float64)
         return at[0], at[1:]
 
+    @property
+    def projection(self) -> FloatArray:
+        """Scores are ``(curves - mean) @ projection``; shape (T, K)."""
+        return (self.functions * self.weights).T
+
     def on_grid(self, grid: ArrayLike) -> Eigenbasis:
         """Return the same basis on another grid within the domain, with trapezoidal weights there."""
         points = np.asarray(grid, dtype=np.float64)

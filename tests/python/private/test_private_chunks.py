@@ -46,9 +46,9 @@ def cut(arrays, sizes):
 
 def same(one, other):
     np.testing.assert_array_equal(one.coef_, other.coef_)
-    np.testing.assert_array_equal(one._fitted.covariance, other._fitted.covariance)
-    assert one._fitted.residual.scale == other._fitted.residual.scale
-    assert one._fitted.residual.inverse_dof == other._fitted.residual.inverse_dof
+    np.testing.assert_array_equal(one._fit.spread.blocks, other._fit.spread.blocks)
+    assert one._surface_fit.law.scale == other._surface_fit.law.scale
+    assert one._surface_fit.law.inverse_dof == other._surface_fit.law.inverse_dof
     assert [r.sd for r in one.ledger_.releases] == [r.sd for r in other.ledger_.releases]
     assert one.ledger_.details["unit"] == other.ledger_.details["unit"]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, simulate_affr
-from fdadp.solve import fitted as predictions
+from fdadp.regression import from_releases as predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 
@@ -40,7 +40,7 @@ def curves():
 
 def away(model, x):
     """Norms of predictions about the mean curve, with the limit that is in force."""
-    return np.sqrt((model.predict(x) - model.mean_) ** 2 @ model._fitted.response.weights)
+    return np.sqrt((model.predict(x) - model.mean_) ** 2 @ model.eigenbasis_.weights)
 
 
 def limit_of(model):
@@ -52,7 +52,7 @@ def limit_of(model):
 def test_only_the_excess_is_shrunk_and_by_its_own_variance(model, curves, farthest, monkeypatch):
     monkeypatch.setattr(predictions, "FARTHEST", np.inf)
     free, size = model.predict(curves), away(model, curves)
-    variance = model.predict_se(curves) ** 2 @ model._fitted.response.weights
+    variance = model.predict_se(curves) ** 2 @ model.eigenbasis_.weights
     monkeypatch.setattr(predictions, "FARTHEST", farthest)
     bounded = model.predict(curves)
     excess = size - limit_of(model)
@@ -74,7 +74,7 @@ def test_however_large_a_curve_its_prediction_is_bounded(model, seed, size):
     huge = np.where(x > 0, 1e9, -1e9)  # everywhere beyond the range, where the surface is continued as a constant
     np.testing.assert_array_equal(model.predict(huge), model.predict(huge * size))
     assert np.isfinite(model.predict(x * size)).all()
-    reach = limit_of(model) + np.sqrt(model.predict_se(x * size) ** 2 @ model._fitted.response.weights)
+    reach = limit_of(model) + np.sqrt(model.predict_se(x * size) ** 2 @ model.eigenbasis_.weights)
     assert (away(model, x * size) <= np.maximum(reach, 2 * limit_of(model))).all()
 
 

@@ -8,13 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fdadp import FunctionalRegression, Privacy, PublicPrior
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
 from fdadp._common.typing import FloatArray
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Records
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.as_fitted import as_fitted
+from fdadp.private.as_surface import as_surface
 from fdadp.private.columns import unit_grid
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.groups import FeatureGroups
@@ -99,12 +98,13 @@ def test_the_additive_term_is_fitted_privately_and_predicts():
     assert design.feature_shares.sum() == pytest.approx(1.0)
     cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
     plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
-    fitted = as_fitted(fit_dp_aff(cohort, plan, design, Rows(design, (-8.0, 8.0))), design, plan)
+    found = as_surface(fit_dp_aff(cohort, plan, design, Rows(design, (-8.0, 8.0))), design, plan)
+    fitted = AdditiveFunctionOnFunction.made_of(found, Curves(x, s), Curves(y, t))
     _, _, new, wanted = curves(500, 2)
-    predicted, grid = fitted.predict(Records(500, {"X": Curves(new, s)}))
-    np.testing.assert_array_equal(grid, t)
+    predicted = fitted.predict(new)
+    np.testing.assert_array_equal(fitted.t_, t)
     assert 1 - ((predicted - wanted) ** 2).mean() / ((wanted - wanted.mean(axis=0)) ** 2).mean() > 0.9
-    low, high, _ = fitted.interval(Records(500, {"X": Curves(new, s)}), 0.95)
+    low, high = fitted.predict_interval(new, 0.95)
     seen = wanted + 0.3 * np.random.default_rng(3).normal(size=wanted.shape)
     assert 0.92 < ((low <= seen) & (seen <= high)).mean() < 0.99
     assert cohort.left == pytest.approx(0, abs=1e-6) and cohort.ledger.private

@@ -67,7 +67,7 @@ def test_one_shape_times_a_number(kind, smoothing):
             np.testing.assert_allclose(model.edf_, 2, atol=1e-3)
             means = np.stack([y[x[:, 0] == v].mean(axis=0) for v in (0, 1)])
             at = model.predict(np.repeat([[0.0], [1.0]], x.shape[1], axis=1))
-            kept = model.eigenfunctions_ * model._fitted.response.weights
+            kept = model.eigenfunctions_ * model.eigenbasis_.weights
             np.testing.assert_allclose(at @ kept.T, means @ kept.T, atol=1e-4 * np.ptp(y))
 
 

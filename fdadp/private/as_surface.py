@@ -1,4 +1,4 @@
-"""A private fit as any other: splines in the units of X, eigenfunctions of Y, from what was released."""
+"""A private fit of one surface as any other: splines in the units of X, eigenfunctions of Y, from what was released."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.private.as_terms import as_terms, released_variance, unexplained_variance
 from fdadp.private.columns import CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
-from fdadp.responses.functional import FunctionalResponse
-from fdadp.solve.fitted import Fitted
-from fdadp.solve.residuals import Residual
+from fdadp.solve.surface_fit import SurfaceFit
 
-__all__ = ["as_fitted"]
+__all__ = ["as_surface"]
 
 TINY = 1e-300
 
 
-def as_fitted(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> Fitted:
-    """Make the fitted model of a private fit; post-processing, which costs no privacy.
+def as_surface(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> SurfaceFit:
+    """Make the fitted surface of a private fit; post-processing, which costs no privacy.
 
     Parameters
     ----------
@@ -36,31 +35,21 @@ def as_fitted(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> Fitted:
     (column,) = fit.columns
     assert isinstance(column, CurvesColumn)
     term, length = white.in_units(column, design.s), design.s[-1] - design.s[0]  # weights on [0, 1] sum to one
-    k, d = plan.n_outputs, plan.n_features
-    whitening = term.unturned(white.whitening[:, : d - 1] / length)
+    k = plan.n_outputs
+    whitening = term.unturned(white.whitening[:, : plan.n_features - 1] / length)
     basis, axes, explained = _eigenbasis(fit, design, k)
     raw = (whitening @ fit.regression.coefficients[1:]) @ axes * math.sqrt(design.t[-1] - design.t[0])  # (p, K)
-    unexplained = float(np.trace(fit.residual_covariance)) + fit.outside_variance
-    return Fitted(
+    return SurfaceFit(
+        fit=as_terms(fit, design, plan),
         term=term,
         values=term.about_mean(term.values(raw), quadrature_weights(design.unit_s)),
-        feature_mean=term.turned(white.centre[None] * length)[0],
-        rotation=whitening,
-        covariance=fit.regression.covariance,
-        unit_variance=np.ones(k),
-        # Intervals: on the response functions, in which the posterior covariances are.
-        response=FunctionalResponse(basis, design.response[:, :k].T.copy()),
-        residual=Residual(
-            fit.residual_variance,
-            fit.outside_variance,
-            design.response**2 @ fit.regression.mean_variance,
-            1 - unexplained / max(explained + unexplained, TINY),
-            *fit.calibration,
-        ),
+        basis=basis,
+        law=released_variance(fit, design),
         edf=(axes**2).T @ fit.regression.edf,
         smoothing_parameters=np.full((k, len(term.penalties)), np.nan),
         criterion=np.full(k, np.nan),
-        n=round(plan.n),
+        noise_variance=fit.outside_variance,
+        r2=1 - unexplained_variance(fit) / max(explained + unexplained_variance(fit), TINY),
         limited=True,
         plan=plan,
     )
