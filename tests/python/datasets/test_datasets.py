@@ -561,8 +561,8 @@ def test_icu_stays(curves: str, missing: float) -> None:
 
 def test_icu_stays_elsewhere(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("FDADP_DATA", str(tmp_path))
-    with pytest.raises(MissingDataError, match=r"icu_heart_rate\.csv\.gz is not in"):
-        datasets.load_icu()
+    with pytest.raises(MissingDataError, match=r"icu_heart_rate\.csv\.gz and icu_stays\.csv\.gz in .*: not there"):
+        datasets.load_icu(download=False)
     (tmp_path / "icu_heart_rate.csv.gz").write_bytes(gzip.compress(b"stay,0.5\n1,80\n"))
     with pytest.raises(FileFormatError, match="published values"):
         datasets.load_icu()
