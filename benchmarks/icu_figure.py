@@ -80,7 +80,8 @@ def groups(axis: Any) -> None:
         axis.plot(hours, np.nanmean(predicted[mine][:, seen], axis=0), color=colour)
     axis.set(xlabel="hours since admission", ylabel="heart rate, beats/min")
     axis.set_title("means of groups: dots observed, lines private (ε = 1)", fontsize=9)
-    axis.legend(fontsize=7, frameon=False, loc=(0.45, 0.72))
+    axis.set_ylim(68, 118)
+    axis.legend(fontsize=7, frameon=False, loc="upper right")
 
 
 def main(arguments: list[str] | None = None) -> None:
