@@ -1,7 +1,8 @@
 #!/bin/sh
-# r-package.sh [tests] [check]: the R package, installed into a folder of its own.
+# r-package.sh [tests] [check] [pages]: the R package, installed into a folder of its own.
 #   tests   testthat; fails when no test passed
 #   check   R CMD build (which runs the vignette) and R CMD check, without the tests again; fails on errors and warnings
+#   pages   R's part of the site, in docs/_build/r: a page of each Rd, and the vignette as it ran
 # The Python is $R_PYTHON, or the first of .venv and .venv-r that R can use; the latter is made, with NumPy < 2, where it takes that.
 # Says what is missing and succeeds where R or its packages are not there; with REQUIRE_R=1 that is an error.
 set -eu
@@ -81,8 +82,13 @@ for what in "$@"; do
             exit 1
         fi
         ;;
+    pages)
+        R CMD INSTALL --no-docs --library="$work/library" . >"$work/install.log" 2>&1 || { cat "$work/install.log"; exit 1; }
+        rm -rf docs/_build/r
+        Rscript docs/_ext/r_pages.R docs/_build/r
+        ;;
     *)
-        echo "r-package.sh: tests or check, got '$what'" >&2
+        echo "r-package.sh: tests, check or pages, got '$what'" >&2
         exit 2
         ;;
     esac

@@ -1,6 +1,6 @@
 """Build the site: ``make docs``, or ``.venv/bin/python docs/build.py``. Nothing is asked of the network.
 
-    --fast      the gallery's examples are shown but not run, R's vignette is not run: to look at a page
+    --fast      the gallery's examples are shown but not run, pages of R stay as they are, nothing is checked: to look at a page
     OPTIONS     what else is given goes to sphinx-build
 
 The pages are put together in docs/_build/source, the site is docs/_build/html. What did not change since the last build
@@ -17,18 +17,20 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 import api_pages
+import check_site
+import r_pages
 from assemble import DOCS, SOURCE, assemble
 
 
 def main(arguments: list[str]) -> int:
-    """Assemble, build; the exit code is Sphinx's."""
+    """Assemble, build, check; 0 where nothing is wrong."""
     from sphinx.cmd.build import main as sphinx_build
 
     start = time.monotonic()
     fast = "--fast" in arguments
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ["MPLBACKEND"] = "agg"
-    assemble(api_pages.made())
+    assemble(api_pages.made() | r_pages.made(fast))
     options = ["-b", "html", "-W", "-n", "--keep-going", "-q", "-c", str(DOCS), "-d", str(DOCS / "_build" / "doctrees")]
     options += ["-D", "plot_gallery=0"] if fast else []
     options += [argument for argument in arguments if argument != "--fast"]
@@ -36,7 +38,7 @@ def main(arguments: list[str]) -> int:
     status = sphinx_build([*options, str(SOURCE), str(html)])
     pages = sum(1 for _ in html.rglob("*.html"))
     print(f"{html.relative_to(DOCS.parent)}: {pages} pages, {time.monotonic() - start:.0f} s")
-    return status
+    return status or (0 if fast else check_site.main())
 
 
 if __name__ == "__main__":

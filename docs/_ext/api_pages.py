@@ -135,6 +135,7 @@ def index() -> str:
     return "\n".join(lines)
 
 
-def made() -> dict[str, str]:
+def made() -> dict[str, bytes]:
     """All pages of the API by their place in the site, but for those of single names, which autosummary writes."""
-    return {"api/index.rst": index()} | {f"api/{path}.rst": page(path) for path in MODULES}
+    pages = {"api/index.rst": index()} | {f"api/{path}.rst": page(path) for path in MODULES}
+    return {place: text.encode() for place, text in pages.items()}

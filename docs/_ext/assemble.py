@@ -17,16 +17,19 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
+SOURCE = DOCS / "_build" / "source"
+
 ELSEWHERE = {
     "docs/index.md": "project/pages.md",
     "README.md": "project/readme.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changes.md",
-    "NEWS.md": "project/news-of-r.md",
+    "NEWS.md": "r/news.md",
     "CODE_OF_CONDUCT.md": "project/conduct.md",
     "SECURITY.md": "project/security.md",
     "notebooks": "notebooks/index.md",
     "docs/decisions": "decisions/README.md",
+    "vignettes/fdadp.Rmd": "r/vignette.md",
     "docs/examples": "gallery/index.rst",
 }
 """Files of the repository (and folders that are linked to), and their place in the site."""
@@ -97,9 +100,6 @@ def anchors(path: Path) -> set[str]:
     return set(ANCHOR.findall(path.read_text(encoding="utf-8"))) if path.suffix == ".md" and path.is_file() else set()
 
 
-SOURCE = DOCS / "_build" / "source"
-
-
 def converted(text: str, file: str, where: str) -> str:
     """The text of a page of the repository, as MyST for the site."""
 
@@ -114,10 +114,6 @@ def converted(text: str, file: str, where: str) -> str:
     parts = FENCED.split(text)
     text = "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
     text = ANCHOR.sub(lambda match: f'<a id="{match[1]}"></a>\n\n({label(where, match[1])})=\n', text)
-    if file == "docs/_site/guide.md":  # pages that no contents name yet
-        named = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "_site").rglob("*.md"))
-        new = {path.stem for path in DOCS.glob("*.md")} - set(re.findall(r"^(?:\.\./)?([\w-]+)$", named, re.MULTILINE))
-        text = text.replace("THE REST", "\n".join(sorted(new - {"index"})))
     if file.startswith("benchmarks/") and not text.startswith("# "):
         name = PurePosixPath(file).stem.replace("-", " ").replace("_", " ")
         text = f"# {name.capitalize()}\n\n" + re.sub(r"^##+ ", "## ", text, flags=re.MULTILINE)
@@ -134,6 +130,19 @@ def notebook(text: str, file: str, where: str) -> str:
     return json.dumps(book)
 
 
+def rest(where: str, places: set[str]) -> list[str]:
+    """Pages in the folder of a page of contents that no such page names."""
+    named = "".join(path.read_text(encoding="utf-8") for path in (DOCS / "_site").rglob("*.md"))
+    known = set(re.findall(r"^(?:[./\w-]+/)?([\w.-]+)$", named, re.MULTILINE))
+    folder = PurePosixPath(where).parent
+    beside = {
+        PurePosixPath(place).stem
+        for place in places
+        if PurePosixPath(place).match("*.md") and PurePosixPath(place).parent == folder
+    }
+    return sorted(beside - known - {path.stem for path in (DOCS / "_site").rglob("*.md")})
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file, if it is not the same already."""
     if not (path.is_file() and path.read_bytes() == content):
@@ -141,19 +150,22 @@ def write(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-def assemble(made: dict[str, str]) -> None:
+def assemble(made: dict[str, bytes]) -> None:
     """Put all pages into `SOURCE`, with those that were ``made`` (by their place); delete what is no longer there."""
     from_repository = pages()
     for where, path in from_repository.items():
         file = path.relative_to(ROOT).as_posix()
         content = path.read_bytes()
         if path.suffix == ".md":
-            content = converted(content.decode(), file, where).encode()
+            text = converted(content.decode(), file, where)
+            if file.startswith("docs/_site/"):
+                text = text.replace("THE REST", "\n".join(rest(where, {*from_repository, *made})))
+            content = text.encode()
         elif path.suffix == ".ipynb":
             content = notebook(content.decode(), file, where).encode()
         write(SOURCE / where, content)
-    for where, text in made.items():
-        write(SOURCE / where, text.encode())
+    for where, content in made.items():
+        write(SOURCE / where, content)
     kept = {*from_repository, *made}
     by_sphinx = ("gallery/", "api/generated/", "api/backreferences/", "sg_")
     for path in SOURCE.rglob("*"):

@@ -6,9 +6,12 @@ A reference to something of ours that is not public is shown as code, without a 
 from __future__ import annotations
 
 import importlib
+import re
+from pathlib import Path
 from typing import Any
 
 from api_pages import PATHS
+from assemble import DOCS, anchors, label
 from sphinx.util.nodes import make_refnode
 
 
@@ -44,6 +47,31 @@ def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     return contnode if exists(target) else None
 
 
+def link_pages(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Pages that a docstring cites, as ``docs/theory/kernel.md#truncation``, become links."""
+
+    def link(match: re.Match[str]) -> str:
+        page, anchor = match[1], match[2]
+        if anchor and anchor in anchors(DOCS / f"{page}.md"):
+            return f":ref:`{match[0]} <{label(f'{page}.md', anchor)}>`"
+        return f":doc:`{match[0]} </{page}>`" if (DOCS / f"{page}.md").is_file() else match[0]
+
+    lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
+
+
+def mend_sources(app: Any, exception: Exception | None) -> None:
+    """Ways back from highlighted sources: viewcode takes the first home of a file's names for that of all."""
+
+    def right(match: re.Match[str]) -> str:
+        page, name = match[1], match[1].rpartition(".")[2]
+        rest = match[2].rpartition(f".{name}")[2] if not match[2].startswith(page) else match[2][len(page) :]
+        return f'generated/{page}.html#{page}{rest}"'
+
+    for path in (Path(app.outdir) / "_modules").rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(re.sub(r'generated/([\w.]+)\.html#([\w.]+)"', right, text), encoding="utf-8")
+
+
 def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out what scikit-learn puts into every estimator: it is described there."""
     return True if str(getattr(value, "__module__", "")).startswith("sklearn.") else None
@@ -52,5 +80,7 @@ def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("autodoc-skip-member", skip)
+    app.connect("autodoc-process-docstring", link_pages, priority=400)  # before numpydoc
+    app.connect("build-finished", mend_sources)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
