@@ -1,6 +1,6 @@
 """Build the site: ``make docs``, or ``.venv/bin/python docs/build.py``. Nothing is asked of the network.
 
-    --fast      the gallery's examples are shown but not run, pages of R stay as they are, nothing is checked: to look at a page
+    --fast      to look at a page: the gallery is not run, pages of R stay as they are, nothing is checked
     OPTIONS     what else is given goes to sphinx-build
 
 The pages are put together in docs/_build/source, the site is docs/_build/html. What did not change since the last build
