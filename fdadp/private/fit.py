@@ -1,21 +1,18 @@
-"""From a private setting to a fitted additive model: validate, plan, spend, post-process."""
+"""From a private setting to what was released: validate, plan, spend."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
-from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.gaps import GAPS
+from fdadp.errors import PrivacyError
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
-from fdadp.private.advice import advise
-from fdadp.private.as_surface import as_surface
 from fdadp.private.counting import release_n
 from fdadp.private.design import PrivateDesign
 from fdadp.private.ranges import Range
@@ -23,13 +20,11 @@ from fdadp.private.ranges import Range
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort
     from fdadp.privacy._local import RowFunction
-    from fdadp.private.mechanisms import EndToEnd
     from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
     from fdadp.private.rows import Rows
-    from fdadp.solve.surface_fit import SurfaceFit
 
-__all__ = ["Released", "Spending", "Spent", "describe_grid", "fit_private", "spend"]
+__all__ = ["Spending", "Spent", "describe_grid", "refuse_unaffordable", "spend"]
 
 F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
@@ -81,24 +76,6 @@ class Spent(Generic[F]):
     plan: Plan
     rows: Rows
     cohort: Cohort
-
-
-class Released(NamedTuple):
-    """What a private fit of one term gives back.
-
-    Attributes
-    ----------
-    found : SurfaceFit
-    statistic : NoisyMoments or None
-        The released moments, where the mechanism has them.
-    warned : tuple of str
-        What is surely wrong with the public ranges or n. To be warned of when the fit is kept: where warnings are
-        errors, the ledger must be there.
-    """
-
-    found: SurfaceFit
-    statistic: NoisyMoments | None
-    warned: tuple[str, ...]
 
 
 def describe_grid(grid: FloatArray) -> str:
@@ -176,64 +153,3 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
             f"model must have terms that the budget can carry, got {', '.join(out)}, of which it affords no feature at "
             f"n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. Nothing was read"
         )
-
-
-def fit_private(
-    model: Any,
-    data: Any,
-    groups: Any,
-    s: FloatArray,
-    t: FloatArray,
-    privacy: Privacy,
-    mechanism: EndToEnd,
-    bounds: Mapping[str, Range],
-    *,
-    missing: str = "linear",
-    noise: Noise | None = None,
-) -> Released:
-    """Fit the additive model privately.
-
-    Parameters
-    ----------
-    model, groups, privacy, mechanism, noise
-        As of :func:`spend`.
-    data : (X, Y), or PrivateChunks
-        Curves as they are (:mod:`fdadp.private.inputs`), or chunks of them.
-    s, t : ndarray
-        Grids of X and Y.
-    bounds : mapping
-        Public ranges of X and Y.
-    missing : {"linear", "smooth"}
-        How gaps of X are filled, each within its row.
-    """
-    if mechanism.anchor is not None:
-        raise InputError("prior='persistence' is there for FunctionalRegression and ScalarRegression")
-    if getattr(mechanism, "errors_by_record", False):
-        raise InputError("errors_by_record is there for FunctionalRegression and ScalarRegression")
-    prior = mechanism.public_prior
-    public = {
-        "bounds of X": bounds["X"],
-        "bounds of Y": bounds["Y"],
-        "grid of X": describe_grid(s),
-        "grid of Y": describe_grid(t),
-        "prior": prior.describe(),
-        "gaps of X": GAPS[missing] + ", within each row",
-        "gaps of Y": "a row counts where it was observed",
-    }
-    spent = spend(
-        model,
-        data,
-        groups,
-        lambda: prior.design(s, t, bounds=bounds["X"], missing=missing),
-        bounds["Y"],
-        privacy,
-        mechanism,
-        public,
-        noise=noise,
-    )
-    with one_blas_thread():
-        found = as_surface(spent.fit, spent.design, spent.plan)
-    warned, notes = advise(spent.fit, spent.plan, spent.rows, found.r2)
-    ledger = spent.cohort.ledger
-    guarantee = replace(privacy) if ledger.private else None
-    return Released(replace(found, notes=warned + notes, ledger=ledger, privacy=guarantee), spent.statistic, warned)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -14,16 +13,15 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, CurveData, FloatArray, IntArray
-from fdadp.errors import IdentificationWarning, InputError, PublicInputWarning
-from fdadp.functional.curves import Curves, same_rows
-from fdadp.functional.names import names_of
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp.errors import IdentificationWarning, InputError
+from fdadp.functional.curves import Curves
 from fdadp.privacy import Ledger, Privacy
-from fdadp.privacy._seen import Kin
-from fdadp.private.mechanisms import EndToEnd, Mechanism, NoiseAfterFit, mechanism_of
-from fdadp.private.ranges import Range, public_ranges
+from fdadp.private.mechanisms import EndToEnd, NoiseAfterFit, mechanism_of
+from fdadp.private.ranges import public_ranges
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.predictions import Predictions
+from fdadp.regression.private_surface import NAMES, PrivateSurface
 from fdadp.responses.functional import Functional
 from fdadp.solve.chunks import Chunks, range_of, without_curves
 from fdadp.solve.least_squares import Scores, fit_scores, vary
@@ -35,32 +33,22 @@ from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-    from fdadp.privacy.noise import Noise
-    from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
 
 __all__ = ["FunctionalModel", "codes_of"]
 
-NAMES = ("X", "Y")
-"""Of the covariate and the response."""
-
 Model = TypeVar("Model", bound="FunctionalModel")
 
 
-class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the additive model, which says what its term is (:meth:`_surface`) and how it reads curves."""
 
     n_components: float | Eigenbasis
     smoothing: str | ArrayLike
-    privacy: Privacy | None
-    bounds: Mapping[str, tuple[float, float]] | None
-    mechanism: str | Mechanism
     quadrature: str
     fpca: str
     progress: bool | str
 
-    _fitted_with: dict[str, Any]
-    """Parameters that the fit was made with, whatever is set afterwards."""
     _n_unpenalized: ClassVar[int | None] = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
 
@@ -90,22 +78,6 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
             self.privacy.check()
             if self.privacy.n is not None:
                 mechanism.check_n(self.privacy, self.privacy.n)
-
-    def _public_ranges(self) -> dict[str, Range]:
-        """Ranges of X and Y: given, or those of the study."""
-        assert self.privacy is not None
-        known = self.privacy.bounds_with(self.bounds)
-        return public_ranges({name: known[name] for name in NAMES if name in known}, NAMES)
-
-    @property
-    def _is_private(self) -> bool:
-        """Whether the fit is to be private end to end."""
-        return self.privacy is not None and isinstance(mechanism_of(self.mechanism), EndToEnd)
-
-    @property
-    def _gaps(self) -> str:
-        """What is done with gaps."""
-        return "linear" if self._is_private else "raise"
 
     @property
     def _least_curves(self) -> int:
@@ -189,84 +161,6 @@ class FunctionalModel(NestedParameters, Kin, Predictions, RegressorMixin, BaseEs
         mechanism = mechanism_of(self.mechanism)
         assert isinstance(mechanism, NoiseAfterFit)
         return mechanism.perturb(found, chunks, self.privacy, persons)
-
-    # --- privately ---
-
-    def _fit_private(
-        self: Model,
-        X: CurveData,
-        Y: CurveData,
-        s: ArrayLike | None = None,
-        t: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        *,
-        noise: Noise | None = None,
-    ) -> Model:
-        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
-        from fdadp.private.inputs import check_groups, private_curves
-
-        assert self.privacy is not None
-        if self.privacy.labels == "public":
-            same_rows(X=X, Y=Y, groups=groups)
-        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
-        if len(x) != len(y):
-            raise InputError("X and Y must hold the same number of curves")
-        if groups is not None:
-            check_groups(groups, len(x))
-        self._check_saveable(y.columns)
-        ranges = self._public_ranges()
-        self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
-        self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
-        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
-        self._remember(x, y)
-        return self
-
-    def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
-        """Release the model of curves, of which only what is public was checked."""
-        from fdadp.private.fit import fit_private
-
-        mechanism = mechanism_of(self.mechanism)
-        assert self.privacy is not None and isinstance(mechanism, EndToEnd)
-        bounds = self._public_ranges()
-        found, statistic, warned = fit_private(
-            self, data, groups, s, t, self.privacy, mechanism, bounds, missing=self._gaps, noise=noise
-        )
-        self._adopt(found)
-        self.moments_: NoisyMoments | None = statistic
-        self._fitted_with = {"privacy": self.privacy_, "bounds": bounds, "mechanism": self.mechanism}
-        for text in warned:  # at the end: where warnings are errors the ledger is there
-            warnings.warn(text, PublicInputWarning, stacklevel=4)
-
-    def _check_saveable(self, columns: Any) -> None:
-        """Refuse before a private fit what a file of it could not hold."""
-
-    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
-        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
-
-        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
-
-        Parameters
-        ----------
-        s, t : array_like or int
-            Grids of X and Y, or their numbers of points.
-        n : float, optional
-            Number of persons to plan for, where ``privacy`` does not declare one.
-
-        Raises
-        ------
-        PrivacyError, InputError
-            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
-        """
-        from fdadp.private.preview import preview
-
-        self._check_settings()
-        if self.privacy is None or not self._is_private:
-            raise InputError(
-                "privacy and mechanism must be private end to end to have a plan, as Privacy(epsilon=, delta=)"
-            )
-        mechanism = mechanism_of(self.mechanism)
-        assert isinstance(mechanism, EndToEnd)
-        return preview(self.privacy, mechanism, s, t, n=n)[0]
 
     # --- attributes ---
 

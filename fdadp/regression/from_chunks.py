@@ -11,7 +11,7 @@ import numpy as np
 from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, Kind, as_grid
+from fdadp.functional.curves import Kind
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.chunks import Chunks
@@ -91,31 +91,4 @@ class FromChunks(FunctionalModel):
         self._adopt(self._publish(self._estimated(source, x_range), source))
         x, y = source.head()
         self._remember(x, replace(y, kind=kind or y.kind))
-        return self
-
-    def _fit_private_chunks(
-        self: Chunked,
-        chunks: Any,
-        s: ArrayLike | None,
-        t: ArrayLike | None,
-        groups: ArrayLike | bool | None,
-        kind: Kind | None,
-    ) -> Chunked:
-        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
-        from fdadp.private.chunks import PrivateChunks
-
-        assert self.privacy is not None
-        if s is None or t is None:
-            raise InputError(
-                "s and t must be the grids of X and Y when fitting privately from chunks, "
-                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
-            )
-        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
-        labels: Any = t if hasattr(t, "to_numpy") else None
-        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
-        self._check_saveable(source.columns)
-        self._missing = MissingValues(self._gaps, within_rows=True)
-        self._spend(source, source.groups, x_grid, y_grid)
-        x, y = (Curves(np.empty((0, grid.size)), grid) for grid in (x_grid, y_grid))
-        self._remember(x, replace(y, kind=source.kind, columns=source.columns))
         return self

@@ -1,0 +1,198 @@
+"""Private fits of one surface: what is public of them, the release, the plan."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.functional.gaps import GAPS
+from fdadp.functional.names import names_of
+from fdadp.privacy import Privacy
+from fdadp.privacy._seen import Kin
+from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
+from fdadp.private.ranges import Range, public_ranges
+from fdadp.regression.missing import MissingValues
+
+if TYPE_CHECKING:
+    from fdadp.privacy.noise import Noise
+    from fdadp.private.design import PrivateDesign
+    from fdadp.private.moments import NoisyMoments
+    from fdadp.private.plan import Plan
+    from fdadp.solve.surface_fit import SurfaceFit
+
+__all__ = ["NAMES", "PrivateSurface"]
+
+NAMES = ("X", "Y")
+"""Of the covariate and the response."""
+
+Model = TypeVar("Model", bound="PrivateSurface")
+
+
+class PrivateSurface(Kin):
+    """Part of the additive model: fits with a privacy guarantee."""
+
+    privacy: Privacy | None
+    bounds: Mapping[str, tuple[float, float]] | None
+    mechanism: str | Mechanism
+    privacy_: Privacy | None
+    _fitted_with: dict[str, Any]
+    """Parameters that the fit was made with, whatever is set afterwards."""
+    _missing: MissingValues
+
+    def _check_settings(self) -> None:
+        raise NotImplementedError
+
+    def _adopt(self, found: SurfaceFit) -> None:
+        raise NotImplementedError
+
+    def _remember(self, x: Curves, y: Curves) -> None:
+        raise NotImplementedError
+
+    @property
+    def _gaps(self) -> str:
+        """What is done with gaps."""
+        return "linear" if self._is_private else "raise"
+
+    def _public_ranges(self) -> dict[str, Range]:
+        """Ranges of X and Y: given, or those of the study."""
+        assert self.privacy is not None
+        known = self.privacy.bounds_with(self.bounds)
+        return public_ranges({name: known[name] for name in NAMES if name in known}, NAMES)
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether the fit is to be private end to end."""
+        return self.privacy is not None and isinstance(mechanism_of(self.mechanism), EndToEnd)
+
+    def _fit_private(
+        self: Model,
+        X: CurveData,
+        Y: CurveData,
+        s: ArrayLike | None = None,
+        t: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        *,
+        noise: Noise | None = None,
+    ) -> Model:
+        """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.private.inputs import check_groups, private_curves
+
+        assert self.privacy is not None
+        if self.privacy.labels == "public":
+            same_rows(X=X, Y=Y, groups=groups)
+        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
+        if len(x) != len(y):
+            raise InputError("X and Y must hold the same number of curves")
+        if groups is not None:
+            check_groups(groups, len(x))
+        self._check_saveable(y.columns)
+        ranges = self._public_ranges()
+        self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
+        self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
+        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
+        self._remember(x, y)
+        return self
+
+    def _fit_private_chunks(
+        self: Model,
+        chunks: Any,
+        s: ArrayLike | None,
+        t: ArrayLike | None,
+        groups: ArrayLike | bool | None,
+        kind: Kind | None,
+    ) -> Model:
+        """Fit from noisy releases about chunks, which nothing but the kernel reads."""
+        from fdadp.private.chunks import PrivateChunks
+
+        assert self.privacy is not None
+        if s is None or t is None:
+            raise InputError(
+                "s and t must be the grids of X and Y when fitting privately from chunks, "
+                f"got {'s' if s is None else 't'}=None: chunks are not looked at to find them"
+            )
+        x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
+        labels: Any = t if hasattr(t, "to_numpy") else None
+        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
+        self._check_saveable(source.columns)
+        self._missing = MissingValues(self._gaps, within_rows=True)
+        self._spend(source, source.groups, x_grid, y_grid)
+        x, y = (Curves(np.empty((0, grid.size)), grid) for grid in (x_grid, y_grid))
+        self._remember(x, replace(y, kind=source.kind, columns=source.columns))
+        return self
+
+    def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
+        """Release the model of curves, of which only what is public was checked."""
+        from fdadp.private.advice import advise
+        from fdadp.private.as_surface import as_surface
+        from fdadp.private.fit import describe_grid, spend
+
+        mechanism, bounds = mechanism_of(self.mechanism), self._public_ranges()
+        assert self.privacy is not None and isinstance(mechanism, EndToEnd)
+        for name in ("anchor", "errors_by_record"):
+            if getattr(mechanism, name, None):
+                what = "prior='persistence'" if name == "anchor" else name
+                raise InputError(f"{what} is there for FunctionalRegression and ScalarRegression")
+        prior = mechanism.public_prior
+        public = {
+            "bounds of X": bounds["X"],
+            "bounds of Y": bounds["Y"],
+            "grid of X": describe_grid(s),
+            "grid of Y": describe_grid(t),
+            "prior": prior.describe(),
+            "gaps of X": GAPS[self._gaps] + ", within each row",
+            "gaps of Y": "a row counts where it was observed",
+        }
+
+        def design() -> PrivateDesign:
+            return prior.design(s, t, bounds=bounds["X"], missing=self._gaps)
+
+        spent = spend(self, data, groups, design, bounds["Y"], self.privacy, mechanism, public, noise=noise)
+        with one_blas_thread():
+            found = as_surface(spent.fit, spent.design, spent.plan)
+        warned, notes = advise(spent.fit, spent.plan, spent.rows, found.r2)
+        ledger = spent.cohort.ledger
+        guarantee = replace(self.privacy) if ledger.private else None
+        self._adopt(replace(found, notes=warned + notes, ledger=ledger, privacy=guarantee))
+        self.moments_: NoisyMoments | None = spent.statistic
+        self._fitted_with = {"privacy": guarantee, "bounds": bounds, "mechanism": self.mechanism}
+        for text in warned:  # at the end: where warnings are errors the ledger is there
+            warnings.warn(text, PublicInputWarning, stacklevel=4)
+
+    def _check_saveable(self, columns: Any) -> None:
+        """Refuse before a private fit what a file of it could not hold."""
+
+    def plan(self, s: ArrayLike | int = 51, t: ArrayLike | int = 51, n: float | None = None) -> Plan:
+        """Plan a private fit from public values alone: which releases, with which shares, features and rounds.
+
+        Nothing is read and nothing spent. ``print`` shows it; :func:`fdadp.plan` says what the fit may be worth.
+
+        Parameters
+        ----------
+        s, t : array_like or int
+            Grids of X and Y, or their numbers of points.
+        n : float, optional
+            Number of persons to plan for, where ``privacy`` does not declare one.
+
+        Raises
+        ------
+        PrivacyError, InputError
+            As :meth:`fit` would before it reads the data; or the model has no end-to-end privacy.
+        """
+        from fdadp.private.preview import preview
+
+        self._check_settings()
+        if self.privacy is None or not self._is_private:
+            raise InputError(
+                "privacy and mechanism must be private end to end to have a plan, as Privacy(epsilon=, delta=)"
+            )
+        mechanism = mechanism_of(self.mechanism)
+        assert isinstance(mechanism, EndToEnd)
+        return preview(self.privacy, mechanism, s, t, n=n)[0]
