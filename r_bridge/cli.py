@@ -101,6 +101,16 @@ def check_command(
     _finish(report, rows, json_path)
 
 
+@app.command("numbers")
+def numbers_command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with recorded cases.")],
+) -> None:
+    """Calls of refund and mgcv beside ours, with the numbers of both, as a table in Markdown. Needs R and rpy2."""
+    from r_bridge.side_by_side import live, markdown, recorded
+
+    typer.echo(markdown([*recorded(folder), *live()]))
+
+
 @app.command("crosscheck")
 def crosscheck_command(
     x: Annotated[Path | None, typer.Argument(metavar="X", help="Predictor curves; left out: simulated ones.")] = None,

@@ -83,10 +83,11 @@ def model(
         from fdadp.federated import models
         from fdadp.federated.contract import Contract
         from fdadp.federated.wire import Totals
+        from fdadp.privacy.distributed import NextRound
 
         terms = Contract.from_json(contract.read_text())
         fitted = models.fit(terms, None, Totals.from_bytes(totals.read_bytes()))
-        if isinstance(fitted, models.NextRound):
+        if isinstance(fitted, NextRound):
             raise InputError(f"{totals} must hold the totals of a run that was finished, and does not")
         if out is not None and not hasattr(fitted, "save"):
             raise InputError(f"--out is for regressions, got a model of {terms.model!r}")

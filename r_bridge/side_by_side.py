@@ -1,0 +1,145 @@
+"""The same call in R and here, with the numbers that both give: the table of docs/refund.md.
+
+Recorded fits of refund need no R; models of numbers go through a live ``mgcv::gam``. Ours are fitted at R's smoothing
+parameters, so that what is compared is the model and not where two searches stopped. Two numbers of each fit are
+shown: the effective degrees of freedom, and the first record's fitted value (of a curve: in the middle of its grid).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fdadp import ScalarRegression
+from r_bridge.reference import find_case, read_case
+from r_bridge.term_case import fit_case
+from r_bridge.terms import CASES
+
+__all__ = ["CALLS", "GAM", "Row", "live", "markdown", "numbers", "recorded"]
+
+DIGITS = 8
+"""Significant digits that are shown; what is compared to the last ones is in ``r_bridge.terms``."""
+
+LEGACY = "rule='simpson_legacy'"
+CALLS = {
+    "pffr_ff_canadian, default": f"Y ~ ff(X, {LEGACY})",
+    "pffr_ff_canadian, trapezoidal": "Y ~ ff(X, k=(7, 7), m=((2, 2), (2, 2)))",
+    "pffr_sff_canadian": "Y ~ sff(X, k=(5, 5, 5))",
+    "pffr_concurrent_canadian": "Y ~ X",
+    "pffr_fos_canadian, factor": "Y ~ factor(region, coding='levels')",
+    "pffr_fos_canadian, dummies": "Y ~ C(region)",
+    "pfr_lf_dti, simpson": f"y ~ lf(X, k=20, {LEGACY})",
+    "pfr_lf_dti, trapezoidal": "y ~ lf(X, k=20)",
+    "pfr_af_dti, simpson": f"y ~ af(X, k=(8, 8), {LEGACY})",
+    "pfr_af_dti, trapezoidal": "y ~ af(X, k=(8, 8))",
+    "fpcr_dti, ncomp8": "y ~ fpcr(X, n_components=8, n_basis=30, rule='sum')",
+    "fpcr_dti, default": "y ~ fpcr(X, rule='sum')",
+    "fosr_dti, ols_fixed": "Y ~ fosr(case, female) - 1",
+    "pffr_live, hist": f"Y ~ ff(X, limits='s<=t', {LEGACY})",
+    "pffr_live, hist_lt": f"Y ~ ff(X, limits='s<t', {LEGACY})",
+    "pffr_live, const": f"Y ~ c(x) + ff(X, {LEGACY})",
+    "pffr_live, smooth_ps": "Y ~ s(z, bs='ps', k=8, m=2)",
+    "pffr_live, smooth_default": "Y ~ s(z)",
+    "pffr_live, re": "Y ~ re(g) + x",
+    "pffr_live, poisson": f"Y ~ ff(X, {LEGACY}) + x, family='poisson'",
+    "pffr_live, sparse": f"Y ~ ff(X, {LEGACY}) + x, fit(data, response=long)",
+    "pffr_live, ffpc": "Y ~ ffpc(X), refund's scores",
+}
+"""Recorded fits that are shown, one a call, and ours in words; the fit itself is that of ``r_bridge.terms``."""
+
+GAM = {
+    "s(z)": "s(z)",
+    "s(z, k = 6, m = 1)": "s(z, k=6, m=1)",
+    's(z, bs = "ps")': "s(z, bs='ps')",
+    's(z, bs = "cr", k = 9)': "s(z, bs='cr', k=9)",
+    's(w, bs = "cc", k = 9)': "s(w, bs='cc', k=9)",
+    "te(z, w)": "te(z, w)",
+    'te(z, w, bs = c("tp", "ps"), k = c(5, 6))': "te(z, w, bs=('tp', 'ps'), k=(5, 6))",
+    "te(z, w, x, k = 3)": "te(z, w, x, k=3)",
+    "s(z, by = x)": "s(z, by='x')",
+    "te(z, w, by = x)": "te(z, w, by='x')",
+    "g + s(z, by = g)": "C(g) + s(z, by='g')",
+    's(g, bs = "re") + s(w)': "re(g) + s(w)",
+}
+"""Right sides of formulas of ``mgcv::gam`` for a number, and ours, which are fitted as they stand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One call.
+
+    Attributes
+    ----------
+    theirs, ours : str
+        The call in R, and here.
+    data : str
+    edf, value : tuple of float
+        By R and by us.
+    """
+
+    theirs: str
+    ours: str
+    data: str
+    edf: tuple[float, float]
+    value: tuple[float, float]
+
+    def __str__(self) -> str:
+        shown = [f"{number:.{DIGITS}g}" for pair in (self.edf, self.value) for number in pair]
+        return f"| `{self.theirs}` | `{self.ours}` | {self.data} | {' | '.join(shown)} |"
+
+
+def recorded(folder: str | os.PathLike[str], names: Container[str] = CALLS) -> Iterator[Row]:
+    """Recorded fits of refund, refitted: those of these `names`."""
+    for case in CASES:
+        if case.name in CALLS and case.name in names:
+            record = read_case(find_case(case.record, [folder]))
+            output = case.output(record)
+            model = fit_case(case, record, np.ravel(output["sp"]))
+            data = case.record.rpartition("_")[2].replace("live", "simulated")
+            edf = (float(np.sum(output["edf_total"])), float(model.edf_))
+            theirs, ours = np.asarray(output["fitted"], dtype=float), np.asarray(model.fitted_values_)
+            value = (_of_the_first(theirs), _of_the_first(ours))
+            rule = f', integration = "{case.part}"))' if case.record.startswith("pfr_") else "))"
+            call = case.call.removesuffix("))") + rule if case.call.endswith("))") else case.call
+            yield Row(theirs=call, ours=CALLS[case.name], data=data, edf=edf, value=value)
+
+
+def numbers() -> dict[str, Any]:
+    """Simulated rows with a number as response, for :data:`GAM`."""
+    rng = np.random.default_rng(0)
+    z, w, x, g = rng.normal(size=150), rng.uniform(0, 3, 150), rng.normal(size=150), rng.choice(list("abc"), 150)
+    y = np.sin(z) + 0.3 * w * z + 0.5 * x * np.cos(w) + (g == "b") * np.cos(z) + 0.3 * rng.normal(size=150)
+    return {"z": z, "w": w, "x": x, "g": g, "y": y}
+
+
+def live(formulas: Mapping[str, str] = GAM) -> Iterator[Row]:
+    """Models of numbers through mgcv, now.
+
+    Raises
+    ------
+    RBridgeUnavailable
+        No R, rpy2 or mgcv.
+    """
+    from r_bridge.gam import fit_gam
+
+    data = numbers()
+    for theirs, ours in formulas.items():
+        found = fit_gam(f"y ~ {theirs}", data)
+        model = ScalarRegression(f"y ~ {ours}", smoothing=np.ravel(found["sp"])).fit(data)
+        edf = (float(np.sum(found["edf_total"])), float(model.edf_))
+        value = (float(np.ravel(found["fitted"])[0]), float(model.fitted_values_[0]))
+        yield Row(theirs=f"gam(y ~ {theirs})", ours=f"y ~ {ours}", data="simulated", edf=edf, value=value)
+
+
+def markdown(rows: Iterable[Row]) -> str:
+    """All as a table."""
+    head = "| in R | here | data | edf, R | edf, fdadp | fitted, R | fitted, fdadp |\n|---|---|---|---|---|---|---|"
+    return "\n".join([head, *map(str, rows)])
+
+
+def _of_the_first(fitted: Any) -> float:
+    return float(fitted.ravel()[fitted.shape[-1] // 2 if fitted.ndim == 2 and min(fitted.shape) > 1 else 0])
