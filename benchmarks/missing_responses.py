@@ -3,7 +3,7 @@
     python benchmarks/missing_responses.py [--points 5 10 25] [--n 200] [--cohorts 5]
 
 Scenarios 1 to 3 of ``simulate_affr``, X without noise, about so many of 51 points of each response,
-``missing="fpca"``; no privacy. For ``docs/decisions/0005-gaps-of-y-are-filled-twice.md``.
+``missing="fpca"``; no privacy. For ``docs/decisions/0005-gaps-of-y-on-eigenfunctions.md``.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         (at its ends by the nearest value); smooth each curve by penalised B-splines; or fill them in by their
         conditional expectation under an FPCA for sparse curves. With ``"fpca"`` gaps of Y are filled twice, the second
         time about what X lets expect, and what filled-in values are uncertain by enters the residual variance and the
-        standard errors (of mean curves not in full: docs/decisions/0005-gaps-of-y-are-filled-twice.md); the other two
+        standard errors (of mean curves not in full: docs/decisions/0005-gaps-of-y-on-eigenfunctions.md); the other two
         take them for observed. A part of the grid on which no curve was observed is an error. ``"auto"`` is
         ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused before anything is
         read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X are then filled

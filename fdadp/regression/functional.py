@@ -84,7 +84,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         and there is no basis along t to choose. What of an effect lies outside the φ_k is lost; standard errors of
         predictions know of that, those of `coef` do not (docs/decisions/0035-responses-on-eigenfunctions.md). Terms
         are as for numbers: k and penalties over t are not used, and ``re(g)`` is a curve for each level. Concurrent
-        and historical terms, ``fosr`` and ``c()`` are refused, and so are gaps of the response, weights, other
+        and historical terms, ``fosr`` and ``c()`` are refused, and so are weights, other
         families and ``errors="curve"``.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Seen
 from fdadp.regression.additive_model import AdditiveModel, refuse_same_names
@@ -15,6 +15,7 @@ from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.components import fit_components
+from fdadp.solve.components_of_gaps import fit_components_of_gaps
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.terms.on_functions import OnFunctions, by_function, in_scalar_form
@@ -65,6 +66,18 @@ class OnEigenfunctions(AdditiveModel):
         refuse_same_names(designs)
         return LongForm(designs, t)
 
+    def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
+        if not self._on_eigenfunctions or observed.whole or observed.weighted:
+            super()._fitted(form, observed, groups)
+            return
+        t = form.t if observed.points is None else observed.points.grid()
+        own = Functional(self.n_components)
+        found = fit_components_of_gaps(form.designs, observed, t, own, self.smoothing, self._n_unpenalized)
+        self._beyond, self.eigenbasis_ = dict.fromkeys(("iid", "curve"), found.beyond), found.basis
+        self._adopt(found.fit, observed.null_deviance(self._family))
+        self._prior_weights = None
+        self._learn_errors(found.fit.form, observed, groups, found.working)
+
     def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         if not self._on_eigenfunctions:
             return super()._estimated(form, observed)
@@ -72,8 +85,8 @@ class OnEigenfunctions(AdditiveModel):
             raise InputError("weights must be None with response_basis='eigen'")
         if not observed.whole:
             raise InputError(
-                f"{self.response_name_} must be observed at all points of a common grid with response_basis='eigen', "
-                "got gaps or points of each row's own"
+                f"{self.response_name_} must be observed at all points of a common grid with response_basis='eigen' "
+                "where it is read in chunks, got gaps"
             )
         chunks = observed.chunks() if isinstance(observed, ChunkedObservations) else (observed,)
         parts = (part for chunk in chunks for part in chunk.without_offset().parts())

@@ -42,9 +42,6 @@ LARGEST = 1e100
 LARGEST_LOG = 500.0
 """Of exposures, whose exponential is a finite number and its square roots and squares are."""
 
-POINTS = 101
-"""Of the grid for predictions where responses have more points of their own."""
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -182,9 +179,7 @@ def _with_curves(
     if isinstance(response, PointwiseResponse):
         each: Any = response.record
         y, t = response.y, response.t
-        grid = np.unique(t)
-        if grid.size > POINTS:
-            grid = np.linspace(grid[0], grid[-1], POINTS)
+        grid = response.grid()
         template = Curves(np.empty((0, grid.size)), grid)
     elif isinstance(response, Curves):
         each, y, t, grid, template = None, response.values, response.grid, response.grid, response

@@ -11,6 +11,9 @@ from fdadp.errors import InputError
 
 __all__ = ["PointwiseResponse"]
 
+POINTS = 101
+"""Of the grid for predictions where responses have more points of their own."""
+
 
 @dataclass(frozen=True)
 class PointwiseResponse:
@@ -49,6 +52,11 @@ class PointwiseResponse:
             raise InputError(f"{name} must have at least one observation, got none")
         order = np.lexsort((t[seen], record[seen]))
         return cls(record[seen][order].astype(np.int64), t[seen][order], y[seen][order], n)
+
+    def grid(self, most: int = POINTS) -> FloatArray:
+        """All points of t, or `most` even ones where there are more."""
+        points = np.unique(self.t)
+        return points if points.size <= most else np.linspace(points[0], points[-1], most)
 
     def __len__(self) -> int:
         return self.n

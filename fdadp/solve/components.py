@@ -13,29 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 
-from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.by_function import ByFunction
 from fdadp.solve.least_squares import Scores, fit_scores, vary
-from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.moments import Moments
+from fdadp.solve.on_basis import OnBasis, given_smoothing, in_order, on_functions
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import add_up
-from fdadp.terms.intercept import ones
-from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
 __all__ = ["Components", "fit_components"]
-
-NEARLY_WITHIN = 1e-10
-"""Share of its norm below which what of a function lies outside others is rounding."""
 
 LEAST_VARIANCE = 1e-12
 """Of a component that is fitted without residual, as a share of the largest."""
@@ -72,7 +65,7 @@ class Components:
         designs, features, solutions, left = scores.sums.designs, scores.sums.x, scores.solutions, scores.left
         basis = scores.basis
         n, k, t = features.n, basis.n_components, basis.grid
-        of = _OnFunctions.of(basis)
+        of = OnBasis.of(basis)
         outside = np.einsum("tr,tu,ur->r", of.inner[:, k:], left.covariance, of.inner[:, k:])
         variances = np.concatenate((scores.variances, outside))
         sigma2 = float(left.variance.mean())
@@ -84,13 +77,13 @@ class Components:
         level[:k] -= features.mean @ slopes
         r = len(level)
         fit = AdditiveFit(
-            form=_form(designs, of, weights, k, t),
+            form=on_functions(designs, of, weights, k, t),
             coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
             spread=_spread(scores, weights, np.asarray(np.linalg.inv(of.back))),
             information=_information(features, weights, of.back, k),
             edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
             identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
-            smoothing_parameters=_in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
+            smoothing_parameters=in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
             sigma2=sigma2,
             scale=sigma2,
             criterion=float(scores.criteria.sum()),
@@ -149,66 +142,8 @@ def fit_components(
     fixed = response.fixed(sums.n, sums.y.mean, sums.y.scatter, t)
     if not isinstance(smoothing, str):
         names = [name for design in designs for name in design.penalty_names]
-        smoothing = _given(smoothing, fixed.n_components, names)
+        smoothing = given_smoothing(smoothing, fixed.n_components, names)
     return Components.of(fit_scores(sums, fixed, smoothing, n_unpenalized))
-
-
-def _given(smoothing: ArrayLike, k: int, names: Sequence[str]) -> FloatArray:
-    given, shape = numbers(smoothing, "smoothing"), (k, len(names))
-    if given.shape not in (shape, shape[1:]):
-        raise InputError(
-            f"smoothing must hold {len(names)} smoothing parameters ({', '.join(names)}), or as many for each of {k} "
-            f"eigenfunctions, shape {shape}, got shape {given.shape}"
-        )
-    return np.array(np.broadcast_to(given, shape))
-
-
-@dataclass(frozen=True)
-class _OnFunctions:
-    """The mean curve and its coordinates.
-
-    It stands on the K eigenfunctions and on what it and the constant have outside them: r orthonormal functions in all,
-    whose coordinates are turned into those of a constant and of curves that sum to zero over the grid.
-
-    Attributes
-    ----------
-    values : ndarray of shape (T, r)
-    inner : ndarray of shape (T, r)
-        The same times quadrature weights.
-    curve : ndarray of shape (r, r - 1)
-        Orthonormal coordinates of curves that sum to zero.
-    back : ndarray of shape (r, r)
-        From the constant and these to coordinates on the functions.
-    """
-
-    values: FloatArray
-    inner: FloatArray
-    curve: FloatArray
-    back: FloatArray
-
-    @classmethod
-    def of(cls, basis: Eigenbasis) -> _OnFunctions:
-        """Those of an eigenbasis."""
-        found, weights = basis.functions.T, basis.weights
-        for i, function in enumerate((np.ones(basis.grid.size), basis.mean, basis.grid)):
-            if i == 2 and found.shape[1] > 1:
-                break  # two functions are enough to tell a constant from a curve
-            rest = function
-            for _ in range(2):
-                rest = rest - found @ np.linalg.lstsq(found, rest, rcond=None)[0]
-            size = np.sqrt(weights @ rest**2)
-            if size > NEARLY_WITHIN * np.sqrt(weights @ function**2):
-                rest = rest - found @ ((found * weights[:, None]).T @ rest)
-                found = np.column_stack((found, rest / np.sqrt(weights @ rest**2)))
-        constant = np.linalg.lstsq(found, np.ones(basis.grid.size), rcond=None)[0]
-        curve = np.linalg.qr(found.mean(axis=0)[:, None], mode="complete")[0][:, 1:]
-        return cls(found, found * weights[:, None], curve, np.column_stack((constant, curve)))
-
-
-def _form(designs: Sequence[TermDesign], of: _OnFunctions, weights: FloatArray, k: int, t: FloatArray) -> LongForm:
-    curve = OnFunctions.made(ones("s(t)"), margin_of(t, of.values @ of.curve, smooth=True))
-    along = margin_of(t, np.ascontiguousarray(of.values[:, :k]), smooth=True)
-    return LongForm((ones("(Intercept)"), curve, *(OnFunctions.made(d, along, weights[:k]) for d in designs)), t)
 
 
 def _spread(scores: Scores, weights: FloatArray, ahead: FloatArray) -> ByFunction:
@@ -229,15 +164,9 @@ def _information(features: Moments, weights: FloatArray, back: FloatArray, k: in
     return ByFunction(products[None], n * weights[:k], np.zeros_like(mean), back[:k].T, rest)
 
 
-def _in_order(designs: Sequence[TermDesign], by_function: FloatArray) -> FloatArray:
-    """Numbers (K, M) of penalties in their order in the long form: by term, then by function."""
-    ends = np.cumsum([len(design.penalties) for design in designs])[:-1]
-    return np.concatenate([part.ravel() for part in np.split(by_function, ends, axis=1)])
-
-
 def _hessian(designs: Sequence[TermDesign], solutions: Sequence[Solution]) -> FloatArray:
     """Of the sum of all criteria in the logarithms of all smoothing parameters: scores do not know of each other."""
     k, m = len(solutions), len(solutions[0].smoothing_parameters)
-    which = _in_order(designs, np.arange(k * m, dtype=np.float64).reshape(k, m)).astype(np.int64)
+    which = in_order(designs, np.arange(k * m, dtype=np.float64).reshape(k, m)).astype(np.int64)
     every = block_diag(*(s.hessian for s in solutions)) if m else np.zeros((0, 0))
     return np.asarray(every[np.ix_(which, which)])

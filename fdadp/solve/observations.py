@@ -191,8 +191,11 @@ class Observations:
         seen = weights > 0
         return float(np.average((self.y - self.added())[seen], weights=weights[seen]))
 
-    def below(self, level: float) -> Observations:
-        """The same with lower responses: sums of squares about zero lose the digits of what lies far from it."""
+    def below(self, level: float | FloatArray) -> Observations:
+        """The same with lower responses: sums of squares about zero lose the digits of what lies far from it.
+
+        `level` is one number, or has the shape of the response.
+        """
         points = None if self.points is None else replace(self.points, y=self.points.y - level)
         return replace(self, y=self.y - level, points=points)
 

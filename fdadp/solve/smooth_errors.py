@@ -6,22 +6,19 @@ any smoothing, one round.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.splines import BSplines
 from fdadp.solve.curve_precision import CurvePrecision
+from fdadp.solve.directions import Directions
 from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
-from fdadp.solve.working_covariance import size_of
-from fdadp.terms.spec import TermDesign, no_penalties
 
 __all__ = ["SmoothErrors", "smooth_errors"]
 
@@ -139,8 +136,8 @@ def smooth_errors(form: LongForm, observed: Observations) -> SmoothErrors:
     several, points = int((counts > 1).sum()), np.unique(at).size
     if several < 8 or points < SMOOTH + 3:
         raise InputError(
-            f"errors='curve' needs {SMOOTH + 3} points of t and 8 curves or more with two observations, got {points} "
-            f"and {several}"
+            f"errors along curves need {SMOOTH + 3} points of t and 8 curves or more with two observations, got "
+            f"{points} and {several}"
         )
     low, high = float(form.t.min()), float(form.t.max())
     residuals, share = _residuals(form, observed, int(seen.sum()), SmoothMargin.pspline((low, high), ALONG))
@@ -209,7 +206,7 @@ def _residuals(form: LongForm, observed: Observations, count: int, along: Smooth
     own = [replace(design, along=along) for design in form.designs if not design.separable]
     n_own = sum(design.n_features for design in own)
     most = min(SHARE * observed.n, SHARE * count / along.size - 1, MOST)
-    directions = _Directions.of(same, observed.records, max(int(most) - n_own, 1), along)
+    directions = Directions.of(same, observed.records, max(int(most) - n_own, 1), along)
     rough = LongForm((directions, *own), form.t)
     system = observed.system(rough)
     size = np.sqrt(np.maximum(system.gram.diagonal(), 1e-300))
@@ -219,40 +216,3 @@ def _residuals(form: LongForm, observed: Observations, count: int, along: Smooth
     used = directions.n_features + n_own
     share = 1 - max(used / observed.n, used * along.size / count)
     return np.where(observed.used > 0, observed.y - observed.predictor(rough, found), 0.0), max(share, 0.1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Directions(TermDesign):
-    """1, and the leading principal directions of the features of terms that are the same at all t."""
-
-    designs: tuple[TermDesign, ...]
-    centre: FloatArray
-    turn: FloatArray
-
-    @classmethod
-    def of(cls, designs: list[TermDesign], records: Records, most: int, along: SmoothMargin) -> _Directions:
-        features = _side_by_side(designs, records)
-        centre = features.mean(axis=0)
-        ends = np.cumsum([0, *(design.n_features for design in designs)]).tolist()
-        alone = [np.full(b - a, size_of(features[:, a:b])) for a, b in itertools.pairwise(ends)]
-        units = np.concatenate([np.zeros(0), *alone])  # every term counts alike
-        _, sizes, directions = np.linalg.svd((features - centre) / units, full_matrices=False)
-        count = min(int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), 1e-300)).sum()), most)
-        turn = directions[:count].T / sizes[:count] * np.sqrt(records.n) / units[:, None]
-        return cls(
-            name="directions",
-            columns=(),
-            along=along,
-            own_penalties=no_penalties(1 + count),
-            designs=tuple(designs),
-            centre=centre,
-            turn=turn,
-        )
-
-    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        turned = (_side_by_side(list(self.designs), records) - self.centre) @ self.turn
-        return np.hstack((np.ones((records.n, 1)), turned))
-
-
-def _side_by_side(designs: list[TermDesign], records: Records) -> FloatArray:
-    return np.hstack([design.features(records) for design in designs] or [np.zeros((records.n, 0))])

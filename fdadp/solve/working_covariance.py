@@ -83,7 +83,7 @@ def working_covariance(form: LongForm, records: Records, y: FloatArray) -> Worki
     """
     n, size = y.shape
     if size <= SMOOTH + 2 or n < 8:
-        raise InputError(f"errors='curve' needs {SMOOTH + 3} points of t and 8 curves or more, got {size} and {n}")
+        raise InputError(f"errors along curves need {SMOOTH + 3} points of t and 8 curves or more, got {size} and {n}")
     residuals, left, leverage = _residuals(form, records, y)
     covariance = residuals.T @ residuals / left
     splines = BSplines.uniform(float(form.t[0]), float(form.t[-1]), SMOOTH).design(form.t)

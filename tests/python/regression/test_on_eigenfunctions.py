@@ -343,13 +343,6 @@ def test_few_rows_and_perfect_fits_have_finite_answers(n):
         assert model.test_terms()["p"].between(0, 1).all()
 
 
-def test_gaps_of_the_response_are_refused(data):
-    y = data["Y"].copy()
-    y[4, 3] = np.nan
-    with pytest.raises(InputError, match="Y must be observed at all points of a common grid"):
-        FunctionalRegression("Y ~ x", response_basis="eigen").fit(data | {"Y": y}, grids={"Y": T})
-
-
 def test_what_the_data_do_not_identify_is_named(data):
     with pytest.warns(IdentificationWarning, match="twice repeats other terms"):
         model = FunctionalRegression("Y ~ x + twice", response_basis="eigen")
