@@ -84,8 +84,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         and there is no basis along t to choose. What of an effect lies outside the φ_k is lost; standard errors of
         predictions know of that, those of `coef` do not (docs/decisions/0035-responses-on-eigenfunctions.md). Terms
         are as for numbers: k and penalties over t are not used, and ``re(g)`` is a curve for each level. Concurrent
-        and historical terms, ``fosr`` and ``c()`` are refused, and so are weights, other
-        families and ``errors="curve"``.
+        and historical terms, ``fosr`` and ``c()`` are refused, and so are weights, other families and
+        ``errors="curve"``. Curves with gaps are fitted by their observed points, under a smooth covariance of errors.
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
         in (0, 1]; or orthonormal functions given on the grid of the response.
