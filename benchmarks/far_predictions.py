@@ -38,6 +38,7 @@ LIMITS: dict[str, tuple[float, Limit]] = {
     "2 sd, keeps e³/(e² + v)": (2.0, lambda e, v: e**3 / (e**2 + v)),
     "2.5 sd, keeps e³/(e² + v)": (2.5, lambda e, v: e**3 / (e**2 + v)),
     "3 sd, keeps e³/(e² + v)": (3.0, lambda e, v: e**3 / (e**2 + v)),
+    "2.5 sd, keeps e³/(e² + v/4)": (2.5, lambda e, v: e**3 / (e**2 + v / 4)),
     "2.5 sd, with 4 v": (2.5, lambda e, v: e**3 / (e**2 + 4 * v)),
     "2.5 sd, keeps nothing": (2.5, lambda e, v: 0 * e),
     "3 sd, keeps nothing": (3.0, lambda e, v: 0 * e),

@@ -1,4 +1,4 @@
-"""Post-processing of noisy releases: empirical Bayes with known noise, secants, calibration. Costs no privacy."""
+"""Post-processing of noisy releases: empirical Bayes with known noise. Costs no privacy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ __all__ = [
     "posterior_of_pairs",
     "posteriors",
     "profile",
-    "secant_update",
     "steady",
 ]
 
@@ -291,37 +290,6 @@ def _unknown(a_variance: float | FloatArray, step: FloatArray) -> FloatArray:
     if np.ndim(a_variance) == 0:
         return np.asarray(a_variance * (step**2).sum(axis=0))
     return np.asarray(a_variance @ step**2)
-
-
-def secant_update(
-    a: FloatArray, variance: float | FloatArray, measurements: list[Measurement], active: npt.NDArray[np.bool_]
-) -> FloatArray:
-    """Second moment of the features, learned from differences of released gradients.
-
-    ``g_0 - g_t = A (Θ_t - Θ_0) + known noise``: a Gaussian update of each row of ``A ~ N(a, variance)``, entries
-    independent, then made symmetric, with eigenvalues of at least 0.1. Replaces a private release of the second moment.
-
-    Parameters
-    ----------
-    a : ndarray of shape (D, D)
-    variance : float or ndarray of shape (D, D)
-        Of all entries, or of each.
-    measurements : list of Measurement
-    active : bool ndarray of shape (D, K)
-        Pairs of feature and output that are measured at all.
-    """
-    first, origin, first_variance = measurements[0]
-    if len(measurements) == 1:
-        return a
-    updated = a.copy()
-    for j in range(len(a)):
-        on = active[j]
-        steps = np.concatenate([(theta - origin)[:, on].T for _, theta, _ in measurements[1:]])
-        seen = np.concatenate([(first - g)[j, on] - a[j] @ (theta - origin)[:, on] for g, theta, _ in measurements[1:]])
-        noise = np.concatenate([(first_variance + v)[j, on] for _, _, v in measurements[1:]])
-        spread = steps * (variance[j] if isinstance(variance, np.ndarray) else variance)
-        updated[j] = a[j] + spread.T @ np.linalg.solve(spread @ steps.T + np.diag(noise), seen)
-    return steady((updated + updated.T) / 2)
 
 
 def steady(moment: FloatArray) -> FloatArray:

@@ -67,7 +67,8 @@ def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy
     released = releases.affords("gradient scale")
     usual = tuning.first_clip * guess
     left = 1.0 if released else left_by_clip(weighted, usual)  # released clips leave most, and more rounds learn it
-    rounds = Rounds(w, MOMENT_VARIANCE) if pairs is None else Rounds(w, pairs.uncertain, pairs.moment)
+    law = (MOMENT_VARIANCE,) if pairs is None else (pairs.uncertain, pairs.moment)
+    rounds = Rounds(w, *law, local=released)
     shares, owner = design.feature_shares[: plan.n_features - 1], design.groups.owner[: plan.n_features - 1]
     for t in range(plan.rounds):
         rows.coefficients = theta if pairs is None else pairs.matrix(theta)

@@ -11,7 +11,8 @@ import math
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.private.bayes import Measurement, combine, secant_update
+from fdadp.private.bayes import Measurement, combine
+from fdadp.private.secants import secant_update
 
 __all__ = ["Rounds", "left_by_clip"]
 
@@ -52,12 +53,21 @@ class Rounds:
         Prior variance of an entry of A about its prior mean.
     start : ndarray of shape (D, D), optional
         Prior mean of A; default the identity.
+    local : bool
+        Whether A is that near the last gradient, rather than near the first: for many rounds.
     """
 
-    def __init__(self, weights: FloatArray, variance: float | FloatArray, start: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        weights: FloatArray,
+        variance: float | FloatArray,
+        start: FloatArray | None = None,
+        *,
+        local: bool = False,
+    ) -> None:
         self.active: BoolArray = np.asarray(weights > 0)
         self.weights = np.where(self.active, weights, 1.0)
-        self.variance = variance
+        self.variance, self.local = variance, local
         self.moment = self._start = np.eye(len(weights)) if start is None else start  # white features have about I
         self._measurements: list[Measurement] = []
         self._damping = 1.0
@@ -92,7 +102,7 @@ class Rounds:
             base = self._best[1]
         if self._best is None or energy < self._best[0]:
             self._best = (energy, t)
-        moment = secant_update(self._start, self.variance, self._measurements, self.active)
+        moment = secant_update(self._start, self.variance, self._measurements, self.active, local=self.local)
         self.moment = moment + (self._damping - 1) * np.eye(len(moment))
         return combine(self._measurements, self._measurements[base][1], self.moment, self.variance)
 
@@ -111,5 +121,5 @@ class Rounds:
             As of :meth:`add`.
         moment : ndarray of shape (D, D)
         """
-        moment = secant_update(start, self.variance, self._measurements, self.active)
+        moment = secant_update(start, self.variance, self._measurements, self.active, local=self.local)
         return *combine(self._measurements, theta, moment, self.variance), moment

@@ -27,6 +27,8 @@ __all__ = ["FARTHEST", "FromReleases", "NearTheMean"]
 
 FARTHEST = 2.5
 """Standard deviations of Y from its mean curve beyond which a private prediction is pulled back."""
+NOISE_FAR_OUT = 0.25
+"""Of a prediction's variance there: the share that pulls it back. Standard errors count on rougher effects besides."""
 
 
 class NearTheMean:
@@ -35,8 +37,8 @@ class NearTheMean:
     def _limited(self: Any, records: Records, eta: FloatArray, t: FloatArray) -> FloatArray:
         """Predictions at points, of a private fit those far from the mean curve, where noise is largest, pulled back.
 
-        Beyond `FARTHEST` standard deviations of the response, of which an excess e keeps ``e³ / (e² + v)``, v the
-        variance of the prediction. L2 norms over the grid of the fit, whatever points are asked for.
+        Beyond `FARTHEST` standard deviations of the response, of which an excess e keeps ``e³ / (e² + v)``, v a
+        quarter of the variance of the prediction. L2 norms over the grid of the fit, whatever points are asked for.
         """
         law = self._spread.get("released")
         if law is None:
@@ -48,7 +50,7 @@ class NearTheMean:
         excess = norms - FARTHEST * np.sqrt(law.total)
         far = excess > 0
         if far.any():
-            variance = self._of_mean(records[far], None, grid) ** 2 @ weights
+            variance = NOISE_FAR_OUT * self._of_mean(records[far], None, grid) ** 2 @ weights
             kept = norms[far] - excess[far] + excess[far] ** 3 / (excess[far] ** 2 + variance)
             mean = form.mean(coefficients, t)
             eta = np.array(eta)

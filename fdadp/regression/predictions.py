@@ -107,8 +107,8 @@ class Predictions(LearnedErrors, NearTheMean):
         -----
         In a private fit the surface is continued as a constant beyond the range of X, and a prediction farther from
         the mean curve than 2.5 standard deviations of Y is pulled back by as much as it is uncertain: of its excess e
-        (in L2 norm) ``e³ / (e² + v)`` is kept, v being the integrated variance that :meth:`predict_se` gives. All of it
-        is computed from releases. The surface itself is not changed.
+        (in L2 norm) ``e³ / (e² + v)`` is kept, v being a quarter of the integrated variance that :meth:`predict_se`
+        gives. All of it is computed from releases. The surface itself is not changed.
         """
         x, points = self._read(X, s), points_within(t, self.t_, self._y.unit)
         return self._wrap(self._predicted(x, points), points, x)

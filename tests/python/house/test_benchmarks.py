@@ -136,7 +136,7 @@ def test_limits_on_far_predictions(script):
     far = script("far_predictions")
     from fdadp.regression.from_releases import FARTHEST
 
-    assert f"{FARTHEST:g} sd, keeps e³/(e² + v)" in far.LIMITS
+    assert f"{FARTHEST:g} sd, keeps e³/(e² + v/4)" in far.LIMITS
     table = far.main(["--n", "300", "--cohorts", "1", "--scenarios", "A"])
     assert table.count(", A |") == 2 * len(far.LIMITS)
 

@@ -49,7 +49,7 @@ def limit_of(model):
 
 
 @pytest.mark.parametrize("farthest", [0.3, 1.0, predictions.FARTHEST])
-def test_only_the_excess_is_shrunk_and_by_its_own_variance(model, curves, farthest, monkeypatch):
+def test_only_the_excess_is_shrunk_and_by_a_quarter_of_its_own_variance(model, curves, farthest, monkeypatch):
     monkeypatch.setattr(predictions, "FARTHEST", np.inf)
     free, size = model.predict(curves), away(model, curves)
     variance = model.predict_se(curves) ** 2 @ model.eigenbasis_.weights
@@ -61,7 +61,7 @@ def test_only_the_excess_is_shrunk_and_by_its_own_variance(model, curves, farthe
         assert 0 < inside.sum() < len(curves)
     np.testing.assert_array_equal(bounded[inside], free[inside])
     excess, variance, size = excess[~inside], variance[~inside], size[~inside]
-    wanted = limit_of(model) + excess**3 / (excess**2 + variance)
+    wanted = limit_of(model) + excess**3 / (excess**2 + variance / 4)
     assert (wanted < size).all()
     expected = model.mean_ + (free[~inside] - model.mean_) * (wanted / size)[:, None]
     np.testing.assert_allclose(bounded[~inside], expected, rtol=1e-9, atol=1e-9)
