@@ -47,8 +47,8 @@ _FLOATS = "drawn in floating point from the system's randomness"
 _OURS = {
     "bingham": _FLOATS,
     "bingham-zcdp": _FLOATS,
-    "spherical": "to 50 digits from the system's randomness",
     "wishart": "to 50 digits from the system's randomness",
+    "spherical": "exact, from the system's randomness",
     "product": "exact, from the system's randomness",
     "symmetric": "exact, from the system's randomness",
 }

@@ -13,8 +13,8 @@ gumbel     zCDP (ρ)         L∞      index of the largest + Gumbel: the expone
                                     range, hence ρ = ε²/8 = ½ (Δ/scale)² (Dong, Durfee & Rogers 2020, Lemma 3.2)
 exponential pure (ε)        L∞      index of the largest + exponential: permute-and-flip, ε = 2Δ/scale (McKenna &
                                     Sheldon 2020)
-spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008);
-                                    for the linear term of objective perturbation, which no integer sum is added to
+spherical  pure (ε)         L2      density ∝ exp(-|b|₂/scale), ε = Δ/scale, rounded (Chaudhuri & Monteleoni 2008):
+                                    the product law of one column; for the linear term of objective perturbation
 product,   pure (ε)         nuclear matrix Laplace noise on a matrix, and on the upper triangle of a symmetric one, of
 symmetric                           which neighbours differ by a nuclear norm of Δ: ε = Δ/scale (``_matrix_laplace``)
 bingham    pure (ε)         range   direction u with density ∝ exp(u'Su/scale), S from the integers; a score of range Δ
@@ -26,9 +26,9 @@ wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, �
 ========== ================ ======= ==========================================================================
 
 L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
-OpenDP has no spherical noise: it is computed here to 50 digits from the system's randomness, so that it is off its law
-by less than 10⁻⁴⁰. Nor has it a usable Bingham law; see :mod:`fdadp.privacy._bingham` for ours and its limits (floating
-point, time).
+OpenDP has none of those from spherical noise on: matrix Laplace noise is exact here
+(:mod:`fdadp.privacy._matrix_laplace`), Wishart noise is computed to 50 digits, and :mod:`fdadp.privacy._bingham` says
+what the limits of ours are (floating point, time).
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _law_of_ours(
 ) -> Callable[[IntArray], IntArray] | None:
     """Draw from a law that OpenDP has not (or not right), from the system's randomness; None for those that it has."""
     if kind == "spherical":
-        return lambda exact: exact + _spherical(size, scale)
+        return lambda exact: add_wrapped(exact, MatrixLaplace(size, 1).draw(scale).integers)
     if kind == "wishart":
         p, nu = _wishart_shape(size, amount)
         return lambda exact: exact + wishart(p, nu, sensitivity, _uniform)
@@ -287,24 +287,6 @@ def _uniform() -> decimal.Decimal:
 def _wishart_shape(size: int, amount: float) -> tuple[int, int]:
     """p and ν, from the number of entries of a triangle and the amount."""
     return (math.isqrt(8 * size + 1) - 1) // 2, round(1 / (4 * amount))
-
-
-def _spherical(size: int, scale: float) -> IntArray:
-    """One vector of density ∝ exp(-|b|₂/scale), rounded: a Gamma(size) length in a uniform direction."""
-    with decimal.localcontext() as context:
-        context.prec = 50
-
-        length = decimal.Decimal(scale) * sum((-_uniform().ln() for _ in range(size)), decimal.Decimal(0))
-        direction: list[decimal.Decimal] = []
-        while len(direction) < size:  # Marsaglia's polar method
-            u, v = 2 * _uniform() - 1, 2 * _uniform() - 1
-            s = u * u + v * v
-            if 0 < s < 1:
-                factor = (-2 * s.ln() / s).sqrt()
-                direction += [u * factor, v * factor]
-        direction = direction[:size]
-        norm = sum((x * x for x in direction), decimal.Decimal(0)).sqrt()
-        return np.array([int((length * x / norm).to_integral_value()) for x in direction], dtype=np.int64)
 
 
 class SeededNoise:

@@ -149,6 +149,20 @@ def test_sds_on_the_diagonal_and_off_it():
     assert np.mean(matrices(SHAPES[0], 4000) ** 2) == pytest.approx(8, rel=0.05)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_second_moments_have_the_sds_that_they_state(delta):
+    """Off the diagonal 1/√2 of that on it, with Gaussian noise too."""
+    rows, moments = np.zeros((3, 4)), []
+    for seed in range(400):
+        c = Cohort(rows, budget=Budget(1.0, delta), n=3, noise=SeededNoise(seed))
+        moment, sd = c.second_moment(lambda r: r[0], clip=2.0, share=0.5, name="m")
+        np.testing.assert_array_equal(moment, moment.T)
+        moments.append(moment / sd)
+    spread, on = np.std(moments, axis=0), np.eye(4, dtype=bool)
+    np.testing.assert_allclose(spread[on], 1, rtol=0.2)
+    np.testing.assert_allclose(spread[~on], math.sqrt(0.5), rtol=0.2)
+
+
 # ------------------------------------------------------------------ exactness
 
 
