@@ -40,11 +40,10 @@ nitpick_ignore_regex = [
 ]
 exclude_patterns = [
     "examples",
-    "gallery/*.py",
-    "gallery/*.ipynb",
-    "gallery/*.json",
+    *(f"gallery/{where}*.{kind}" for where in ("", "*/") for kind in ("py", "ipynb", "json")),
     "sg_execution_times.rst",
     "gallery/sg_execution_times.rst",
+    "gallery/*/sg_execution_times.rst",
 ]
 templates_path = [str(HERE / "_templates")]
 html_static_path = [str(HERE / "_static")]

@@ -8,6 +8,7 @@ written again, so that Sphinx reads only what did.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -35,6 +36,7 @@ ELSEWHERE = {
 """Files of the repository (and folders that are linked to), and their place in the site."""
 
 LINK = re.compile(r"(\]\()([^()\s#]*)((?:#[\w-]+)?)\)")
+DATA = re.compile(r"^# data: (load_\w+)$", re.MULTILINE)
 ANCHOR = re.compile(r'^<a id="([^"]+)"></a>', re.MULTILINE)
 FENCED = re.compile(r"(^ *(?:```|~~~).*?^ *(?:```|~~~)\s*?$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 
@@ -67,9 +69,29 @@ def pages() -> dict[str, Path]:
             and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts)
         ):
             where = place(file)
+            if file.startswith("docs/examples/") and not here(path):
+                continue
             if where is not None and not (file.startswith("notebooks/") and path.suffix == ".py"):
                 found[where] = path
     return found
+
+
+def here(example: Path) -> bool:
+    """Whether the data that an example needs, as a line ``# data: load_icu`` says, are on this machine."""
+    needed = DATA.findall(example.read_text(encoding="utf-8"))
+    return all(_found(loader) for loader in needed)
+
+
+def _found(loader: str) -> bool:
+    from fdadp import datasets
+    from fdadp.errors import MissingDataError
+
+    load = getattr(datasets, loader)
+    try:
+        load(**({"download": False} if "download" in inspect.signature(load).parameters else {}))
+    except MissingDataError:
+        return False
+    return True
 
 
 def turned(target: str, file: str, where: str) -> str:
@@ -172,9 +194,10 @@ def assemble(made: dict[str, bytes]) -> None:
         where = path.relative_to(SOURCE).as_posix()
         if path.is_file() and where not in kept and not where.startswith(by_sphinx):
             path.unlink()
-    gone = {f"gallery/{path.stem}" for path in (SOURCE / "gallery").glob("plot_*.rst")} - {
+    built = (path.relative_to(SOURCE).with_suffix("") for path in (SOURCE / "gallery").rglob("plot_*.rst"))
+    gone = {path.as_posix() for path in built} - {
         where.removesuffix(".py").replace("examples/", "gallery/", 1) for where in from_repository
     }
-    for name in gone:  # an example that was taken away
-        for path in (SOURCE / "gallery").glob(Path(name).name + ".*"):
+    for name in gone:  # an example that was taken away, or whose data were
+        for path in (SOURCE / name).parent.glob(PurePosixPath(name).name + ".*"):
             path.unlink()
