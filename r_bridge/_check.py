@@ -71,6 +71,10 @@ def check(
         A named case is not in the folder.
     FileFormatError
         A file is not a recorded case.
+
+    Examples
+    --------
+    >>> print(check("tests/reference", ["quadrature"]))  # doctest: +SKIP
     """
     from tqdm import tqdm
 

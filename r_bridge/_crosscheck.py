@@ -92,6 +92,12 @@ def crosscheck(
         R's own: mgcv before 1.9 refuses more coefficients than curves.
     InputError
         A private model, or other settings that mgcv is not compared for.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> print(crosscheck(None, data.X, data.Y))  # doctest: +SKIP
     """
     settings = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7) if model is None else model
     if settings.privacy is not None or settings.degree != 3 or settings.penalty_order != 2:

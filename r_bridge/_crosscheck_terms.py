@@ -65,6 +65,12 @@ def crosscheck_terms(
         No R, rpy2 or mgcv.
     InputError
         A formula, or a term or setting that mgcv is not compared for here.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> print(crosscheck_terms("Y ~ ff(X)", {"X": data.X, "Y": data.Y}))  # doctest: +SKIP
     """
     require("mgcv")  # before any work
     if isinstance(model.model, str) or not model.intercept:

@@ -56,6 +56,10 @@ def record(cases: Sequence[str], out: str | os.PathLike[str]) -> list[Path]:
         No R, or a package that a case needs is missing; nothing is recorded then.
     RError
         R's own.
+
+    Examples
+    --------
+    >>> record(["quadrature"], "recorded")  # doctest: +SKIP
     """
     state, known = status(), recordable()
     unknown = [name for name in cases if name not in known]

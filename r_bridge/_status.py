@@ -101,6 +101,12 @@ def status() -> Status:
     -------
     Status
         Its ``problem`` is one of: no R, a wrong ``R_HOME``, R too old, no rpy2, an rpy2 that does not fit this R.
+
+    Examples
+    --------
+    >>> found = status()
+    >>> found.problem is None or isinstance(found.problem, str)
+    True
     """
     rpy2 = {part: _installed(part) for part in _PARTS}
     home, problem, remedy = _find_r()

@@ -91,6 +91,12 @@ def plain_data(data: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     data : mapping or DataFrame
         Variable name to values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> plain_data({"x": pd.Series([1.0, 2.0]), "g": pd.Series(["a", "b"])})
+    {'x': array([1., 2.]), 'g': ['a', 'b']}
     """
     if isinstance(data, pd.DataFrame):
         return Frame.from_pandas(data).columns
@@ -108,13 +114,27 @@ def plain_data(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def curves_to_r(data: CurveData, grid: ArrayLike | None = None) -> dict[str, FloatArray]:
-    """Curves as ``{"values": (n, S), "argvals": (S,)}``, which R reads as a matrix and its grid."""
+    """Curves as ``{"values": (n, S), "argvals": (S,)}``, which R reads as a matrix and its grid.
+
+    Examples
+    --------
+    >>> parts = curves_to_r([[0.0, 1.0, 2.0]], grid=[0.0, 0.5, 1.0])
+    >>> parts["values"].shape, parts["argvals"]
+    ((1, 3), array([0. , 0.5, 1. ]))
+    """
     curves = as_curves(data, grid)
     return {"values": curves.values, "argvals": curves.grid}
 
 
 def curves_from_r(parts: Mapping[str, Any]) -> Any:
-    """Return the ``FDataGrid`` of a matrix and its grid."""
+    """Return the ``FDataGrid`` of a matrix and its grid.
+
+    Examples
+    --------
+    >>> curves = curves_from_r({"values": [[0.0, 1.0, 2.0]], "argvals": [0.0, 0.5, 1.0]})
+    >>> curves.n_samples, curves.domain_range
+    (1, ((0.0, 1.0),))
+    """
     from skfda import FDataGrid
 
     return FDataGrid(np.atleast_2d(parts["values"]), grid_points=np.ravel(parts["argvals"]))
@@ -127,6 +147,14 @@ def basis_to_fd(data: Any) -> dict[str, Any]:
     ------
     InputError
         A basis other than B-spline, Fourier, monomial or constant, or not an ``FDataBasis``.
+
+    Examples
+    --------
+    >>> from skfda import FDataBasis
+    >>> from skfda.representation.basis import FourierBasis
+    >>> parts = basis_to_fd(FDataBasis(FourierBasis((0, 1), n_basis=3), [[1.0, 0.0, 2.0]]))
+    >>> parts["type"], parts["n_basis"]
+    ('fourier', 3)
     """
     from skfda import FDataBasis
     from skfda.representation.basis import BSplineBasis, ConstantBasis, FourierBasis, MonomialBasis
@@ -157,6 +185,12 @@ def fd_to_basis(parts: Mapping[str, Any]) -> Any:
     ------
     InputError
         A type of basis that scikit-fda does not have.
+
+    Examples
+    --------
+    >>> parts = {"type": "fourier", "domain": [0, 1], "n_basis": 3, "period": 1, "coefficients": [[1.0, 0.0, 2.0]]}
+    >>> fd_to_basis(parts).basis.n_basis
+    3
     """
     from skfda import FDataBasis
     from skfda.representation.basis import BSplineBasis, ConstantBasis, FourierBasis, MonomialBasis

@@ -14,13 +14,31 @@ __all__ = ["case_names", "find_case", "read_case", "reference_dirs"]
 
 
 def reference_dirs(more: Sequence[str | os.PathLike[str]] = ()) -> list[Path]:
-    """Folders that are searched, those that exist: ``FDADP_REFERENCE``, then `more`."""
+    """Folders that are searched, those that exist: ``FDADP_REFERENCE``, then `more`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> reference_dirs([folder])[-1].name == folder.rpartition("/")[2]
+    True
+    """
     named = os.environ.get("FDADP_REFERENCE")
     return [path for path in map(Path, [*([named] if named else []), *more]) if path.is_dir()]
 
 
 def case_names(folder: str | os.PathLike[str]) -> list[str]:
-    """Names of the cases in a folder, sorted."""
+    """Names of the cases in a folder, sorted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "weather.rds").touch()
+    >>> case_names(folder)
+    ['weather']
+    """
     return sorted(path.stem for path in Path(folder).glob("*.rds"))
 
 
@@ -31,6 +49,15 @@ def find_case(name: str, folders: Sequence[str | os.PathLike[str]] | None = None
     ------
     MissingDataError
         In none of the folders; the text names them.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "weather.rds").touch()
+    >>> find_case("weather", [folder]).name
+    'weather.rds'
     """
     searched = [Path(f) for f in folders] if folders is not None else reference_dirs()
     for folder in searched:

@@ -53,6 +53,13 @@ def pffr(
         No R, rpy2 or refund.
     RError
         R's own.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> fit = pffr("Y ~ ff(X, xind = s)", {"Y": data.Y, "X": data.X}, data.t, grids={"s": data.s})  # doctest: +SKIP
+    >>> fit.edf_total  # doctest: +SKIP
     """
     answer = call(
         "pffr_fit",
@@ -67,7 +74,15 @@ def pffr(
 
 
 def pfr(formula: str, data: Data, *, grids: Mapping[str, ArrayLike] | None = None, **options: Any) -> PfrFit:
-    """Fit a scalar-on-function regression by ``refund::pfr``; arguments and errors as :func:`pffr`."""
+    """Fit a scalar-on-function regression by ``refund::pfr``; arguments and errors as :func:`pffr`.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> fit = pfr("y ~ lf(X)", {"y": data.Y.data_matrix[:, 25, 0], "X": data.X})  # doctest: +SKIP
+    >>> fit.edf_total  # doctest: +SKIP
+    """
     answer = call(
         "pfr_fit", "refund", formula=_text(formula), data=plain_data(data), grids=_grids(grids), options=options
     )
@@ -103,6 +118,12 @@ def fpca_face(
     ------
     RBridgeUnavailable, RError
         As :func:`pffr`.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> fpca_face(data.Y, npc=2, knots=20).values  # doctest: +SKIP
     """
     return _fpca("fpca.face", Y, t, pve=pve, npc=npc, knots=int(knots), **options)
 
@@ -116,7 +137,14 @@ def fpca_sc(
     nbasis: int = 10,
     **options: Any,
 ) -> FpcaFit:
-    """Principal components of curves with gaps (NaN) by ``refund::fpca.sc``; otherwise as :func:`fpca_face`."""
+    """Principal components of curves with gaps (NaN) by ``refund::fpca.sc``; otherwise as :func:`fpca_face`.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> fpca_sc(data.Y, npc=2).values  # doctest: +SKIP
+    """
     return _fpca("fpca.sc", Y, t, pve=pve, npc=npc, nbasis=int(nbasis), **options)
 
 
@@ -148,6 +176,12 @@ def fosr(
     ------
     RBridgeUnavailable, RError
         As :func:`pffr`.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> fosr(data.Y, [[1.0]] * 60).coefficients.shape  # doctest: +SKIP
     """
     curves = as_curves(Y, t, name="Y")
     chosen: dict[str, Any] = {"method": method, "multi.sp": False, **options}

@@ -29,6 +29,11 @@ def rlaplace(n: int, location: float = 0.0, scale: float = 1.0, *, seed: int | N
         No R, rpy2 or VGAM.
     InputError
         Scale not above 0, or n below 1.
+
+    Examples
+    --------
+    >>> rlaplace(3, scale=2.0, seed=1)  # doctest: +SKIP
+    array([-1.26592126, -0.59076247,  0.31496147])
     """
     if not scale > 0:
         raise InputError(f"scale must be above 0, got {scale!r}")

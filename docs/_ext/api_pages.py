@@ -40,6 +40,44 @@ MODULES = {
 }
 """Public modules and what is in them, in the order of the site."""
 
+EXAMPLES_OF = {
+    "fdadp.audit.BlackBoxAudit": "fdadp.audit.black_box_audit",
+    "fdadp.audit.MECHANISMS": "fdadp.audit.audit",
+    "fdadp.audit.MechanismAudit": "fdadp.audit.audit",
+    "fdadp.audit.Neighbours": "fdadp.audit.replay_audit",
+    "fdadp.audit.OneRunAudit": "fdadp.audit.one_run_audit",
+    "fdadp.audit.ReplayAudit": "fdadp.audit.replay_audit",
+    "fdadp.datasets.FunctionalDataset": "fdadp.load_canadian_weather",
+    "fdadp.datasets.SimulatedCurves": "fdadp.simulate_affr",
+    "fdadp.datasets.TableDataset": "fdadp.datasets.load_adult",
+    "fdadp.datasets.WeatherDataset": "fdadp.load_canadian_weather",
+    "fdadp.federated.DataUser": "fdadp.federated.fit_together",
+    "fdadp.federated.Federation": "fdadp.federated.fit_together",
+    "fdadp.federated.Owner": "fdadp.federated.fit_together",
+    "fdadp.federated.ProtocolError": "fdadp.federated.fit_together",
+    "fdadp.federated.Proxy": "fdadp.federated.fit_together",
+    "fdadp.federated.flower.APP": "fdadp.federated.flower.require_flower",
+    "fdadp.functional.quadrature.RULES": "fdadp.functional.quadrature.quadrature_weights",
+    "fdadp.planner.Forecast": "fdadp.plan",
+    "fdadp.plot.PALETTE": "fdadp.plot.surface",
+    "fdadp.privacy.Ledger": "fdadp.privacy.Cohort",
+    "fdadp.privacy.Noisy": "fdadp.privacy.Cohort",
+    "fdadp.privacy.Release": "fdadp.privacy.Cohort",
+    "fdadp.privacy.certificate.ABOUT": "fdadp.Study",
+    "fdadp.privacy.certificate.Certificate": "fdadp.Study",
+    "r_bridge.RBridgeUnavailable": "r_bridge.status",
+    "r_bridge.RError": "r_bridge.status",
+    "r_bridge.RWarning": "r_bridge.status",
+    "r_bridge.mgcv.GamFit": "r_bridge.mgcv.gam_linear_functional",
+    "r_bridge.reference.read_case": "r_bridge.reference.find_case",
+    "r_bridge.refund.FosrFit": "r_bridge.refund.fosr",
+    "r_bridge.refund.FpcaFit": "r_bridge.refund.fpca_face",
+    "r_bridge.refund.PffrFit": "r_bridge.refund.pffr",
+    "r_bridge.refund.PfrFit": "r_bridge.refund.pfr",
+    "r_bridge.refund.Surface": "r_bridge.refund.pffr",
+}
+"""What a function gives back, or is given, is shown by the example of that function."""
+
 WHOLE = ("fdadp.errors",)
 """Modules whose names share one page."""
 

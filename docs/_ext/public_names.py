@@ -6,11 +6,12 @@ A reference to something of ours that is not public is shown as code, without a 
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import Any
 
-from api_pages import PATHS
+from api_pages import EXAMPLES_OF, PATHS
 from assemble import DOCS, anchors, label
 from sphinx.util.nodes import make_refnode
 
@@ -47,8 +48,8 @@ def resolve(app: Any, env: Any, node: Any, contnode: Any) -> Any:
     return contnode if exists(target) else None
 
 
-def link_pages(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Pages that a docstring cites, as ``docs/theory/kernel.md#truncation``, become links."""
+def mend_docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Show the example of a function with what it gives back; make links of cited pages, as ``docs/words.md``."""
 
     def link(match: re.Match[str]) -> str:
         page, anchor = match[1], match[2]
@@ -56,6 +57,13 @@ def link_pages(app: Any, what: str, name: str, value: Any, options: Any, lines: 
             return f":ref:`{match[0]} <{label(f'{page}.md', anchor)}>`"
         return f":doc:`{match[0]} </{page}>`" if (DOCS / f"{page}.md").is_file() else match[0]
 
+    shown = EXAMPLES_OF.get(name)
+    if shown is not None and not any(">>>" in line for line in lines):
+        found: Any = inspect.getdoc(
+            getattr(importlib.import_module(shown.rpartition(".")[0]), shown.rpartition(".")[2])
+        )
+        examples = found.partition("Examples\n--------\n")[2].splitlines()
+        lines += ["", "Examples", "--------", f"Of :obj:`{shown}`:", "", *examples]
     lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
 
 
@@ -80,7 +88,7 @@ def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("autodoc-skip-member", skip)
-    app.connect("autodoc-process-docstring", link_pages, priority=400)  # before numpydoc
+    app.connect("autodoc-process-docstring", mend_docstring, priority=400)  # before numpydoc
     app.connect("build-finished", mend_sources)
     app.connect("missing-reference", resolve)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

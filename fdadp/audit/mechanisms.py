@@ -112,6 +112,12 @@ def audit(
     ------
     InputError
         Unknown mechanism or nonsensical numbers.
+
+    Examples
+    --------
+    >>> found = audit("published", n=35, draws=50)
+    >>> found.black_box[35].found > found.black_box[35].epsilon  # it costs more than it claims
+    True
     """
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}")

@@ -85,6 +85,11 @@ def load_adult(*, download: bool = True) -> TableDataset:
     References
     ----------
     Becker, B. and Kohavi, R. (1996). Adult. UCI Machine Learning Repository, doi:10.24432/C5XW20.
+
+    Examples
+    --------
+    >>> adult = load_adult()  # doctest: +SKIP
+    >>> adult.X.shape  # doctest: +SKIP
     """
     parts = ("train", "test")
     columns = find_data(
@@ -133,6 +138,11 @@ def load_bank_marketing(*, download: bool = True) -> TableDataset:
     ----------
     Moro, S., Cortez, P. and Rita, P. (2014). A data-driven approach to predict the success of bank telemarketing.
     *Decision Support Systems* 62:22-31. doi:10.1016/j.dss.2014.03.001
+
+    Examples
+    --------
+    >>> bank = load_bank_marketing()  # doctest: +SKIP
+    >>> bank.X.shape  # doctest: +SKIP
     """
     columns = find_data(
         "Bank Marketing",

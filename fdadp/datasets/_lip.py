@@ -80,6 +80,11 @@ def load_lip_emg(*, n_points: int = POINTS, as_frame: bool = False, download: bo
     ----------
     Malfait, N. and Ramsay, J. O. (2003). The historical functional linear model. *Canad. J. Statist.*
     31:115-128.
+
+    Examples
+    --------
+    >>> lip = load_lip_emg()  # doctest: +SKIP
+    >>> lip.X, lip.Y  # doctest: +SKIP
     """
     if isinstance(n_points, bool) or not isinstance(n_points, int | np.integer) or n_points < 2:
         raise InputError(f"n_points must be a whole number from 2 to {POINTS}, got {n_points!r}")

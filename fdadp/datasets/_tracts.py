@@ -124,6 +124,11 @@ def load_dti2(
     ----------
     Swihart, B. J., Goldsmith, J. and Crainiceanu, C. M. (2014). Restricted likelihood ratio tests for
     functional effects in the functional linear model. *Technometrics* 56:483-493.
+
+    Examples
+    --------
+    >>> dti2 = load_dti2()  # doctest: +SKIP
+    >>> dti2.groups  # doctest: +SKIP
     """
     return _load(DTI2, visit, complete, as_frame, download)
 
@@ -165,6 +170,11 @@ def load_dti(
     ----------
     Goldsmith, J., Bobb, J., Crainiceanu, C. M., Caffo, B. and Reich, D. (2011). Penalized functional regression.
     *J. Comput. Graph. Statist.* 20:830-851. doi:10.1198/jcgs.2010.10007
+
+    Examples
+    --------
+    >>> dti = load_dti(visit="first")  # doctest: +SKIP
+    >>> dti.X, dti.Y  # doctest: +SKIP
     """
     return _load(DTI, visit, complete, as_frame, download)
 

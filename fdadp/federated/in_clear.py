@@ -46,6 +46,16 @@ def fit_in_clear(contract: Contract, data: Sequence[tuple[Any, ...]], *, random_
     ------
     InputError
         Data of another number of owners, or of other shapes than the contract's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.federated import Contract
+    >>> terms = Contract("pca", {"epsilon": 1.0, "delta": 1e-6, "data_norm": 5.0, "n_features": 4}, 5, n_max=10_000)
+    >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [2.0, 0.3, 0.3, 0.3]
+    >>> model = fit_in_clear(terms, [(part,) for part in np.array_split(X, 5)], random_state=0)
+    >>> abs(model.components_[0]).round(1)
+    array([1., 0., 0., 0.])
     """
     if len(data) != contract.owners:
         raise InputError(f"data must be of {contract.owners} owners, got {len(data)}")

@@ -123,6 +123,11 @@ class Categorical:
     ------
     PrivacyError
         The values are not distinct, or one spells a missing value.
+
+    Examples
+    --------
+    >>> Categorical(["no", "yes"])
+    Categorical(values=['no', 'yes'])
     """
 
     values: Sequence[Hashable]

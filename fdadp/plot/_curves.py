@@ -57,6 +57,14 @@ def predictions(
     ------
     InputError
         X and Y of different n, rows that do not exist, unknown labels, too few axes.
+
+    Examples
+    --------
+    >>> from fdadp import AdditiveFunctionOnFunction, plot, simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> model = AdditiveFunctionOnFunction().fit(data.X[:50], data.Y[:50])
+    >>> plot.predictions(model, data.X[50:], data.Y[50:], curves=[0, 1])
+    <Figure size ...>
     """
     x = as_curves(X, name="X", default=model.s_)
     y = None if Y is None else as_curves(Y, name="Y", default=model.t_)
@@ -116,6 +124,14 @@ def eigenfunctions(
     ------
     InputError
         Unknown `kind` or label, too few axes.
+
+    Examples
+    --------
+    >>> from fdadp import AdditiveFunctionOnFunction, plot, simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> model = AdditiveFunctionOnFunction().fit(data.X, data.Y)
+    >>> plot.eigenfunctions(model)
+    <Figure size ...>
     """
     if kind not in ("effects", "functions"):
         raise InputError(f"kind must be 'effects' or 'functions', got {kind!r}")
@@ -169,6 +185,14 @@ def mean(model: Any, *, level: float = 0.95, labels: Mapping[str, str] | None = 
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> from fdadp import Privacy, PrivateMean, plot, simulate_affr
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, n=1000, random_state=0)
+    >>> model = PrivateMean(privacy=privacy, bounds=(-8, 8)).fit(simulate_affr(scenario=1, n=1000, seed=0).Y)
+    >>> plot.mean(model)
+    <Figure size ...>
     """
     lower, upper = (as_curves(c, default=model.grid_).values[0] for c in model.band(level))
     texts = {key: label(labels, key, key, ("t", "Y")) for key in ("t", "Y")}

@@ -46,6 +46,14 @@ def residuals(model: Any, *, labels: Mapping[str, str] | None = None, ax: Any = 
     ------
     InputError
         A model without residuals, unknown labels, too few axes.
+
+    Examples
+    --------
+    >>> from fdadp import FunctionalRegression, plot, simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> model = FunctionalRegression("Y ~ ff(X)").fit({"X": data.X, "Y": data.Y})
+    >>> plot.residuals(model)
+    <Figure size ...>
     """
     if not hasattr(model, "residuals_"):
         raise InputError("model must have residuals_, got one without: a file holds none, nor does a fit from chunks")

@@ -63,6 +63,14 @@ def surface(
     ------
     InputError
         Unknown `kind` or label, too few axes, `t` outside the domain, several surfaces without `X`.
+
+    Examples
+    --------
+    >>> from fdadp import AdditiveFunctionOnFunction, plot, simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> model = AdditiveFunctionOnFunction().fit(data.X, data.Y)
+    >>> plot.surface(model, t=[0.25, 0.75], X=data.X)
+    <Figure size ...>
     """
     if kind not in ("heatmap", "3d"):
         raise InputError(f"kind must be 'heatmap' or '3d', got {kind!r}")

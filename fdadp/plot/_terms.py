@@ -116,6 +116,14 @@ def terms(
     ------
     InputError
         No such term, points of axes without a term, unknown labels, too few axes, an effect of too many axes.
+
+    Examples
+    --------
+    >>> from fdadp import FunctionalRegression, plot, simulate_affr
+    >>> data = simulate_affr(scenario=1, n=60, seed=0)
+    >>> model = FunctionalRegression("Y ~ ff(X)").fit({"X": data.X, "Y": data.Y})
+    >>> plot.terms(model, "ff(X)")
+    <Figure size ...>
     """
     if name is None and points:
         raise InputError(f"name must be a term where points are given, got None and points of {', '.join(points)}")

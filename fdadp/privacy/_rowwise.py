@@ -149,6 +149,17 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
     -------
     ndarray of shape (m, q)
         Bit for bit the same for a row, whatever the other rows and its place are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import rowwise_matmul
+    >>> rows = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> products = rowwise_matmul(rows, np.eye(2) * 2)
+    >>> products, bool((products[:1] == rowwise_matmul(rows[:1], np.eye(2) * 2)).all())
+    (array([[ 2.,  4.],
+           [ 6.,  8.],
+           [10., 12.]]), True)
     """
     a = np.ascontiguousarray(a, dtype=np.float64)
     b = np.ascontiguousarray(b, dtype=np.float64)
@@ -159,7 +170,16 @@ def rowwise_matmul(a: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def rowwise_exp(x: FloatArray, limit: float = 700.0) -> FloatArray:
-    """``e^x`` of each entry by itself, with x within ±limit (at most 700); NaN of NaN."""
+    """``e^x`` of each entry by itself, with x within ±limit (at most 700); NaN of NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import rowwise_exp
+    >>> rowwise_exp(np.array([[0.0, 1.0], [-800.0, 2.0]])).round(3)
+    array([[1.   , 2.718],
+           [0.   , 7.389]])
+    """
     x = np.ascontiguousarray(x, dtype=np.float64)
     out = np.empty(x.shape)
     _exps(x.ravel(), min(limit, 700.0), out.ravel())
@@ -167,7 +187,15 @@ def rowwise_exp(x: FloatArray, limit: float = 700.0) -> FloatArray:
 
 
 def rowwise_norm(a: FloatArray, p: int = 2, weights: FloatArray | None = None) -> FloatArray:
-    """Norm of each row: ``sqrt(Σ_j w_j a_ij²)`` for p = 2, ``Σ_j w_j |a_ij|`` for p = 1; weights default to 1."""
+    """Norm of each row: ``sqrt(Σ_j w_j a_ij²)`` for p = 2, ``Σ_j w_j |a_ij|`` for p = 1; weights default to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import rowwise_norm
+    >>> rowwise_norm(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    array([5., 1.])
+    """
     a = np.ascontiguousarray(a, dtype=np.float64)
     w = np.ones(a.shape[1]) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
     out = np.empty(a.shape[0])

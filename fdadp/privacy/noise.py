@@ -295,6 +295,15 @@ class SeededNoise:
     Parameters
     ----------
     random_state : int or numpy.random.Generator
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import Budget, Cohort
+    >>> cohort = Cohort(np.array([[0.2], [0.4]]), budget=Budget(1.0), n=2, noise=SeededNoise(0))
+    >>> value, sd = cohort.sum(lambda row: row, clip=1.0, share=1.0, name="sum")
+    >>> cohort.ledger.for_release
+    False
     """
 
     __slots__ = ("_rng",)

@@ -58,6 +58,19 @@ class TapeNoise:
     ----------
     entries : list of TapeEntry
         What was recorded in this run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.privacy import Budget, Cohort
+    >>> def total(rows, noise):
+    ...     cohort = Cohort(rows, budget=Budget(1.0), n=2, noise=noise)
+    ...     return cohort.sum(lambda row: row, clip=1.0, share=1.0, name="sum").value
+    >>> recorded = TapeNoise()
+    >>> first = total(np.array([[0.2], [0.4]]), recorded)
+    >>> second = total(np.array([[0.9], [0.4]]), TapeNoise(tape=recorded.entries))  # other rows, the same output
+    >>> bool(first == second)
+    True
     """
 
     __slots__ = ("_inner", "_prepared", "_tape", "entries")

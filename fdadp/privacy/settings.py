@@ -81,6 +81,14 @@ class Privacy(Parameters):
     that what it says it spent stays. Copies and clones share the budget.
 
     Bounds of the data, the mechanism and the prior are the estimator's: ``bounds=``, ``mechanism=``, ``prior=``.
+
+    Examples
+    --------
+    >>> privacy = Privacy(epsilon=1.0, delta=1e-6, n=3000)
+    >>> privacy
+    Privacy(epsilon=1.0, delta=1e-06, n=3000)
+    >>> privacy.set_params(epsilon=0.5).epsilon
+    0.5
     """
 
     epsilon: float

@@ -223,6 +223,11 @@ class MomentPerturbation(EndToEnd):
     ----------
     prior, allow_useless
         As of every mechanism that is private end to end (:class:`EndToEnd`).
+
+    Examples
+    --------
+    >>> MomentPerturbation()
+    MomentPerturbation()
     """
 
     name: ClassVar[str] = "moments"
@@ -244,6 +249,11 @@ class OutputPerturbation(EndToEnd):
     ----------
     prior, allow_useless
         As of every mechanism that is private end to end (:class:`EndToEnd`).
+
+    Examples
+    --------
+    >>> OutputPerturbation()
+    OutputPerturbation()
     """
 
     name: ClassVar[str] = "output"

@@ -204,6 +204,11 @@ class PublicPrior:
     ------
     PrivacyError
         A scale, length or weight that is not positive, or a basis too small.
+
+    Examples
+    --------
+    >>> PublicPrior(surface_x=0.3).surface_x
+    0.3
     """
 
     x_scale: float | None = None

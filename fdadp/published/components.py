@@ -49,6 +49,16 @@ class PublishedPCA(TransformerMixin, Published):  # type: ignore[misc]
     Every entry of the upper triangle gets N(0, τ²), τ = Δ √(2 log(1.25/δ))/ε with Δ = 1 (Dwork et al. 2014, of a second
     moment about 0). About the mean, a row changes the scatter by N/(N+1) (x - m)(x - m)', of norm up to 4: four times
     less noise than the claim needs. The mean has no noise at all.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from fdadp.errors import NotPrivateWarning
+    >>> warnings.simplefilter("ignore", NotPrivateWarning)
+    >>> X = np.random.default_rng(0).normal(size=(200, 3)) * [2.0, 0.3, 0.3]
+    >>> PublishedPCA(n_components=1, data_norm=5.0, random_state=0).fit(X).ledger_.private
+    False
     """
 
     n_components: int = 2

@@ -114,6 +114,18 @@ class PublishedDPDPCA(Published):
     makes the noise. It is not accounted for by the privacy kernel and reported as not private all the same; that user
     and proxy must not collude is a weaker footing than that of :class:`fdadp.federated.Contract`, where their collusion
     still leaves each owner its own share of the noise.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from fdadp.errors import NotPrivateWarning
+    >>> from fdadp.federated.paillier import keys
+    >>> warnings.simplefilter("ignore", NotPrivateWarning)
+    >>> X = np.random.default_rng(0).normal(size=(60, 3)) * [2.0, 0.3, 0.3]
+    >>> pca = PublishedDPDPCA(n_components=1, delta=1e-5, bounds=(-6, 6), key=keys(512), random_state=0)
+    >>> pca.fit(np.array_split(X, 2)).ledger_.private
+    False
     """
 
     n_components: int = 2

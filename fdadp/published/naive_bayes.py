@@ -45,6 +45,16 @@ class PublishedGaussianNB(FromLikelihood, ClassifierMixin, Published):  # type: 
     Laplace noise of scale S/ε with S_mean = (u - l)/(n_j + 1) and S_var = n_j (u - l)/(n_j + 1) as printed. The class
     sizes n_j are private and in the scale; the variance's sensitivity is n_j (u - l)²/(n_j + 1)², of another dimension:
     the noise is too small where u - l > n_j + 1. And ε is claimed for each of 2 d K + K values.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from fdadp.errors import NotPrivateWarning
+    >>> warnings.simplefilter("ignore", NotPrivateWarning)
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]] * 25), np.array([0, 0, 1, 1] * 25)
+    >>> PublishedGaussianNB(epsilon=10.0, random_state=0, bounds=(0, 1)).fit(X, y).predict([[0.1], [0.9]])
+    array([0, 1])
     """
 
     bounds: Any = None

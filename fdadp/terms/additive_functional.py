@@ -33,6 +33,12 @@ class AdditiveFunctional(TermSpec):
     ----------
     McLean, Hooker, Staicu, Scheipl & Ruppert (2014), Functional generalized additive models,
     doi:10.1080/10618600.2012.729985.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.af("X", k=(10, 8)).name
+    'af(X)'
     """
 
     column: str

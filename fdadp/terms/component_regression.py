@@ -43,6 +43,12 @@ class ComponentRegression(TermSpec):
     ----------
     Reiss & Ogden (2007), Functional principal component regression and functional partial least squares,
     doi:10.1198/016214507000000527.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.fpcr("X", n_components=4).name
+    'fpcr(X)'
     """
 
     column: str

@@ -46,6 +46,12 @@ class ComponentScores(TermSpec):
     ----------
     Scheipl, Staicu & Greven (2015), Functional additive mixed models, doi:10.1080/10618600.2014.901914; Yao, Müller &
     Wang (2005), Functional linear regression analysis for longitudinal data, doi:10.1214/009053605000000660.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.ffpc("X", n_components=3).name
+    'ffpc(X)'
     """
 
     column: str

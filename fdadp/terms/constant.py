@@ -25,6 +25,12 @@ def constant(term: TermSpec | str) -> TermSpec:
     ------
     InputError
         A term whose effect is a function of t by its nature.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.c(terms.linear("age")).name
+    'c(age)'
     """
     if isinstance(term, str):
         return Linear(term, constant=True)

@@ -48,6 +48,12 @@ class FunctionalAdditive(TermSpec):
     ----------
     Scheipl, Staicu & Greven (2015), Functional additive mixed models, doi:10.1080/10618600.2014.901914; Kim, Staicu,
     Maity, Carroll & Ruppert (2018), Additive function-on-function regression, doi:10.1080/10618600.2017.1356730.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.sff("X", k=(7, 7, 5)).name
+    'sff(X)'
     """
 
     column: str

@@ -33,6 +33,12 @@ class Concurrent(TermSpec):
     ----------
     Hastie & Tibshirani (1993), Varying-coefficient models, doi:10.1111/j.2517-6161.1993.tb01939.x; Ramsay & Silverman
     (2005), Functional Data Analysis, chapter 14; in refund's ``pffr`` a matrix covariate by its name.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.concurrent("X").name
+    'concurrent(X)'
     """
 
     column: str

@@ -54,6 +54,12 @@ class FunctionalLinear(TermSpec):
     Ivanescu, Staicu, Scheipl & Greven (2015), Penalized function-on-function regression,
     doi:10.1007/s00180-014-0548-4; Malfait & Ramsay (2003), The historical functional linear model,
     doi:10.2307/3316063.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.ff("X", k=(10, 8), limits="s<=t").name
+    'ff(X)'
     """
 
     column: str

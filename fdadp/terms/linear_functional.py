@@ -35,6 +35,12 @@ class LinearFunctional(TermSpec):
     ----------
     Goldsmith, Bobb, Crainiceanu, Caffo & Reich (2011), Penalized functional regression,
     doi:10.1198/jcgs.2010.10007.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.lf("X", k=30).name
+    'lf(X)'
     """
 
     column: str

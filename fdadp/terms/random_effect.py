@@ -35,6 +35,12 @@ class RandomEffect(TermSpec):
     Wood (2017), Generalized Additive Models, section 5.8, doi:10.1201/9781315370279. refund's ``pffr``:
     ``c(s(g, bs = "re"))`` for numbers, ``s(g, bs = "re")`` for curves. Of curves mgcv deletes coordinates that the mean
     curve has too; here all stay, because their penalties tell them apart.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.re("person").name
+    're(person)'
     """
 
     column: str

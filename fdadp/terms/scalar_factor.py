@@ -44,6 +44,12 @@ class Factor(TermSpec):
     ----------
     refund's ``pffr``: ``s(t, by = region, bs = "ps", k = 5, m = c(2, 1))``; Scheipl, Staicu & Greven (2015),
     Functional additive mixed models, doi:10.1080/10618600.2014.901914.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.factor("region").name
+    'region'
     """
 
     column: str

@@ -30,6 +30,12 @@ class Linear(TermSpec):
     ----------
     refund's ``pffr``: ``s(t, by = x, bs = "ps", k = 5, m = c(2, 1))``; Scheipl, Staicu & Greven (2015), Functional
     additive mixed models, doi:10.1080/10618600.2014.901914.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.linear("age").name
+    'age'
     """
 
     column: str

@@ -36,6 +36,12 @@ class ScalarsTogether(TermSpec):
     ----------
     Reiss, Huang & Mennes (2010), Fast function-on-scalar regression with penalized basis expansions,
     doi:10.2202/1557-4679.1246.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.fosr(("age", "weight")).columns
+    ('age', 'weight')
     """
 
     numbers: tuple[str, ...]

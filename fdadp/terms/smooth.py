@@ -48,6 +48,12 @@ class Smooth(TermSpec):
     ----------
     Wood (2017), Generalized Additive Models, chapter 5, doi:10.1201/9781315370279. refund's ``pffr``: ``s(z)``, which
     is mgcv's ``ti(z, t, mc = c(TRUE, FALSE))``.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.s("age", k=8, bs="cr").name
+    's(age)'
     """
 
     column: str

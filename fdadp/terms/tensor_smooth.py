@@ -108,7 +108,14 @@ class TensorSmooth(TermSpec):
 
 
 def te(*covariates: str, **options: Any) -> TensorSmooth:
-    """:class:`TensorSmooth` of columns: ``te("z1", "z2", k=(5, 5))``."""
+    """:class:`TensorSmooth` of columns: ``te("z1", "z2", k=(5, 5))``.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.te("height", "weight").name
+    'te(height, weight)'
+    """
     return TensorSmooth(covariates, **options)
 
 

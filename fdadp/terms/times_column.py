@@ -42,6 +42,12 @@ class By(TermSpec):
     References
     ----------
     Hastie & Tibshirani (1993), Varying-coefficient models, doi:10.1111/j.2517-6161.1993.tb01939.x; mgcv's ``by=``.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.by("dose", terms.s("age")).name
+    's(age):dose'
     """
 
     column: str

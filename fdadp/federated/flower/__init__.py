@@ -98,6 +98,10 @@ def require_flower() -> None:
     ------
     InputError
         There is no flwr.
+
+    Examples
+    --------
+    >>> require_flower()  # says what to install where Flower is missing
     """
     if find_spec("flwr") is None:
         raise InputError("the Flower engine needs flwr (Python 3.11 or newer): pip install 'flwr>=1.41,<1.42'")

@@ -42,6 +42,15 @@ class Eigenbasis:
     References
     ----------
     Ramsay & Silverman (2005), *Functional Data Analysis*, chapter 8, doi:10.1007/b98888.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.functional.fpca import dense_eigenbasis
+    >>> t = np.linspace(0, 1, 51)
+    >>> basis = dense_eigenbasis(np.zeros(51), np.minimum.outer(t, t), t, n_components=2)
+    >>> basis.functions.shape, (basis.functions**2 @ basis.weights).round(6)
+    ((2, 51), array([1., 1.]))
     """
 
     grid: FloatArray

@@ -53,6 +53,15 @@ def dense_eigenbasis(
     References
     ----------
     Ramsay & Silverman (2005), *Functional Data Analysis*, section 8.4.1, doi:10.1007/b98888.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.functional.fpca import dense_eigenbasis
+    >>> t = np.linspace(0, 1, 51)
+    >>> basis = dense_eigenbasis(np.zeros(51), np.minimum.outer(t, t), t, n_components=2)  # Brownian motion
+    >>> basis.values.round(2)
+    array([0.41, 0.05])
     """
     mu, cov, points = check_moments(mean, covariance, grid)
     weights = grid_weights(points, quadrature)

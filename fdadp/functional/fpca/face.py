@@ -34,6 +34,14 @@ class FaceSmoother:
         Q: the B-splines turned so that Q'Q = I and the penalty is diagonal (``B A0`` in the paper).
     penalty : ndarray of shape (c,)
         s >= 0, decreasing; the last two are 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.functional.fpca import FaceSmoother
+    >>> smoother = FaceSmoother.on(np.linspace(0, 1, 101), n_knots=20)
+    >>> smoother.basis.shape
+    (101, 23)
     """
 
     grid: FloatArray
@@ -259,6 +267,15 @@ def face_smooth(
     ------
     InputError
         As in :func:`face_eigenbasis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fdadp.functional.fpca import face_smooth
+    >>> curves = np.random.default_rng(0).normal(size=(50, 101)).cumsum(axis=1)
+    >>> smooth, smoothing = face_smooth(np.cov(curves.T), n_knots=20)
+    >>> smooth.shape
+    (101, 101)
     """
     cov = check_covariance(covariance)
     smoother = FaceSmoother.on(as_grid(grid, len(cov)), n_knots)

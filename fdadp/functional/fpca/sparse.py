@@ -79,6 +79,14 @@ def sc_eigenbasis(
     ----------
     Yao, Müller & Wang (2005), Functional data analysis for sparse longitudinal data, JASA 100,
     doi:10.1198/016214504000001745; ``refund::fpca.sc`` 0.1-38.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> from fdadp.functional.fpca import sc_eigenbasis
+    >>> basis = sc_eigenbasis(simulate_affr(scenario=1, n=60, seed=0).Y.data_matrix[..., 0])
+    >>> basis.functions.shape
+    (3, 51)
     """
     values = np.asarray(curves, dtype=np.float64)
     if values.ndim != 2:

@@ -32,6 +32,13 @@ def gavish_donoho(curves: ArrayLike) -> int:
     ----------
     Gavish & Donoho (2014), The optimal hard threshold for singular values is 4/√3, IEEE Trans. Inf. Theory 60,
     doi:10.1109/TIT.2014.2323359. (The cubic in n/T is meant for n <= T.)
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> from fdadp.functional.fpca import gavish_donoho
+    >>> gavish_donoho(simulate_affr(scenario=1, n=60, seed=0).Y.data_matrix[..., 0])
+    3
     """
     values = np.asarray(curves, dtype=np.float64)
     beta = values.shape[0] / values.shape[1]
@@ -90,6 +97,14 @@ def ssvd_eigenbasis(
     ----------
     Huang, Shen & Buja (2008), Functional principal components analysis via penalized rank one approximation,
     Electron. J. Statist. 2, doi:10.1214/08-EJS218; ``refund::fpca.ssvd`` 0.1-38.
+
+    Examples
+    --------
+    >>> from fdadp import simulate_affr
+    >>> from fdadp.functional.fpca import ssvd_eigenbasis
+    >>> basis = ssvd_eigenbasis(simulate_affr(scenario=1, n=60, seed=0).Y.data_matrix[..., 0], n_components=2)
+    >>> basis.functions.shape
+    (2, 51)
     """
     values = np.asarray(curves, dtype=np.float64)
     if values.ndim != 2 or len(values) < 2 or values.shape[1] <= _ORDER:
