@@ -105,7 +105,8 @@ def turned(target: str, file: str, where: str) -> str:
     if there is None:
         if not (ROOT / linked).is_file():
             return target  # Sphinx will complain
-        return "path:" + os.path.relpath(ROOT / linked, SOURCE / PurePosixPath(where).parent)  # to be downloaded
+        path = os.path.relpath(ROOT / linked, SOURCE / PurePosixPath(where).parent)
+        return path if path.endswith((".png", ".svg")) else f"path:{path}"  # a picture; or to be downloaded
     if there.endswith(".py"):  # an example: its page
         there = re.sub(r"^examples/(.*)\.py$", r"gallery/\1.rst", there)
     return os.path.relpath(there, PurePosixPath(where).parent)
