@@ -74,7 +74,7 @@ for what in "$@"; do
     check)
         # R CMD build copies a whole folder before it looks at .Rbuildignore: environments and Debian roots too.
         mkdir -p "$work/source/tests"
-        cp -r DESCRIPTION NAMESPACE NEWS.md README.md LICENSE .Rbuildignore R man inst vignettes "$work/source"
+        cp -r DESCRIPTION NAMESPACE NEWS.md README.md LICENCE .Rbuildignore R man inst vignettes "$work/source"
         cp -r tests/testthat.R tests/testthat "$work/source/tests"
         (cd "$work" && R CMD build source && R CMD check --no-manual --no-tests --ignore-vignettes fdadp_*.tar.gz) || exit 1
         if grep -q '^Status:.*\(ERROR\|WARNING\)' "$work/fdadp.Rcheck/00check.log"; then

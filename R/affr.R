@@ -56,6 +56,7 @@ affr.formula <- function(formula, data = NULL, ...) {
   read <- read_formula(formula, data)
   fit <- affr.default(read$Y, read$X, ...)
   fit$call <- as_called(match.call())
+  fit$formula <- plain_formula(formula)
   fit$term <- read$term
   fit
 }
@@ -84,6 +85,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
   fit <- fit_with(x, y, settings, rows = list(X = x$rows, Y = y$rows))
   fit$call <- as_called(match.call())
   fit$method <- if (is.null(sp)) method else "given"
+  fit$x.seen <- apply(x$values, 2, function(v) if (all(is.na(v))) c(Inf, -Inf) else range(v, na.rm = TRUE))
   fit$fitted.values <- call_on(fit, "predict", X = x$values, t = NULL, s = NULL, se = FALSE, level = NULL)$fit
   rownames(fit$fitted.values) <- rownames(x$values)
   fit$residuals <- as_labelled(y$values - fit$fitted.values, y)

@@ -88,6 +88,7 @@ FIRST_WITH_NUMPY_2 <- "1.38"
 
 # Only what the user named is ever asked for: nobody has promised that "fdadp" on PyPI would be this package.
 .onLoad <- function(libname, pkgname) {
+  register_methods()
   source <- getOption("fdadp.source", Sys.getenv("FDADP_SOURCE"))
   if (nzchar(source) && "py_require" %in% getNamespaceExports("reticulate")) {
     if (dir.exists(source)) source <- paste0("file://", normalizePath(source))

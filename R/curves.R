@@ -5,6 +5,7 @@ as_curves <- function(data, grid, name, private = FALSE) {
   if (inherits(data, "fd")) {
     return(curves_of_fd(data, grid, name))
   }
+  if (inherits(data, "tf")) data <- matrix_of_tf(data, name)
   if (is.data.frame(data)) {
     if (length(data) == 1 && is.matrix(data[[1]])) { # one matrix column
       return(as_curves(data[[1]], grid, name, private))
@@ -21,7 +22,7 @@ as_curves <- function(data, grid, name, private = FALSE) {
     rownames(values) <- rownames(data)
     labels <- colnames(data)
   } else {
-    input_error(name, " must be a matrix with one curve per row, a data frame or an fd object, got ", class(data)[1])
+    input_error(name, " must be a matrix with one curve per row, a data frame, an fd object or a tf vector, got ", class(data)[1])
   }
   counted <- is.data.frame(data) && .row_names_info(data) < 0
   rows <- if (counted) list(names = seq_len(nrow(values)), counted = TRUE) else row_labels(rownames(values))
@@ -38,6 +39,15 @@ as_curves <- function(data, grid, name, private = FALSE) {
   }
   if (axis$backwards) values <- values[, rev(seq_len(ncol(values))), drop = FALSE]
   list(values = values, grid = as.double(axis$points), rows = rows, labels = labels, backwards = axis$backwards)
+}
+
+# A "tf" vector of tidyfun: its package knows what is in it.
+matrix_of_tf <- function(data, name) {
+  values <- as.matrix(data)
+  if (!is.numeric(values) || nrow(values) != length(data)) input_error(name, " is a tf vector, of which only package tf can make a matrix: load it")
+  at <- attr(values, "arg")
+  if (length(at) == ncol(values)) colnames(values) <- format(at, digits = 15, trim = TRUE)
+  values
 }
 
 # Names of rows on their way to Python, where they are compared.

@@ -23,13 +23,14 @@
 #' @param interval `"prediction"`: also give pointwise prediction intervals for new responses.
 #' @param level Nominal coverage.
 #' @param t Where to predict, within the domain of the response; default its grid.
-#' @param term Name of a term, such as `"ff(X)"`.
+#' @param term,parm Name of a term, such as `"ff(X)"`; of `confint()` names of terms, default all.
 #' @param nsim Number of rows to draw.
 #' @param ... Not used.
 #'
 #' @return An object of class `dp_fdadp`, plain R data: `term.names`, `importances`, `notes`, `plan`, `ledger`, `sigma2`, `r.sq`, `t`. [ledger()] tells
 #'   what was released. `predict()` gives means of new rows, with `se.fit` or `interval` a list; `coef()` a coefficient function with its band, `summary()` the
-#'   tables, `simulate()` a list of columns of a synthetic cohort, drawn from the releases at no further cost.
+#'   tables, `simulate()` a list of columns of a synthetic cohort, drawn from the releases at no further cost; `confint()` a list of what `coef()` gives;
+#'   `nobs()` the declared or released number of people. What needs training rows, such as `deviance()` or `logLik()`, is an error.
 #' @seealso [fdadp()] without privacy, [plan_dp()]
 #' @examples
 #' if (fdadp_available()) {

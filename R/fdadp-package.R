@@ -8,7 +8,7 @@
 #' \pkg{reticulate}; [fdadp_config()] says whether it is there and, if not, what to do.
 #'
 #' Curves are matrices with one curve a row, data frames of numeric columns, matrix columns of
-#' data frames, or `fd` objects of package \pkg{fda}. What comes back is plain R data: a fit
+#' data frames, `fd` objects of package \pkg{fda}, or `tf` vectors of tidyfun. What comes back is plain R data: a fit
 #' survives [saveRDS()], other sessions and other machines.
 #'
 #' Errors carry classes: all of them `fdadp_error`, and one of `fdadp_input_error`,

@@ -165,7 +165,7 @@ read_column <- function(call, name, seen, grid = NULL, response = FALSE) {
 }
 
 looks_like_curves <- function(value) {
-  inherits(value, "fd") || is.data.frame(value) || (is.matrix(value) && ncol(value) > 1)
+  inherits(value, c("fd", "tf")) || is.data.frame(value) || (is.matrix(value) && ncol(value) > 1)
 }
 
 # Names of rows: of a data frame that has some, else of the first column of curves that has.

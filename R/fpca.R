@@ -47,5 +47,7 @@ print.fdadp_fpca <- function(x, ...) {
 #' @export
 plot.fdadp_fpca <- function(x, ...) {
   graphics::matplot(x$argvals, x$efunctions, type = "l", xlab = "t", ylab = "eigenfunctions", ...)
+  shares <- paste0("component ", seq_along(x$pve), ", ", format(100 * x$pve, digits = 3), " %")
+  graphics::legend("topright", shares, col = seq_along(shares), lty = seq_along(shares), bty = "n", cex = 0.7)
   invisible(x)
 }

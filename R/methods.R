@@ -76,10 +76,13 @@ surface <- function(object, x, s, t) {
 #' `summary()` gives what `print()` shows as a list with a table of the components.
 #'
 #' @param object,x A fit of [affr()] or [dp_affr()], or its summary.
+#' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
 #' @param ... Not used.
 #' @return `coef()`: the array (component, x, s) of values of the surface's components at evenly spread points. `fitted()` and
 #'   `residuals()`: matrices, one training curve a row; for a private fit an error, as it keeps neither. `deviance()`: the sum of squares
-#'   of the residuals (an error there, too); `sigma()`: the residual standard deviation, over all t; `nobs()`: the number of curves.
+#'   of the residuals (an error there, too); `sigma()`: the residual standard deviation, over all t; `nobs()`: the number of curves; `df.residual()`: that less `edf`, for each
+#'   component; `formula()` and `terms()`: of a fit by a formula; `simulate()`: a list of responses, with whole residual curves drawn with replacement.
+#'   Likelihood and tests are there for the same model by [fdadp()], with `response_basis = "eigen"`.
 #' @name affr-methods
 NULL
 
@@ -177,7 +180,7 @@ nobs.affr <- function(object, ...) object$n
 #'
 #' @param x A fit of [affr()] or [dp_affr()].
 #' @param t Points of the domain of Y at which F(x, s, t) is shown; default: three, evenly spread.
-#' @param type `"image"`: heat maps with contour lines; `"persp"`: in perspective; `"components"`: mean and eigenfunctions.
+#' @param type `"image"`: heat maps with contour lines and a key of colours, hatched where no training curve was (of a private fit that is not known); `"persp"`: in perspective; `"components"`: mean and eigenfunctions.
 #' @param n Number of grid points in x and in s.
 #' @param ... Passed on to [graphics::image()], [graphics::persp()] or [graphics::matplot()].
 #' @return The array of surfaces (or the matrix of functions) that is shown, invisibly.
@@ -197,6 +200,8 @@ plot.affr <- function(x, t = NULL, type = c("image", "persp", "components"), n =
     on.exit(graphics::par(old))
     graphics::matplot(x$t, functions[, 1], type = "l", xlab = "t", ylab = "mean of Y", ...)
     graphics::matplot(x$t, functions[, -1], type = "l", xlab = "t", ylab = "eigenfunctions of Y", ...)
+    shares <- paste0("component ", seq_along(x$pve), ", ", format(100 * x$pve, digits = 3), " %")
+    graphics::legend("topright", shares, col = seq_along(shares), lty = seq_along(shares), bty = "n", cex = 0.7)
     return(invisible(functions))
   }
   if (is.null(t)) t <- stats::quantile(range(x$t), c(0.1, 0.5, 0.9), names = FALSE)
@@ -215,10 +220,18 @@ plot.affr <- function(x, t = NULL, type = c("image", "persp", "components"), n =
         ticktype = "detailed", col = "grey95", border = "grey40", cex.axis = 0.7, ...
       )
     } else {
-      colours <- grDevices::hcl.colors(64, "Blue-Red 3")
-      graphics::image(at_s, at_x, shown, zlim = limits, col = colours, xlab = "s", ylab = "x", main = title, ...)
-      graphics::contour(at_s, at_x, shown, add = TRUE)
+      heat_map(at_s, at_x, shown, c("s", "x"), title, limits[2], hatched = unseen(x, at_s, at_x), why = "no curve was there", ...)
     }
   }
   invisible(values)
+}
+
+# Where no training curve came: outside of their values at s. A private fit does not know.
+unseen <- function(fit, s, x) {
+  if (is.null(fit$x.seen)) {
+    return(NULL)
+  }
+  low <- stats::approx(fit$s, fit$x.seen[1, ], s, rule = 2)$y
+  high <- stats::approx(fit$s, fit$x.seen[2, ], s, rule = 2)$y
+  outer(low, x, `>`) | outer(high, x, `<`)
 }

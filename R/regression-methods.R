@@ -75,7 +75,9 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
 #'   frames. `summary()`: a list with `terms`, a table of the tests, and `text`. `logLik()` takes points as independent, and `AIC()` and
 #'   `BIC()` with it, as mgcv does. `simulate()`: a list of responses like the training ones; Gaussian errors are whole residual curves drawn with
-#'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows.
+#'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows. `deviance()`: of the family, and for Gaussian responses
+#'   the sum of squared residuals, over all points; `df.residual()`: the number of points less `edf`. `terms()`: R's terms object of the formula;
+#'   `family()`: R's family with the link of the fit.
 #' @name fdadp-methods
 #' @examples
 #' if (fdadp_available()) {
@@ -219,7 +221,7 @@ logLik.fdadp_regression <- function(object, ...) {
 nobs.fdadp_regression <- function(object, ...) object$n
 
 #' @rdname fdadp-methods
-#' @importFrom stats deviance sigma
+#' @importFrom stats sigma
 #' @export
 sigma.fdadp_regression <- function(object, ...) sqrt(object$sigma2)
 

@@ -85,6 +85,7 @@ def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], group
         "sigma2": float(model.sigma2_),
         "r.sq": float(model.r2_),
         "t": getattr(model, "t_", None),
+        "n": float(model.plan_.n),
     }
 
 

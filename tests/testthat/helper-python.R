@@ -36,5 +36,24 @@ private_fit <- function() {
   cache$private
 }
 
+terms_data <- function() {
+  if (is.null(cache$terms)) {
+    sim <- simulate_affr(scenario = 1, n = 60, seed = 3, n_points = 31)
+    set.seed(1)
+    d <- data.frame(age = stats::runif(60, 20, 70), region = factor(sample(c("west", "east", "north"), 60, TRUE), c("west", "east", "north")))
+    d$X <- sim$X
+    d$Z <- sim$X[60:1, ] / 2
+    d$Y <- sim$Y + outer(d$age / 50, sim$t) + outer(as.integer(d$region), 1 - sim$t)
+    d$number <- rowMeans(d$X) + d$age / 30 + stats::rnorm(60, sd = 0.2)
+    cache$terms <- d
+  }
+  cache$terms
+}
+
+terms_fit <- function() {
+  if (is.null(cache$terms_fit)) cache$terms_fit <- fdadp(Y ~ ff(X) + s(age, k = c(6, 5)) + region, data = terms_data())
+  cache$terms_fit
+}
+
 bounds <- list(X = c(-4.5, 4.5), Y = c(-8, 8))
 cache <- new.env()

@@ -1,0 +1,130 @@
+# What every model object of R answers, tables for broom, tf vectors, and pictures.
+
+test_that("likelihood, deviance and degrees of freedom agree with glm's definitions", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- fdadp(number ~ s(age) + lf(X), data = d)
+  expect_equal(deviance(fit), sum(residuals(fit)^2))
+  expect_equal(df.residual(fit), 60 - fit$edf)
+  expect_equal(deviance(terms_fit()), sum(residuals(terms_fit())^2))
+  expect_equal(df.residual(terms_fit()), length(d$Y) - terms_fit()$edf)
+  d$many <- stats::rpois(60, exp(d$age / 40))
+  d$yes <- as.numeric(d$number > stats::median(d$number))
+  d$positive <- exp(d$number)
+  for (case in list(list("many", "poisson", stats::poisson()), list("yes", "binomial", stats::binomial()), list("positive", "gamma", stats::Gamma("log")))) {
+    fit <- fdadp(stats::reformulate("age", case[[1]]), data = d, family = case[[2]])
+    own <- stats::glm(stats::reformulate("age", case[[1]]), data = d, family = case[[3]])
+    expect_equal(deviance(fit), deviance(own), tolerance = 1e-6)
+    expect_equal(df.residual(fit), df.residual(own), tolerance = 1e-6)
+    expect_equal(unname(fitted(fit)), unname(fitted(own)), tolerance = 1e-5)
+    expect_identical(c(family(fit)$family, family(fit)$link), c(case[[3]]$family, case[[3]]$link))
+  }
+  weighted <- fdadp(number ~ age, data = d, weights = d$age)
+  expect_equal(deviance(weighted), deviance(stats::lm(number ~ age, d, weights = d$age)), tolerance = 1e-6)
+})
+
+test_that("terms and formulas are R's", {
+  skip_without_python()
+  fit <- terms_fit()
+  expect_s3_class(terms(fit), "terms")
+  expect_identical(attr(terms(fit), "term.labels"), c("ff(X)", "s(age, k = c(6, 5))", "region"))
+  d <- weather()
+  own <- affr(Y ~ X, data = list(X = d$X, Y = d$Y), npc = 1)
+  expect_identical(deparse(formula(own)), "Y ~ X")
+  expect_identical(attr(terms(own), "term.labels"), "X")
+  expect_error(formula(weather_fit()), "fit by a formula", class = "fdadp_input_error")
+  expect_equal(df.residual(weather_fit()), 35 - weather_fit()$edf)
+})
+
+test_that("simulated curves of affr() are as far from the fit as its errors", {
+  skip_without_python()
+  fit <- weather_fit()
+  drawn <- simulate(fit, 3, seed = 2)
+  expect_named(drawn, paste0("sim_", 1:3))
+  expect_identical(drawn, simulate(fit, 3, seed = 2))
+  expect_identical(dim(drawn[[1]]), dim(fitted(fit)))
+  far <- sqrt(mean(vapply(drawn, function(y) mean((y - fitted(fit))^2), 1)))
+  expect_equal(far, sigma(fit), tolerance = 0.3)
+  expect_error(simulate(private_fit()), class = "fdadp_privacy_error")
+})
+
+test_that("tables for broom", {
+  skip_without_python()
+  fit <- terms_fit()
+  table <- tidy_regression(fit)
+  expect_identical(table$term, setdiff(names(fit$term.edf), "(Intercept)"))
+  expect_equal(table$p.value, anova(fit)[["Pr(>Wald)"]])
+  expect_equal(table$edf, unname(fit$term.edf[table$term]))
+  bands <- tidy_regression(fit, conf.int = TRUE, conf.level = 0.9)
+  one <- coef(fit, "ff(X)", level = 0.9)
+  expect_equal(bands$conf.low[bands$term == "ff(X)"], one$lower)
+  expect_true(all(is.na(bands$age[bands$term == "ff(X)"])))
+  glanced <- glance_regression(fit)
+  expect_equal(c(glanced$AIC, glanced$sigma, glanced$nobs), c(AIC(fit), sigma(fit), 60))
+  expect_identical(nrow(glance_affr(weather_fit())), 1L)
+  d <- terms_data()
+  more <- augment_fit(fit, d)
+  expect_equal(more$.fitted + more$.resid, d$Y, ignore_attr = TRUE)
+  expect_identical(names(augment_fit(fit)), c("age", "region", ".fitted", ".resid"))
+  expect_error(augment_fit(fit, d[1:3, ]), "data must have 60 rows", class = "fdadp_input_error")
+  expect_error(augment_fit(private_fit()), class = "fdadp_privacy_error")
+  if (requireNamespace("generics", quietly = TRUE)) {
+    expect_equal(generics::tidy(fit), table)
+    expect_equal(generics::glance(fit), glanced)
+  }
+})
+
+test_that("tf vectors are curves", {
+  skip_without_python()
+  d <- terms_data()
+  as_matrix <- function(x, ...) structure(do.call(rbind, unclass(x)), arg = seq(0, 3, length.out = 31))
+  registerS3method("as.matrix", "tf", as_matrix, envir = baseenv())
+  curves <- structure(lapply(1:60, function(i) d$X[i, ]), class = c("tfd_reg", "tfd", "tf"))
+  on.exit(registerS3method("as.matrix", "tf", as.matrix.default, envir = baseenv()))
+  fit <- fdadp(number ~ lf(X), data = list(X = curves, number = d$number))
+  plain <- fdadp(number ~ lf(X), data = list(X = d$X, number = d$number), grids = list(X = seq(0, 3, length.out = 31)))
+  expect_equal(fitted(fit), fitted(plain))
+  expect_equal(predict(fit, list(X = structure(curves[1:2], class = class(curves)))), predict(fit, list(X = d$X[1:2, ])), ignore_attr = TRUE)
+  registerS3method("as.matrix", "tf", function(x, ...) matrix(list(), 0, 0), envir = baseenv())
+  expect_error(fdadp(number ~ lf(X), data = list(X = curves, number = d$number)), "load it", class = "fdadp_input_error")
+})
+
+test_that("private fits on terms answer what they can, and no more", {
+  skip_without_python()
+  people <- simulate_affr(n = 400, n_points = 15)
+  people$age <- rep(c(30, 60), 200)
+  own <- list(X = c(-4, 4), Y = c(-8, 8), age = c(18, 90))
+  fit <- dp_fdadp(Y ~ ff(X) + age, data = people, epsilon = 2, delta = 1e-6, n = 400, bounds = own)
+  expect_identical(nobs(fit), 400)
+  expect_equal(sigma(fit), sqrt(fit$sigma2))
+  expect_identical(deparse(formula(fit)), "Y ~ ff(X) + age")
+  expect_identical(attr(terms(fit), "term.labels"), c("ff(X)", "age"))
+  expect_equal(confint(fit, "age", level = 0.9)[[1]], coef(fit, "age", level = 0.9))
+  expect_identical(tidy_private(fit)$term, fit$term.names)
+  expect_equal(glance_private(fit)$epsilon, 2)
+  for (method in list(deviance, logLik, df.residual, fitted, residuals)) expect_error(method(fit), class = "fdadp_privacy_error")
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  expect_named(plot(fit), setdiff(fit$term.names, "(Intercept)"))
+})
+
+# What a picture was drawn with: names of graphics' own calls.
+drawn_by <- function(code) {
+  grDevices::pdf(NULL)
+  on.exit(grDevices::dev.off())
+  grDevices::dev.control("enable")
+  force(code)
+  vapply(grDevices::recordPlot()[[1]], function(call) call[[2]][[1]]$name, "")
+}
+
+test_that("pictures have keys, legends and hatching", {
+  skip_without_python()
+  stations <- drawn_by(plot(weather_fit(), t = 0.5))
+  expect_true(all(c("C_image", "C_segments", "C_mtext", "C_rect") %in% stations)) # hatched, and why; a key
+  private <- drawn_by(plot(private_fit(), t = 0.5))
+  expect_true("C_rect" %in% private && !"C_mtext" %in% private) # where curves were is not known of a private fit
+  expect_true("C_rect" %in% drawn_by(plot(terms_fit(), "ff(X)")))
+  for (term in c("region", "s(t)")) expect_true("C_legend" %in% drawn_by(plot(terms_fit(), term)) || "C_text" %in% drawn_by(plot(terms_fit(), term)))
+  seen <- unseen(weather_fit(), weather()$s, range(weather()$X))
+  expect_identical(which(!seen[, 2]), unname(which(apply(weather()$X, 2, max) == max(weather()$X))))
+})
