@@ -57,7 +57,8 @@
 #'   stations <- weather$stations
 #'   stations$temperature <- weather$X
 #'   stations$rain <- weather$Y
-#'   fit <- fdadp(rain ~ ff(temperature) + region, data = stations, grids = list(temperature = weather$s), yind = weather$t)
+#'   fit <- fdadp(rain ~ ff(temperature) + region,
+#'                data = stations, grids = list(temperature = weather$s), yind = weather$t)
 #'   print(fit)
 #'   anova(fit)
 #'   head(coef(fit, "region"))

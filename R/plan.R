@@ -23,7 +23,8 @@
 #'   plan <- plan_dp(n = 1000, epsilon = 1, delta = 1e-6, accuracy = 0.9)
 #'   plan$smallest_n
 #'   plan
-#'   plan_dp(1000, 1, 1e-6, formula = died ~ lf(X) + age, family = "binomial", bounds = list(X = c(-4, 4), age = c(18, 90), died = 0:1))
+#'   plan_dp(1000, 1, 1e-6, formula = died ~ lf(X) + age, family = "binomial",
+#'           bounds = list(X = c(-4, 4), age = c(18, 90), died = 0:1))
 #' }
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,

@@ -100,7 +100,7 @@ heat_map <- function(x, y, z, axes, title, limit = max(abs(z), 1e-300, na.rm = T
   graphics::image(x, y, z, zlim = c(-limit, limit), col = colours, xlab = axes[1], ylab = axes[2], main = title, ...)
   if (any(hatched, na.rm = TRUE)) {
     hatch(x, y, hatched)
-    graphics::mtext(paste("hatched:", why), side = 3, line = 0.2, cex = 0.6)
+    graphics::mtext(paste("hatched:", why), side = 1, line = 3, adj = 1, cex = 0.6)
   }
   graphics::contour(x, y, z, add = TRUE)
   key(colours, limit)

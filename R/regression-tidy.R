@@ -16,7 +16,8 @@
 #' if (fdadp_available()) {
 #'   sim <- simulate_affr(n = 60, n_points = 31)
 #'   fit <- fdadp(Y ~ ff(X), data = sim)
-#'   if (requireNamespace("broom", quietly = TRUE)) broom::tidy(fit)
+#'   # library(broom); tidy(fit); tidy(fit, conf.int = TRUE); glance(fit); augment(fit)
+#'   fit
 #' }
 NULL
 

@@ -28,7 +28,8 @@
 #'   path <- tempfile(fileext = ".fdadp")
 #'   study_new(path, "Wards 2024", epsilon = 2, delta = 1e-6, unit = "row", n = 1000)
 #'   people <- simulate_affr(n = 1000, n_points = 21)
-#'   fit <- dp_fdadp(Y ~ sff(X), people, epsilon = 1, study = path, bounds = list(X = c(-4, 4), Y = c(-8, 8)))
+#'   fit <- dp_fdadp(Y ~ sff(X), people, epsilon = 1, study = path,
+#'                   bounds = list(X = c(-4, 4), Y = c(-8, 8)))
 #'   print(study_show(path))
 #'   study_verify(path)
 #' }

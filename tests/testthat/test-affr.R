@@ -53,10 +53,10 @@ test_that("a Python of its own gives the same model", {
     stdout = FALSE, stderr = FALSE
   )
   expect_identical(status, 0L)
-  stored <- reticulate::import("numpy", convert = FALSE)$load(model)
+  stored <- reticulate::import("fdadp", convert = FALSE)$AdditiveFunctionOnFunction$load(model)
   fit <- affr(sim$Y, sim$X)
-  expect_same(coef(fit), reticulate::py_to_r(stored["coef"]))
-  expect_same(fit$sp, reticulate::py_to_r(stored["smoothing_parameters"]), 1e-9)
+  expect_same(coef(fit), reticulate::py_to_r(stored$coef_))
+  expect_same(fit$sp, reticulate::py_to_r(stored$smoothing_parameters_), 1e-9)
 })
 
 test_that("a fit is plain R data with refund's manners", {

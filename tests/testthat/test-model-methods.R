@@ -68,9 +68,9 @@ test_that("tables for broom", {
   expect_identical(names(augment_fit(fit)), c("age", "region", ".fitted", ".resid"))
   expect_error(augment_fit(fit, d[1:3, ]), "data must have 60 rows", class = "fdadp_input_error")
   expect_error(augment_fit(private_fit()), class = "fdadp_privacy_error")
-  if (requireNamespace("generics", quietly = TRUE)) {
-    expect_equal(generics::tidy(fit), table)
-    expect_equal(generics::glance(fit), glanced)
+  if (isNamespaceLoaded("generics")) {
+    expect_equal(getExportedValue("generics", "tidy")(fit), table)
+    expect_equal(getExportedValue("generics", "glance")(fit), glanced)
   }
 })
 
