@@ -35,7 +35,7 @@ from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.solve.chunks import Chunks
+from fdadp.regression.pairs import Pairs
 from fdadp.solve.least_squares import problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
@@ -127,7 +127,7 @@ class AffrFits:
         self.model = (AdditiveFunctionOnFunction if self.full_rank else _CountsAsMgcv)(
             n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
         )
-        sums = self.model._sums(Chunks.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
+        sums = self.model._sums(Pairs.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
         (term,) = sums.designs
         assert isinstance(term, Surface)
         self.term = term

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,9 +30,10 @@ from fdadp.private.tuning import Tuning
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
+    from fdadp.functional.curves import Curves
+    from fdadp.functional.records import Records
     from fdadp.privacy import Cohort, Privacy
     from fdadp.private.intervals import PrivateFit
-    from fdadp.solve.chunks import Chunks
     from fdadp.solve.surface_fit import SurfaceFit
 
 __all__ = [
@@ -58,20 +60,21 @@ class Mechanism(Parameters):
     name: ClassVar[str]
 
 
+Pass = Callable[[str], Iterable[tuple["Records", "Curves"]]]
+
+
 class NoiseAfterFit(Mechanism, ABC):
     """Base of schemes that change a model which was fitted without privacy. None of them is private end to end."""
 
     @abstractmethod
-    def perturb(
-        self, found: SurfaceFit, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None
-    ) -> SurfaceFit:
+    def perturb(self, found: SurfaceFit, read: Pass, privacy: Privacy, persons: IntArray | None = None) -> SurfaceFit:
         """Return the fit with noise added, and a ledger that says what that is worth.
 
         Parameters
         ----------
         found : SurfaceFit
-        chunks : Chunks
-            The training curves, gaps filled.
+        read : callable
+            Goes through the training curves, gaps filled, under a progress bar of a name: X as records, and Y.
         privacy : Privacy
         persons : ndarray of shape (n,), optional
             Code of the person of each curve.

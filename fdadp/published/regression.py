@@ -18,9 +18,9 @@ from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
 from fdadp.functional.curves import as_curves, same_rows
 from fdadp.privacy import Privacy
-from fdadp.private.mechanisms import NoiseAfterFit
+from fdadp.private.mechanisms import NoiseAfterFit, Pass
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
-from fdadp.solve.chunks import Chunks
+from fdadp.regression.pairs import Pairs
 from fdadp.solve.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ class PublishedNoise(NoiseAfterFit):
         if self.sensitivity is None or not is_one_of(self.sensitivity, SENSITIVITIES):
             raise PrivacyError(f"sensitivity must be one of {', '.join(SENSITIVITIES)}, got {self.sensitivity!r}")
 
-    def perturb(
-        self, found: SurfaceFit, chunks: Chunks, privacy: Privacy, persons: IntArray | None = None
-    ) -> SurfaceFit:
+    def perturb(self, found: SurfaceFit, read: Pass, privacy: Privacy, persons: IntArray | None = None) -> SurfaceFit:
         """Add the noise to the coefficients of a fit, and the ledger that says what it is worth."""
-        noisy = _with_noise(found, leave_one_out(found, chunks, persons), privacy, self.sensitivity)
+        noisy = _with_noise(found, leave_one_out(found, read, persons), privacy, self.sensitivity)
         warnings.warn(WARNING, NotPrivateWarning, stacklevel=4)
         return noisy
 
@@ -135,7 +133,7 @@ def published_draws(
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
     found = model._surface_fit
-    sensitivities = leave_one_out(found, Chunks.of(x, y, progress=False))
+    sensitivities = leave_one_out(found, Pairs.of(x, y, progress=False).read)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
         if not isinstance(mechanism, PublishedNoise):
@@ -167,7 +165,7 @@ def _with_noise(found: SurfaceFit, sensitivities: Sensitivities, privacy: Privac
     return replace(found.with_values(noisy.reshape(found.values.shape), 2 * scales**2), ledger=ledger)
 
 
-def leave_one_out(found: SurfaceFit, chunks: Chunks, persons: IntArray | None = None) -> Sensitivities:
+def leave_one_out(found: SurfaceFit, read: Pass, persons: IntArray | None = None) -> Sensitivities:
     """Largest change of each component's coefficients when one person is left out.
 
     Basis, mean curve and smoothing parameters stay as they are. With Z the centred features of a person and r the
@@ -178,7 +176,7 @@ def leave_one_out(found: SurfaceFit, chunks: Chunks, persons: IntArray | None = 
     inverses = held.blocks[:, 1:, 1:]
     parts = [
         (term.trained(x)[0][:, term.kept] - held.centre, (y.values - basis.mean) @ basis.projection)
-        for x, y in chunks.read("leave-one-out")
+        for x, y in read("leave-one-out")
     ]
     z, scores = np.vstack([a for a, _ in parts]), np.vstack([b for _, b in parts])
     residuals, n = scores - z @ found.slopes, len(z)

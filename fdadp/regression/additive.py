@@ -18,8 +18,9 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.base import codes_of
 from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.missing import MISSING, MissingValues
+from fdadp.regression.pairs import Pairs
 from fdadp.regression.views import Views
-from fdadp.solve.chunks import Chunks, dask_chunks, is_dask
+from fdadp.solve.chunks import dask_chunks, is_dask
 from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.functional_additive import surface_on
 from fdadp.terms.quantiles import QuantileTransform
@@ -234,12 +235,12 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         complete_x = self._missing.fit_x(x)
         transform = QuantileTransform.of(complete_x) if self.x_transform == "quantile" else None
         complete_y, uncertain = self._missing.complete_y(y)
-        chunks = Chunks.of(complete_x, complete_y, self.progress)
+        chunks = Pairs.of(complete_x, complete_y, self.progress)
         found = self._estimated(chunks, None, transform, uncertain)
         if uncertain is not None:  # gaps of Y once more, now about what X lets expect
             about = found.fit.form.predictor(Records(len(x), {"X": complete_x}), found.fit.coefficients)
             complete_y, uncertain = self._missing.complete_y(y, about=about)
-            chunks = Chunks.of(complete_x, complete_y, self.progress)
+            chunks = Pairs.of(complete_x, complete_y, self.progress)
             found = self._estimated(chunks, None, transform, uncertain)
         self._adopt(self._publish(found, chunks, persons))
         self._remember(x, y)

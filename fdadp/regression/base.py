@@ -20,10 +20,11 @@ from fdadp.privacy import Ledger, Privacy
 from fdadp.private.mechanisms import EndToEnd, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import public_ranges
 from fdadp.regression.missing import MissingValues
+from fdadp.regression.pairs import Pairs
 from fdadp.regression.predictions import Predictions
 from fdadp.regression.private_surface import NAMES, PrivateSurface
 from fdadp.responses.functional import Functional
-from fdadp.solve.chunks import Chunks, range_of, without_curves
+from fdadp.solve.chunks import without_curves
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.moments import Moments
 from fdadp.solve.sums import TrainingSums, add_up
@@ -88,7 +89,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
 
     def _estimated(
         self,
-        chunks: Chunks,
+        chunks: Pairs,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
         uncertain: FloatArray | None = None,
@@ -97,7 +98,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
 
         Parameters
         ----------
-        chunks : Chunks
+        chunks : Pairs
         x_range : (float, float), optional
             Range of X, where it is known.
         transform : QuantileTransform, optional
@@ -130,19 +131,19 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
 
     def _sums(
         self,
-        chunks: Chunks,
+        chunks: Pairs,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
     ) -> TrainingSums:
         """Sums over the training curves."""
-        x_range = x_range or range_of(chunks)
-        (x, y), known = chunks.head(), chunks.n
-        term = self._surface(x.grid, x_range, known, transform)
-        sums = _added_up(chunks, term, y.grid)
+        x_range = x_range or chunks.range()
+        s, t, known = chunks.head["X"].grid, chunks.head["Y"].grid, chunks.n
+        term = self._surface(s, x_range, known or None, transform)
+        sums = _added_up(chunks, term, t)
         if chunks.n == known:
             return sums
-        again = self._surface(x.grid, x_range, chunks.n)
-        return sums if again.shape == term.shape else _added_up(chunks, again, y.grid)  # few: only now known how many
+        again = self._surface(s, x_range, chunks.n)
+        return sums if again.shape == term.shape else _added_up(chunks, again, t)  # few: only now known how many
 
     def _basis(self, sums: TrainingSums) -> Eigenbasis:
         """Mean and eigenfunctions of the response."""
@@ -152,7 +153,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         refuse_same_curves("Y", y)
         return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
 
-    def _publish(self, found: SurfaceFit, chunks: Chunks, persons: IntArray | None = None) -> SurfaceFit:
+    def _publish(self, found: SurfaceFit, chunks: Pairs, persons: IntArray | None = None) -> SurfaceFit:
         """Let a mechanism that is not private end to end add its noise to the fit."""
         self._fitted_with = {"privacy": None}
         if self.privacy is None:
@@ -160,7 +161,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         self._fitted_with = {"privacy": replace(self.privacy), "mechanism": self.mechanism}
         mechanism = mechanism_of(self.mechanism)
         assert isinstance(mechanism, NoiseAfterFit)
-        return mechanism.perturb(found, chunks, self.privacy, persons)
+        return mechanism.perturb(found, chunks.read, self.privacy, persons)
 
     # --- attributes ---
 
@@ -208,7 +209,7 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
         raise InputError(f"{name} must vary between curves, got the same curve every time")
 
 
-def _added_up(chunks: Chunks, term: Surface, t: FloatArray) -> TrainingSums:
+def _added_up(chunks: Pairs, term: Surface, t: FloatArray) -> TrainingSums:
     return add_up([term], ((x, y.values) for x, y in chunks.read("sums over curves")), t)
 
 

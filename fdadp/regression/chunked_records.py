@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from fdadp.regression.completion import Completion
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.chunks import Totals, check_dask, is_dask, with_progress
+from fdadp.solve.chunks import Totals, check_dask, is_dask, with_progress, without_curves
 
 __all__ = ["ChunkedRecords", "blocks_of_dask"]
 
@@ -56,6 +56,10 @@ class ChunkedRecords:
         Something that cannot be read twice.
     """
 
+    _rows: ClassVar[str] = "rows"
+    _response_called: ClassVar[str] = "the response {}"
+    """In messages."""
+
     def __init__(
         self,
         source: Any,
@@ -75,6 +79,13 @@ class ChunkedRecords:
     def n(self) -> int:
         """Number of rows; 0 before all of them were read once."""
         return 0 if self._totals is None else self._totals.n
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """What the columns of the first table are like, by name: without its rows."""
+        if not self._first:
+            next(iter(self.read("first chunk")))
+        return self._first
 
     def first(self) -> Any:
         """The first table as it came, for the kinds of its columns."""
@@ -115,21 +126,21 @@ class ChunkedRecords:
                 y = read_response(table, self._response, self._grids, n=records.n, index=index, first=total.n)
                 if isinstance(y, PointwiseResponse):
                     raise InputError(f"{self._response} must be on one grid in chunks, got points of each row's own")
-                found["the response " + self._response] = y
+                found[self._response_called.format(self._response)] = y
             for name, column in found.items():
                 self._agree(name, column, total.n)
             total.add(records.n, {name: _numbers(column) for name, column in found.items()})
             yield replace(records, columns={n: _without_labels(c) for n, c in records.columns.items()}), y
         if total.n == 0:
-            raise InputError("chunks must hold at least one row, got none")
+            raise InputError(f"chunks must hold at least one {self._rows[:-1]}, got none")
         if self._totals is not None:
-            total.compare(self._totals, "rows")
+            total.compare(self._totals, self._rows)
         self._totals = total if self._totals is None else self._totals.with_more(total)
 
     def _agree(self, name: str, column: Any, row: int) -> None:
         """Refuse a column that is not of the kind, or on the grid, of the first chunk's."""
-        before = self._first.setdefault(name, _kind(column))
-        now = _kind(column)
+        empty = without_curves(column) if isinstance(column, Curves) else column[:0]
+        before, now = _kind(self._first.setdefault(name, empty)), _kind(column)
         if isinstance(before, str) or isinstance(now, str):
             if not (isinstance(before, str) and before == now):
                 raise InputError(

@@ -1,4 +1,7 @@
-"""Fits from chunks of curves that need not fit into memory together."""
+"""Training curves as pairs (X, Y) that can be gone through more than once, and fits from chunks of them.
+
+One pass finds the range of X, which fixes its basis; a second one adds up (:mod:`fdadp.solve.sums`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Kind
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
-from fdadp.solve.chunks import Chunks
+from fdadp.regression.pairs import Pairs
 
 __all__ = ["FromChunks"]
 
@@ -46,7 +49,7 @@ class FromChunks(FunctionalModel):
             second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
             float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
             for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :func:`fdadp.solve.chunks.Chunks` says what is accepted.
+            :class:`fdadp.regression.pairs.Pairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -87,8 +90,8 @@ class FromChunks(FunctionalModel):
         if self.x_transform is not None:
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
         self._missing = MissingValues("raise")
-        source = Chunks(chunks, s, t, self.progress)
+        source = Pairs(chunks, s, t, self.progress)
         self._adopt(self._publish(self._estimated(source, x_range), source))
-        x, y = source.head()
+        x, y = source.head["X"], source.head["Y"]
         self._remember(x, replace(y, kind=kind or y.kind))
         return self

@@ -143,7 +143,9 @@ class LearnedErrors:
 
     def _standard_errors(self, records: Records, kind: str | None, points: FloatArray) -> FloatArray:
         """Of the linear predictor at points, with what no coefficient knows of; shape (n, T')."""
-        se = self._of_mean(records, kind, points)
+        return self._with_beyond(self._of_mean(records, kind, points), kind, points)
+
+    def _with_beyond(self, se: FloatArray, kind: str | None, points: FloatArray) -> FloatArray:
         if self._beyond is None:
             return se
         beyond = self._beyond["iid" if self._kind_of(kind) == "iid" else "curve"]

@@ -136,8 +136,9 @@ class Predictions(LearnedErrors, NearTheMean):
         """
         fraction(level, "level")
         x, points = self._read(X, s), points_within(t, self.t_, self._y.unit)
-        mean = self._predicted(x, points)
-        half = self._half_width(x, points, self._standard_errors(x, None, points), level, "constant")
+        mean, se = self._fit.predicted(x, points)
+        mean = self._limited(x, mean, points)
+        half = self._half_width(x, points, self._with_beyond(se, None, points), level, "constant")
         return self._wrap(mean - half, points, x), self._wrap(mean + half, points, x)
 
     def predict_se(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:

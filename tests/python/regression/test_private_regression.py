@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from skfda import FDataGrid, FDataIrregular
 
-from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, terms
+from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget
 
@@ -64,6 +64,25 @@ def with_curves(frame, data):
     for name in "XY":
         frame[name] = FDataGrid(data[name], S)
     return frame
+
+
+@pytest.mark.parametrize("kind", [{"n": 400}, {"n": 400, "delta": None}, {"n": None, "adjacency": "add-remove"}])
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning", "ignore::fdadp.errors.ExtrapolationWarning")
+def test_sff_alone_is_the_private_additive_function_on_function_model(kind):
+    data, _, _ = people(400)
+    bounds = {name: BOUNDS[name] for name in "XY"}
+    one, other = (Privacy(**{"epsilon": 8.0, "delta": 1e-6, "random_state": 3} | kind) for _ in range(2))
+    model = AdditiveFunctionOnFunction(privacy=one, bounds=bounds).fit(data["X"], data["Y"])
+    same = FunctionalRegression([terms.sff("X")], privacy=other, bounds=bounds)
+    same.fit({name: data[name] for name in "XY"}, grids={"X": S, "Y": S})
+    new = data["X"][:50] * np.linspace(0.1, 3, 50)[:, None]  # also beyond the limit on predictions
+    for t in (None, [0.11, 0.5]):
+        np.testing.assert_allclose(same.predict({"X": new}, t=t), model.predict(new, t=t), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(same.predict_se({"X": new}, t=t), model.predict_se(new, t=t), rtol=1e-12)
+        for a, b in zip(same.predict_interval({"X": new}, t=t), model.predict_interval(new, t=t), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    drawn = [[(r.name, r.scale) for r in m.ledger_.releases] for m in (model, same)]
+    assert drawn[0] == drawn[1] and same.notes_ == model.notes_
 
 
 def test_a_number_on_a_curve_and_a_number():

@@ -1,0 +1,113 @@
+"""Pairs (X, Y) of curves, as tables of two columns: all that a fit of one surface without privacy sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fdadp.errors import InputError
+from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
+from fdadp.functional.records import Records
+from fdadp.regression.chunked_records import ChunkedRecords
+
+__all__ = ["Pairs"]
+
+AT_A_TIME = 8192
+"""Curves in memory that are gone through together."""
+
+
+class Pairs(ChunkedRecords):
+    """Pairs of curves that can be gone through more than once.
+
+    Parameters
+    ----------
+    source : sequence or callable
+        A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
+        :func:`fdadp.functional.curves.as_curves` reads them.
+    s, t : array_like or None
+        Grids of X and Y.
+    progress : bool or "auto"
+        Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
+
+    Raises
+    ------
+    InputError
+        Something that cannot be read twice; while it is read, what is no pair, X and Y of different n or with other row
+        labels, a value that is not finite, and what :class:`~fdadp.regression.chunked_records.ChunkedRecords` refuses.
+    """
+
+    _rows: ClassVar[str] = "pairs"
+    _response_called: ClassVar[str] = "{}"
+
+    def __init__(
+        self,
+        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
+        s: Any = None,
+        t: Any = None,
+        progress: bool | str = "auto",
+    ) -> None:
+        if not callable(source) and isinstance(source, Iterator):
+            raise InputError(
+                "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
+                f"(the data are read twice), got a one-way {type(source).__name__}"
+            )
+        if not callable(source) and (isinstance(source, str) or not isinstance(source, Iterable)):
+            raise InputError(f"chunks must be a sequence of (X, Y) pairs or a function, got {type(source).__name__}")
+
+        def tables() -> Iterator[Mapping[str, Curves]]:
+            first = 0
+            for item in source() if callable(source) else source:
+                yield (table := _table(item, s, t, first))
+                first += len(table["X"])
+
+        super().__init__(tables, ("X",), "Y", progress=progress)
+
+    @classmethod
+    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Pairs:
+        """Pairs of curves held in memory."""
+
+        def pieces() -> Iterator[tuple[Curves, Curves]]:
+            for start in range(0, len(y), AT_A_TIME):
+                rows = slice(start, start + AT_A_TIME)
+                yield Curves(x.values[rows], x.grid), Curves(y.values[rows], y.grid)
+
+        return cls(pieces, progress=progress)
+
+    def read(self, what: str = "sums") -> Iterator[tuple[Records, Curves]]:
+        """X as records, and Y, under a progress bar labelled `what`."""
+        for records, y in super().read(what):
+            assert isinstance(y, Curves)
+            yield records, y
+
+    def range(self) -> tuple[float, float]:
+        """Smallest and largest value of X.
+
+        Raises
+        ------
+        InputError
+            X is constant.
+        """
+        low, high = np.inf, -np.inf
+        for records, _ in self.read("range of X"):
+            values = records.curves("X").values
+            low, high = min(low, float(values.min())), max(high, float(values.max()))
+        if not low < high:
+            raise InputError(f"X must vary, got the constant {low:g} everywhere")
+        return low, high
+
+
+def _table(pair: Any, s: Any, t: Any, first: int) -> Mapping[str, Curves]:
+    """Both columns of a pair, checked; `first` is the number of its first curve."""
+    try:
+        x_data, y_data = pair
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(pair).__name__}") from exc
+    table = {"X": as_curves(x_data, s, name="X"), "Y": as_curves(y_data, t, name="Y")}
+    x, y = table.values()
+    if len(x) != len(y):
+        raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
+    same_rows(**table)
+    check_finite(y, "Y", first=first)  # X is checked where tables are read
+    return table
