@@ -19,6 +19,9 @@ WIDE = 50.0
 """Half-widths of a public range over the released scale, from which it is called far too wide."""
 SURE, SURE_PURE = 3.0, 4.5
 """Standard deviations of known noise, Gaussian and Laplace, that chance exceeds once in a thousand times."""
+ASIDE, ASIDE_SDS = 0.77, 2.0
+"""Level of a response about where it was looked for, over its size there, and sds of noise beyond that: from both on it
+is most of the size, which then says little of the spread."""
 NOTHING = 0.05
 """Explained share that counts as nothing."""
 
@@ -98,6 +101,21 @@ def advise(
                     f"{name} lie outside {bounds}: check its width and units"
                 )
         notes.append(text + seen.verdict)
+    level, noise = _level(fit, rows)
+    looked = of_response.scale * rows.geometric
+    seen_again = plan.budget_shares.get("y spread")
+    if n_is_right and not seen_again and abs(level) > ASIDE * looked + ASIDE_SDS * noise:
+        warned.append(
+            f"the releases show {response} about {fit.y_location + level:.3g}, far from the middle of "
+            f"{of_response.bounds}, and the budget did not afford to look at its spread there: the fit may be much "
+            f"worse than {beside}; such a range should be about the middle of the values"
+        )
     if r2 < NOTHING:
         notes.append(f"the fit explains about nothing (R-squared {r2:.2f} by its releases): take it for {beside}")
     return tuple(warned), tuple(notes)
+
+
+def _level(fit: PrivateFit, rows: Rows) -> tuple[float, float]:
+    """Released mean over t of the response about its location, and the sd of its noise."""
+    levels = rows.t_weights @ rows.design.response
+    return float(levels @ fit.mean), math.sqrt(float(levels**2 @ fit.regression.mean_variance))

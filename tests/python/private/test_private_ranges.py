@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression, simulate_affr
 from fdadp.errors import FdadpWarning
 from fdadp.privacy import Budget
 
@@ -55,6 +55,21 @@ def test_a_one_sided_range_of_x_costs_little(bounds):
     right = np.mean([share(fit({}, seed=s, scenario=2), seed=s, scenario=2) for s in range(3)])
     found = np.mean([share(fit({"X": bounds}, seed=s, scenario=2), seed=s, scenario=2) for s in range(3)])
     assert found > right - 0.08
+
+
+@pytest.mark.parametrize("response", ["y", "Y"])
+def test_few_people_in_pure_epsilon_are_told_that_a_range_is_to_one_side(response):
+    """There is no budget to look at the spread of Y about its mean: such fits are far worse than a mean curve."""
+    z, e = np.random.default_rng(0).normal(size=(2, 300))
+    y = 2 + 0.8 * z + 0.6 * e
+    data = {"z": z, response: y if response == "y" else y[:, None] + np.sin(2 * np.pi * np.linspace(0, 1, 21))}
+    kind = ScalarRegression if response == "y" else FunctionalRegression
+    for bounds, told in (((-6, 10), False), ((-48, 52), False), ((-96, 4), True)):
+        privacy = Privacy(epsilon=1.0, n=300, random_state=2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", FdadpWarning)
+            kind(f"{response} ~ z", privacy=privacy, bounds={"z": (-4, 4), response: bounds}).fit(data)
+        assert any("far from the middle of bounds" in str(w.message) for w in caught) == told
 
 
 def test_a_range_of_y_is_a_hint_and_no_wall():
