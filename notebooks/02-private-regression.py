@@ -18,9 +18,8 @@
 # predictions, its intervals. And we want to promise each of the 3,000 that it makes almost no difference to what is
 # published whether their curves were in the data. That promise has a number, ε, and this notebook shows what it costs.
 #
-# The first part uses a simulated cohort, because there the truth is known and we can say how good the answers are. The
-# second uses a real study of 95 people, where the honest answer is less pleasant. The third puts the ledger of a
-# published scheme beside ours.
+# The first part uses a simulated cohort, because there the truth is known and we can say how good the answers are; the
+# last puts the ledger of a published scheme beside ours.
 #
 # The noise in this notebook is the real one: it comes from OpenDP and cannot be seeded. **So each run of this notebook
 # gives slightly different numbers**, and the text does not quote them. Seeds appear only in the simulation of the data.
@@ -164,32 +163,18 @@ pd.DataFrame(results).T.round(3)
 #
 # ### The surfaces
 #
-# Above the true surface, then the ordinary fit and the three private ones, at two times t. All are centred at each
-# (s, t) with the same weights. Only the middle of the range of x holds many people; at its top and bottom the private
-# surfaces are drawn towards the prior, which says "no effect". The smaller ε, the fewer details are left.
+# The true surface, the ordinary fit and the three private ones, at two times t: one scale of colours, all centred over
+# the same 1,000 others. Only the middle of the range of x holds many people; at its top and bottom the private surfaces
+# are drawn towards the prior, which says "no effect". The smaller ε, the fewer details are left.
 
 # %%
-x, s, times = np.linspace(-2.5, 2.5, 81), np.linspace(0, 1, 61), [0.25, 0.75]
-centre_of = np.exp(-0.5 * x**2)  # public weights
-surfaces = {"truth": people.surface(x, s, times), "not private": ordinary.surface(x, s, times)}
-surfaces |= {f"ε = {e:g}": fit.surface(x, s, times) for e, fit in sorted(fits.items(), reverse=True)}
-surfaces = {k: F - np.average(F, axis=0, weights=centre_of) for k, F in surfaces.items()}
-limit = np.quantile(np.abs(surfaces["truth"]), 0.98)
-
-fig, axes = plt.subplots(2, 5, figsize=(13, 5), layout="constrained", sharex=True, sharey=True)
-for column, (name, F) in enumerate(surfaces.items()):
-    for row, t in enumerate(times):
-        axis = axes[row, column]
-        image = axis.pcolormesh(s, x, F[:, :, row], cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True)
-        axis.contour(s, x, F[:, :, row], levels=[0.0], colors="black", linewidths=0.6)
-        axis.set_title(f"{name}, t = {t:g}", fontsize="medium")
-fig.colorbar(image, ax=axes, label="F(x, s, t)", extend="both", shrink=0.8)
-fig.supxlabel("s", fontsize="medium")
-_ = fig.supylabel("x", fontsize="medium")
+surfaces = {"truth": people, "not private": ordinary}
+surfaces |= {f"ε = {e:g}": fit for e, fit in sorted(fits.items(), reverse=True)}
+fig = plot.surface(surfaces, t=[0.25, 0.75], X=others.X, labels={"x": "x = X(s)"})
 
 # %% [markdown]
-# `plot.surface` draws a private model as any other (`model.plot_surface()`). Do not hand it the training curves to mark
-# where people are (`X=`): that would put private curves into the picture. Public curves are fine.
+# Hatched is what none of the others reaches. It is *their* curves that mark it: the training curves must not be handed
+# to the picture of a private model (`X=`), for that would put private curves into it. Public curves are fine.
 #
 # ### Predicted curves with intervals
 
@@ -340,7 +325,7 @@ print(audit("published", draws=4000))
 # %%
 print(audit("dp-aff", draws=20, tapes=9))
 
-# %% [markdown]
+# %% [markdown] tags=["load_dti2"]
 # # A real study: 95 people
 #
 # DTI2, from R's package `refund`: diffusion-tensor images of people with multiple sclerosis, several scans of each. X
@@ -350,20 +335,14 @@ print(audit("dp-aff", draws=20, tapes=9))
 #
 # The public bounds come from physics: diffusivities are positive, and water at body temperature diffuses freely at
 # about 3 µm²/ms, faster than in tissue. (A few noisy values of Y in the data lie above: they are cut off.)
-#
-# The data are not part of fdadp; where they cannot be found, this part says so and is skipped.
 
-# %%
-try:
-    dti = load_dti2()
-    X, Y = dti.X.data_matrix[..., 0], dti.Y.data_matrix[..., 0]
-    person = np.asarray(dti.groups)
-    print(f"{len(X)} scans of {len(np.unique(person))} people")
-except Exception as error:  # offline, and the data are nowhere
-    dti = None
-    print(f"DTI2 is not here, this part is skipped: {error}")
+# %% tags=["load_dti2"]
+dti = load_dti2()
+X, Y = dti.X.data_matrix[..., 0], dti.Y.data_matrix[..., 0]
+person = np.asarray(dti.groups)
+print(f"{len(X)} scans of {len(np.unique(person))} people")
 
-# %% [markdown]
+# %% [markdown] tags=["load_dti2"]
 # One more public input: pictures of tract profiles, in many papers about other people, show bumps at anatomical
 # landmarks, narrower than the default prior expects. So we declare a shorter correlation length for Y and a few more
 # basis functions. (This has to be known from elsewhere. A prior that was chosen because it does well on the people of
@@ -374,7 +353,7 @@ except Exception as error:  # offline, and the data are nowhere
 # effective degrees of freedom that the data (and the noise) left of the surface.
 
 
-# %%
+# %% tags=["load_dti2"]
 TRACTS = PublicPrior(y_length=0.1, n_response=14)
 DIFFUSIVITY = {"X": (0, 3), "Y": (0, 3)}
 
@@ -404,15 +383,14 @@ def cross_validate(epsilon: float | None, prior: PublicPrior | None = TRACTS) ->
     }
 
 
-if dti is not None:
-    folds = np.unique(person, return_inverse=True)[1] % 5
-    means = np.stack([Y[folds != fold].mean(axis=0) for fold in range(5)])[folds]
-    results = {"mean curve, not private": {"RMSPE": rmspe(Y, means)}, "not private": cross_validate(None)}
-    results |= {f"ε = {epsilon:g}": cross_validate(epsilon) for epsilon in (1.0, 4.0)}
-    results["ε = 1, default prior"] = cross_validate(1.0, prior=None)
-pd.DataFrame(results).T.round(3) if dti is not None else None
+folds = np.unique(person, return_inverse=True)[1] % 5
+means = np.stack([Y[folds != fold].mean(axis=0) for fold in range(5)])[folds]
+results = {"mean curve, not private": {"RMSPE": rmspe(Y, means)}, "not private": cross_validate(None)}
+results |= {f"ε = {epsilon:g}": cross_validate(epsilon) for epsilon in (1.0, 4.0)}
+results["ε = 1, default prior"] = cross_validate(1.0, prior=None)
+pd.DataFrame(results).T.round(3)
 
-# %% [markdown]
+# %% [markdown] tags=["load_dti2"]
 # Read from the top. Even *without* privacy the regression does no better than the mean curve: for people it has not
 # seen, the corpus callosum says next to nothing about this other tract. No F is found that would help with new people,
 # so there is nothing that privacy could spoil. A private fit cannot do better than that either; it shrinks F to almost
@@ -425,28 +403,28 @@ pd.DataFrame(results).T.round(3) if dti is not None else None
 #
 # Still less is refused, with the number of people or the ε that would do:
 
-# %%
-if dti is not None:
-    try:
-        hopeless = Privacy(epsilon=0.2, delta=1e-5, n=95)
-        AdditiveFunctionOnFunction(privacy=hopeless, bounds=DIFFUSIVITY).fit(X, Y, groups=person)
-    except FdadpError as error:
-        print(error)
+# %% tags=["load_dti2"]
+try:
+    hopeless = Privacy(epsilon=0.2, delta=1e-5, n=95)
+    AdditiveFunctionOnFunction(privacy=hopeless, bounds=DIFFUSIVITY).fit(X, Y, groups=person)
+except FdadpError as error:
+    print(error)
 
-# %%
-if dti is not None:
-    setting = Privacy(epsilon=1.0, delta=1e-5, n=95)
-    study = AdditiveFunctionOnFunction(privacy=setting, bounds=DIFFUSIVITY, mechanism=DPAFF(prior=TRACTS))
-    study.fit(X, Y, groups=person)
-    plain = AdditiveFunctionOnFunction(progress=False).fit(X, Y)
-    fig, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
-    for model, name, colour in ((plain, "not private", "black"), (study, "ε = 1", plot.PALETTE[0])):
-        low, high = (band.mean(axis=0) for band in model.predict_interval(X))
-        axis.plot(model.t_, model.mean_, color=colour, label=f"mean curve, {name}")
-        axis.fill_between(model.t_, low, high, color=colour, alpha=0.15, linewidth=0, label=f"95 % band, {name}")
-    axis.set(xlabel="position along the tract", ylabel="parallel diffusivity")
-    axis.legend(frameon=False, fontsize="small", ncols=2)
-    print(study.ledger_.details["unit"])
+# %% tags=["load_dti2"]
+setting = Privacy(epsilon=1.0, delta=1e-5, n=95)
+study = AdditiveFunctionOnFunction(privacy=setting, bounds=DIFFUSIVITY, mechanism=DPAFF(prior=TRACTS))
+study.fit(X, Y, groups=person)
+plain = AdditiveFunctionOnFunction(progress=False).fit(X, Y)
+fig, axis = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
+for model, name, colour in ((plain, "not private", "black"), (study, "ε = 1", plot.PALETTE[0])):
+    low, high = (band.mean(axis=0) for band in model.predict_interval(X))
+    axis.plot(model.t_, model.mean_, color=colour, label=f"mean curve, {name}")
+    axis.fill_between(
+        model.t_, low, high, color=colour, alpha=0.15, linewidth=0, label=f"95 % interval of a scan, {name}"
+    )
+axis.set(xlabel="position along the tract, 0 to 1", ylabel="parallel diffusivity [µm²/ms]")
+axis.legend(frameon=False, fontsize="small", ncols=2)
+print(study.ledger_.details["unit"])
 
 # %% [markdown]
 # # The published scheme's ledger beside ours

@@ -23,6 +23,7 @@
 # in for them.
 
 # %%
+import os
 import tempfile
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from fdadp import DPAFF, FunctionalRegression, Privacy, PrivateMean, Study, load
 from fdadp.errors import MissingDataError, PrivacyError
 
 try:
-    stays = load_icu("heart_rate", as_frame=True)
+    stays = load_icu("heart_rate", as_frame=True, download=False)
     table = {"rate": stays.X, "next day": stays.Y, "age": stays.covariates["age"].to_numpy()}
     patient, ranges, about = (
         stays.groups,
@@ -58,7 +59,8 @@ print(about)
 # the data*: what a monitor can show, who is admitted. Each range carries its source.
 
 # %%
-folder = Path(tempfile.mkdtemp())
+os.chdir(tempfile.mkdtemp())  # a folder of its own, whose name is nobody's business
+folder = Path()
 study_bounds = {"rate": ranges, "next day": ranges, "age": (16, 100)}
 study = Study.new(
     folder / "icu.fdadp",
@@ -103,7 +105,7 @@ print(forecast.summary())
 # second notebook at the same time change nothing: each has spent at least what it has released.
 
 # %%
-display(study)
+print(study)
 
 # %% [markdown]
 # ## What is refused

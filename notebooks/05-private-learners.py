@@ -22,7 +22,7 @@
 # that looked it up in the data would tell on the data.
 #
 # The noise here is seeded, so that the notebook can be checked: the ledgers say "not for release". Without
-# `random_state` it comes from OpenDP. Digits and diabetes come with scikit-learn; Adult is used where it is found.
+# `random_state` it comes from OpenDP. Digits and diabetes come with scikit-learn.
 
 # %%
 import matplotlib.pyplot as plt
@@ -143,7 +143,7 @@ shares = [
 fig, ax = plt.subplots(figsize=(6, 3.2))
 ax.plot(EPSILONS, shares, marker="o", label="DPPCA")
 ax.axhline(captured(random_subspace), color="grey", linestyle="--", label="a random subspace")
-ax.set(xscale="log", xlabel="ε", ylabel="variance captured (of the best)", ylim=(0, 1.02))
+ax.set(xscale="log", xlabel="ε (δ = 1e-5)", ylabel="variance captured, share of the best", ylim=(0, 1.02))
 ax.legend(frameon=False)
 plt.show()
 
@@ -165,24 +165,21 @@ for projection in (None, 6):
 # %% [markdown]
 # `predict` on the training rows is for this table only: labels of the rows that were fitted are not private, and a
 # model does not keep them.
-#
+
+# %% [markdown] tags=["load_adult"]
 # ## Adult, and a published scheme
 #
 # Boosted stumps choose each stump by a noisy vote and give it a noisy weight. The published "DPAda" family adds noise
 # to two weights and claims ε; its first stump has no noise at all. It is here for comparison, warns, and reports no
 # privacy: `python -m fdadp learners --experiment published` draws its curves.
 
-# %%
-from fdadp.learners import DPBoostedStumps
+# %% tags=["load_adult"]
 from fdadp.studies.learners import load, run, summarise
 
-tasks, absent = load(["adult"])
-if tasks:
-    chosen = ["DPGaussianNB", "DPHistogramNB", "DPBoostedStumps"]
-    table = summarise(run(tasks[0], epsilons=[0.1, 1.0], repeats=2, only=chosen))
-    print(table[["learner", "scheme", "epsilon", "score", "score_sd"]].round(3).to_string(index=False))
-else:
-    print("Adult is not here:", absent["adult"][:120], "...")
+[adult], _ = load(["adult"])
+chosen = ["DPGaussianNB", "DPHistogramNB", "DPBoostedStumps"]
+table = summarise(run(adult, epsilons=[0.1, 1.0], repeats=2, only=chosen))
+table[["learner", "scheme", "epsilon", "score", "score_sd"]].round(3)
 
 # %% [markdown]
 # ## What the ledgers have in common
@@ -191,5 +188,4 @@ else:
 # same as numbers.
 
 # %%
-print(DPBoostedStumps.__doc__.splitlines()[0])
 bayes.privacy_spent_

@@ -20,7 +20,7 @@
 # penalised least squares; how smooth each is, is chosen by REML. The models are those of R's `refund`, to the last
 # digits.
 #
-# This notebook goes through five data sets. The models here are **not private**: their coefficients depend on every
+# The models here are **not private**: their coefficients depend on every
 # training curve. For private fits see [the second notebook](02-private-regression.ipynb).
 
 # %%
@@ -30,7 +30,6 @@ import pandas as pd
 from statsmodels.datasets import elnino
 
 from fdadp import FunctionalRegression, load_canadian_weather, load_dti2, load_icu
-from fdadp.errors import MissingDataError
 from fdadp.functional.gaps import fill_linear
 
 # %% [markdown]
@@ -59,7 +58,7 @@ by_region = FunctionalRegression("temperature ~ C(region)").fit(stations, grids=
 print(by_region.summary())
 
 # %%
-by_region.plot()
+by_region.plot(labels={"t": "time of year [years]"})
 plt.show()
 
 # %% [markdown]
@@ -81,7 +80,7 @@ rain = FunctionalRegression("rain ~ ff(temperature) + C(region)").fit(stations, 
 rain.test_terms()
 
 # %%
-rain.plot("ff(temperature)")
+rain.plot("ff(temperature)", labels={"s": "s, time of year [years]", "t": "t, time of year [years]"})
 plt.show()
 
 # %% [markdown]
@@ -97,7 +96,7 @@ years = table.to_numpy(dtype=float)
 pairs = {"last": years[:-1], "this": years[1:]}
 nino = FunctionalRegression("this ~ ff(last, k=(8, 8))").fit(pairs, grids={"last": months, "this": months})
 print(f"{nino.edf_:.1f} degrees of freedom; explained {nino.score(pairs):.2f} of the variance")
-nino.plot("ff(last)")
+nino.plot("ff(last)", labels={"s": "s, month of last year", "t": "t, month of this year"})
 plt.show()
 
 # %% [markdown]
@@ -112,95 +111,85 @@ figure, axis = plt.subplots(figsize=(6, 3))
 axis.fill_between(months, lower[0], upper[0], alpha=0.3, label="95 % prediction interval")
 axis.plot(months, mean, label="mean given 2010")
 axis.plot(months, years.mean(axis=0), "--", label="mean of all years")
-axis.set(xlabel="month of 2011", ylabel="°C")
+axis.set(xlabel="month of 2011", ylabel="sea surface temperature [°C]")
 axis.legend()
 plt.show()
 
-# %% [markdown]
+# %% [markdown] tags=["load_dti2"]
 # ## Several scans of one person
 #
 # Two profiles of the brain's white matter of people with multiple sclerosis, several visits a person (DTI2 of
-# `refund`). Visits of a person are not independent; `groups=` says so, and standard errors and tests follow. The data
-# are not part of fdadp; where they cannot be found, this part says so and is skipped.
+# `refund`). Visits of a person are not independent; `groups=` says so, and standard errors and tests follow.
 
-# %%
-try:
-    tracts = load_dti2(complete="both", download=False)
-except MissingDataError as error:
-    tracts = None
-    print(f"DTI2 is not here, this part is skipped: {str(error).splitlines()[0]}")
+# %% tags=["load_dti2"]
+tracts = load_dti2(complete="both", download=False)
+scans = {"cca": tracts.X, "rcst": tracts.Y}
+linear = FunctionalRegression("rcst ~ ff(cca)").fit(scans, groups=tracts.groups)
+additive = FunctionalRegression("rcst ~ sff(cca)").fit(scans, groups=tracts.groups)
+for model in (linear, additive):
+    print(f"{model.edf_:5.1f} degrees of freedom, explained {model.score(scans):.3f} of the variance")
+print(linear.test_terms().to_string())
 
-# %%
-if tracts is not None:
-    scans = {"cca": tracts.X, "rcst": tracts.Y}
-    linear = FunctionalRegression("rcst ~ ff(cca)").fit(scans, groups=tracts.groups)
-    additive = FunctionalRegression("rcst ~ sff(cca)").fit(scans, groups=tracts.groups)
-    for model in (linear, additive):
-        print(f"{model.edf_:5.1f} degrees of freedom, explained {model.score(scans):.3f} of the variance")
-    print(linear.test_terms().to_string())
+# %% [markdown] tags=["load_dti2"]
+# The additive surface at four places of the other tract, hatched where no scan has such values:
 
-# %% [markdown]
+# %% tags=["load_dti2"]
+additive.plot("sff(cca)", data=scans, labels={"s": "s, along the callosum", "x": "mean diffusivity"})
+plt.show()
+
+# %% [markdown] tags=["load_icu"]
 # ## Intensive care: the second day from the first
 #
 # Hourly heart rates of 8,000 stays (PhysioNet 2012). We take stays with at least 18 hours seen on both days, fill gaps
 # linearly within a stay, and judge on observed hours only. Complete cases are the sicker patients: what follows is
-# about them. Also not part of fdadp.
+# about them.
 
-# %%
-try:
-    icu = load_icu(as_frame=True)
-except MissingDataError as error:
-    icu = None
-    print(f"The ICU stays are not here, this part is skipped: {str(error).splitlines()[0]}")
+# %% tags=["load_icu"]
+icu = load_icu(as_frame=True, download=False)
+enough = (icu.X.notna().sum(axis=1) >= 18) & (icu.Y.notna().sum(axis=1) >= 18)
+hours = icu.X.columns.to_numpy(dtype=float), icu.Y.columns.to_numpy(dtype=float)
+who, observed = icu.covariates[enough], icu.Y[enough].to_numpy()
+stays = {
+    "day1": fill_linear(icu.X[enough].to_numpy(), hours[0]),
+    "day2": fill_linear(observed, hours[1]),
+    "age": who["age"].fillna(who["age"].median()).to_numpy(),
+    "type": who["icu_type"].to_numpy(),
+}
+order = np.random.default_rng(0).permutation(enough.sum())
+train, test = ({name: value[rows] for name, value in stays.items()} for rows in (order[:5500], order[5500:]))
+grids = {"day1": hours[0], "day2": hours[1]}
+models = {
+    text: FunctionalRegression(text).fit(train, grids=grids)
+    for text in ("day2 ~ ff(day1, k=(12, 8))", "day2 ~ ff(day1, k=(12, 8)) + s(age) + C(type)")
+}
+truth = observed[order[5500:]]
+spread = np.nansum((truth - np.nanmean(observed[order[:5500]], axis=0)) ** 2)
+for text, model in models.items():
+    left = np.nansum((truth - model.predict(test)) ** 2)
+    print(f"{text:48s} explains {1 - left / spread:.3f} on observed hours of stays it has not seen")
 
-# %%
-if icu is not None:
-    enough = (icu.X.notna().sum(axis=1) >= 18) & (icu.Y.notna().sum(axis=1) >= 18)
-    hours = icu.X.columns.to_numpy(dtype=float), icu.Y.columns.to_numpy(dtype=float)
-    who, observed = icu.covariates[enough], icu.Y[enough].to_numpy()
-    stays = {
-        "day1": fill_linear(icu.X[enough].to_numpy(), hours[0]),
-        "day2": fill_linear(observed, hours[1]),
-        "age": who["age"].fillna(who["age"].median()).to_numpy(),
-        "type": who["icu_type"].to_numpy(),
-    }
-    order = np.random.default_rng(0).permutation(enough.sum())
-    train, test = ({name: value[rows] for name, value in stays.items()} for rows in (order[:5500], order[5500:]))
-    grids = {"day1": hours[0], "day2": hours[1]}
-    models = {
-        text: FunctionalRegression(text).fit(train, grids=grids)
-        for text in ("day2 ~ ff(day1, k=(12, 8))", "day2 ~ ff(day1, k=(12, 8)) + s(age) + C(type)")
-    }
-    truth = observed[order[5500:]]
-    spread = np.nansum((truth - np.nanmean(observed[order[:5500]], axis=0)) ** 2)
-    for text, model in models.items():
-        left = np.nansum((truth - model.predict(test)) ** 2)
-        print(f"{text:48s} explains {1 - left / spread:.3f} on observed hours of stays it has not seen")
-
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # Age and the kind of unit add next to nothing once the first day is known. The weight is nearly all on the last hours:
 
-# %%
-if icu is not None:
-    models["day2 ~ ff(day1, k=(12, 8))"].plot("ff(day1)")
-    plt.show()
+# %% tags=["load_icu"]
+models["day2 ~ ff(day1, k=(12, 8))"].plot("ff(day1)", labels={"s": "s, hour of day 1", "t": "t, hour of day 2"})
+plt.show()
 
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # A curve need not act at all: which kind of unit a stay is in does say something about the course of blood pressure.
 
-# %%
-if icu is not None:
-    pressure = load_icu("pressure", as_frame=True)
-    seen = pressure.X.notna().sum(axis=1) >= 18
-    course = {
-        "pressure": fill_linear(pressure.X[seen].to_numpy(), hours[0]),
-        "type": pressure.covariates["icu_type"][seen].to_numpy(),
-    }
-    by_type = FunctionalRegression("pressure ~ C(type)").fit(course, grids={"pressure": hours[0]})
-    kinds = np.unique(course["type"])
-    figure, axis = plt.subplots(figsize=(6, 3))
-    for kind, curve in zip(kinds, by_type.predict({"type": kinds}), strict=True):
-        axis.plot(hours[0], curve, label=f"{kind} ({(course['type'] == kind).sum()} stays)")
-    axis.set(xlabel="hour of day 1", ylabel="mean arterial pressure, mmHg", ylim=(72, 90))
-    axis.legend(ncols=2)
-    plt.show()
+# %% tags=["load_icu"]
+pressure = load_icu("pressure", as_frame=True, download=False)
+seen = pressure.X.notna().sum(axis=1) >= 18
+course = {
+    "pressure": fill_linear(pressure.X[seen].to_numpy(), hours[0]),
+    "type": pressure.covariates["icu_type"][seen].to_numpy(),
+}
+by_type = FunctionalRegression("pressure ~ C(type)").fit(course, grids={"pressure": hours[0]})
+kinds = np.unique(course["type"])
+figure, axis = plt.subplots(figsize=(6, 3))
+for kind, curve in zip(kinds, by_type.predict({"type": kinds}), strict=True):
+    axis.plot(hours[0], curve, label=f"{kind} ({(course['type'] == kind).sum()} stays)")
+axis.set(xlabel="hour of day 1", ylabel="mean arterial pressure [mmHg]", ylim=(72, 90))
+axis.legend(ncols=2)
+plt.show()

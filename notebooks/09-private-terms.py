@@ -16,8 +16,7 @@
 #
 # A response explained by a curve, a number and a label of the same people, and a promise to each of them: what is
 # published hardly depends on whether their row was in the table. This notebook goes once through all the steps of such
-# a fit: plan, fit, ledger, bands and tests, a synthetic cohort; then a private logistic regression; then a forecast of
-# the same quantity a day later.
+# a fit: plan, fit, ledger, bands and tests, a synthetic cohort; then a private logistic regression.
 #
 # The people are simulated, because then the truth is known and one can see where the private fit is worse. The noise is
 # the real one and cannot be seeded. **So each run of this notebook gives slightly different numbers**, and the text
@@ -32,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, load_icu, plan, simulate_affr
-from fdadp.errors import ExtrapolationWarning, FdadpError, MissingDataError
+from fdadp.errors import ExtrapolationWarning, FdadpError
 from fdadp.functional.gaps import fill_linear
 from fdadp.functional.probabilities import auc
 
@@ -169,7 +168,7 @@ for fit, name, colour in ((plain, "without privacy", "C0"), (model, "ε = 1", "C
     axis.fill_between(effect["t"], value - 1.96 * error, value + 1.96 * error, color=colour, alpha=0.3)
     axis.plot(effect["t"], value, color=colour, label=name)
 axis.plot(GRID, 0.15 * GRID, "k--", label="truth")
-axis.set(xlabel="t", ylabel="effect of ten years")
+axis.set(xlabel="t", ylabel="effect of ten years on Y(t), with 95 % bands")
 axis.legend()
 plt.show()
 
@@ -271,7 +270,7 @@ pd.DataFrame(rows).T.round(3)
 # %%
 private.test_terms()
 
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # ## A forecast: the next day from this one
 #
 # If the response is the same quantity a day later, much is known before any data: tomorrow will be like today.
@@ -280,32 +279,20 @@ private.test_terms()
 # fit keeps that anchor alone and `notes_` says so.
 #
 # Hourly heart rates of the second day in intensive care from those of the first (PhysioNet 2012), judged on observed
-# hours of stays that the fit did not use. The data are not part of fdadp; where they are not found, made-up curves with
-# gaps take their place, and the output says so.
+# hours of stays that the fit did not use.
 
-# %%
-try:
-    icu = load_icu(as_frame=True)
-    enough = (icu.X.notna().sum(axis=1) >= 18) & (icu.Y.notna().sum(axis=1) >= 18)
-    day1, day2 = icu.X[enough].to_numpy(), icu.Y[enough].to_numpy()
-    hours = {"day1": icu.X.columns.to_numpy(dtype=float), "day2": icu.Y.columns.to_numpy(dtype=float)}
-    print("Heart rates of intensive care")
-except MissingDataError:
-    print("The ICU stays are not here: simulated rates instead")
-    rng = np.random.default_rng(5)
-    level = 88 + 14 * rng.normal(size=(7000, 1))
-    walk = np.cumsum(rng.normal(scale=2.5, size=(7000, 48)), axis=1)
-    both = level + (walk - walk.mean(axis=1, keepdims=True)) * 0.6 + 3 * rng.normal(size=(7000, 48))
-    both[rng.random(both.shape) < 0.1] = np.nan
-    day1, day2 = both[:, :24], both[:, 24:]
-    hours = {"day1": np.arange(24.0), "day2": np.arange(24.0, 48.0)}
+# %% tags=["load_icu"]
+icu = load_icu(as_frame=True, download=False)
+enough = (icu.X.notna().sum(axis=1) >= 18) & (icu.Y.notna().sum(axis=1) >= 18)
+day1, day2 = icu.X[enough].to_numpy(), icu.Y[enough].to_numpy()
+hours = {"day1": icu.X.columns.to_numpy(dtype=float), "day2": icu.Y.columns.to_numpy(dtype=float)}
 order = np.random.default_rng(0).permutation(len(day1))
 # Four groups of people, each fitted once, and those to judge by.
 parts = [{"day1": day1[part], "day2": day2[part]} for part in np.split(order, [300, 600, 2600, 4600])]
 later = parts.pop()
 print(f"{len(later['day1'])} stays to judge by")
 
-# %%
+# %% tags=["load_icu"]
 rates = {"day1": (30, 180), "day2": (30, 180)}
 
 
@@ -319,10 +306,10 @@ def forecasting(stays, prior):
 few, persistence = forecasting(parts[0], "persistence"), forecasting(parts[2], "persistence")
 few_usual, usual = forecasting(parts[1], None), forecasting(parts[3], None)
 
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # Beside the anchor alone, and a fit without privacy:
 
-# %%
+# %% tags=["load_icu"]
 first = fill_linear(later["day1"], hours["day1"])
 filled = {name: fill_linear(parts[2][name], hours[name]) for name in ("day1", "day2")}
 exact = FunctionalRegression("day2 ~ ff(day1, k=(12, 8))").fit(filled, grids=hours)
@@ -339,25 +326,25 @@ spread = np.nansum((later["day2"] - np.nanmean(later["day2"], axis=0)) ** 2)
 shares = {name: 1 - np.nansum((later["day2"] - found) ** 2) / spread for name, found in predictions.items()}
 pd.Series(shares, name="explained on observed hours").round(3)
 
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # The anchor is worth most where the budget is small: with few people the usual prior has to find out first what
 # persistence takes for granted. With thousands both come close to the fit without privacy, and either may be ahead.
 
-# %%
+# %% tags=["load_icu"]
 low, high = persistence.predict_interval(later)
 seen = ~np.isnan(later["day2"])
 inside = ((low <= later["day2"]) & (later["day2"] <= high))[seen].mean()
 print(f"95 % intervals hold {inside:.1%} of the observed hours")
 print(*persistence.notes_, sep="\n")
 
-# %% [markdown]
+# %% [markdown] tags=["load_icu"]
 # Notes are about what is left once the anchor is taken away: that little of it can be explained is no surprise. The
 # intervals are made for people's rates as they come, rough and smooth, and come close to their 95 %, but not in each
 # hour nor for each kind of curve; [the page on forecasts](../docs/forecasts.md) has the table, and says which settings
 # were chosen by looking at such data. Means of the stays with slow, middle and fast hearts on the first day (nobody's
 # curve is shown), with the mean of their anchors, and of the intervals, which are made for one person each:
 
-# %%
+# %% tags=["load_icu"]
 figure, axes = plt.subplots(1, 3, figsize=(12, 3), sharey=True)
 thirds = np.array_split(np.argsort(first.mean(axis=1)), 3)
 for axis, third, name in zip(axes, thirds, ("slow", "middle", "fast"), strict=True):
@@ -368,8 +355,8 @@ for axis, third, name in zip(axes, thirds, ("slow", "middle", "fast"), strict=Tr
     axis.plot(hours["day2"], means[0], color="C1", label="ε = 1")
     axis.fill_between(hours["day2"], *means[1:], color="C1", alpha=0.25, label="95 % interval of one person")
     axis.set_title(f"{name}: {len(third):,} stays")
-    axis.set(xlabel="hour")
-axes[0].set(ylabel="beats per minute")
+    axis.set(xlabel="hours since admission")
+axes[0].set(ylabel="heart rate [beats/min]")
 axes[0].legend()
 plt.show()
 

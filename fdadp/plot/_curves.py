@@ -10,6 +10,7 @@ import numpy as np
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, same_rows
+from fdadp.functional.names import axis_names
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def predictions(
     names : sequence of str of length n, optional
         Titles. Default: the index of a data frame, else the row number.
     labels : mapping, optional
-        Texts with units under the keys ``"t"`` and ``"Y"``.
+        Texts with units under the keys ``"t"`` and ``"Y"``; default the names that Y carries.
     ax : Axes or array_like of Axes, optional
         Where to draw, one per curve.
 
@@ -82,7 +83,8 @@ def predictions(
     errors = None if y is None else np.sqrt(np.nanmean((y.values - fitted) ** 2, axis=1))
     rows = _choose(curves, len(x), errors)
     figure, axes = panels(len(rows), ax, columns=(3, 2), size=(3.4, 2.5), share=True)
-    texts = {key: label(labels, key, key, ("t", "Y")) for key in ("t", "Y")}
+    names_of_axes = zip(("t", "Y"), axis_names(Y), strict=True)
+    texts = {key: label(labels, key, own or key, ("t", "Y")) for key, own in names_of_axes}
     for axis, i in zip(axes, rows, strict=True):
         band = axis.fill_between(grid, lower[i], upper[i], color=BAND, linewidth=0)
         (line,) = axis.plot(grid, fitted[i], color=PREDICTED, linewidth=1.8)

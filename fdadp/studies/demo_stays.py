@@ -43,7 +43,7 @@ def fit_stays(out: Path, console: Console) -> dict[str, Path]:
     from fdadp.plot._canvas import MissingPlotsError
 
     try:
-        icu = load_icu(as_frame=True)
+        icu = load_icu(as_frame=True, download=False)
     except MissingDataError:
         return {}
     enough = (icu.X.notna().sum(axis=1) >= SEEN) & (icu.Y.notna().sum(axis=1) >= SEEN)

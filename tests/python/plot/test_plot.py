@@ -136,6 +136,8 @@ def test_predictions_choose_curves_from_best_to_worst(fitted: Any) -> None:
     titles = [p.get_title() for p in drawn(plot.predictions(model, X, Y))]
     assert len(titles) == 6
     assert titles[0].startswith(f"{errors.index[0]} ") and titles[-1].startswith(f"{errors.index[-1]} ")
+    named = plot.predictions(model, X[:3], Y[:3].rename_axis(columns="hour"))
+    assert (named.get_supxlabel(), named.get_supylabel()) == ("hour", "Y")
     alone = drawn(plot.predictions(model, X.to_numpy()[:3]))
     assert [p.get_title() for p in alone] == ["curve 0", "curve 1", "curve 2"]
     assert all(len(p.lines) == 1 for p in alone)
