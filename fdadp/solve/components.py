@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
@@ -168,5 +167,7 @@ def _hessian(designs: Sequence[TermDesign], solutions: Sequence[Solution]) -> Fl
     """Of the sum of all criteria in the logarithms of all smoothing parameters: scores do not know of each other."""
     k, m = len(solutions), len(solutions[0].smoothing_parameters)
     which = in_order(designs, np.arange(k * m, dtype=np.float64).reshape(k, m)).astype(np.int64)
-    every = block_diag(*(s.hessian for s in solutions)) if m else np.zeros((0, 0))
-    return np.asarray(every[np.ix_(which, which)])
+    every = np.zeros((k, m, k, m))
+    for i, solution in enumerate(solutions):
+        every[i, :, i] = solution.hessian
+    return np.asarray(every.reshape(k * m, k * m)[np.ix_(which, which)])
