@@ -27,7 +27,9 @@ parties know; one made for this purpose is enough::
     openssl req -x509 -newkey rsa:4096 -nodes -days 365 -subj "/CN=our own CA" -keyout ca.key -out ca.pem
     openssl req -newkey rsa:4096 -nodes -subj "/CN=coordinator" -keyout server.key -out server.csr
     openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 365 -out server.pem \\
-        -extfile <(printf "subjectAltName=DNS:coordinator")
+        -extfile <(printf "subjectAltName=DNS:coordinator,IP:127.0.0.1")
+
+(Parts of the SuperLink talk to each other on 127.0.0.1, so that the certificate must name it.)
 
 *Coordinator.* ::
 
