@@ -63,7 +63,8 @@ def mend_docstring(app: Any, what: str, name: str, value: Any, options: Any, lin
             getattr(importlib.import_module(shown.rpartition(".")[0]), shown.rpartition(".")[2])
         )
         examples = found.partition("Examples\n--------\n")[2].splitlines()
-        lines += ["", "Examples", "--------", f"Of :obj:`{shown}`:", "", *examples]
+        heading = [".. rubric:: Examples", ""] if what == "data" else ["Examples", "--------"]  # numpydoc leaves data alone
+        lines += ["", *heading, f"Of :obj:`{shown}`:", "", *examples]
     lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
 
 
