@@ -39,7 +39,7 @@ def record(cases: Sequence[str], out: str | os.PathLike[str]) -> list[Path]:
     Parameters
     ----------
     cases : sequence of str
-        See :func:`recordable`.
+        See ``recordable``.
     out : path
         Folder, made if need be.
 

@@ -15,6 +15,8 @@ from api_pages import EXAMPLES_OF, PATHS
 from assemble import DOCS, anchors, label
 from sphinx.util.nodes import make_refnode
 
+from fdadp import terms
+
 
 def exists(path: str) -> bool:
     """Whether a dotted path is a module of ours, or something in one."""
@@ -63,7 +65,9 @@ def mend_docstring(app: Any, what: str, name: str, value: Any, options: Any, lin
             getattr(importlib.import_module(shown.rpartition(".")[0]), shown.rpartition(".")[2])
         )
         examples = found.partition("Examples\n--------\n")[2].splitlines()
-        heading = [".. rubric:: Examples", ""] if what == "data" else ["Examples", "--------"]  # numpydoc leaves data alone
+        heading = (
+            [".. rubric:: Examples", ""] if what == "data" else ["Examples", "--------"]
+        )  # numpydoc leaves data alone
         lines += ["", *heading, f"Of :obj:`{shown}`:", "", *examples]
     lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
 
@@ -86,8 +90,17 @@ def skip(app: Any, what: str, name: str, value: Any, skipped: bool, options: Any
     return True if str(getattr(value, "__module__", "")).startswith("sklearn.") else None
 
 
+def name_terms() -> None:
+    """Give the classes of terms their public names, or their pages would only say ``alias of FunctionalLinear``."""
+    for name in terms.KINDS:
+        kind = getattr(terms, name)
+        if inspect.isclass(kind):
+            kind.__name__ = name
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
+    name_terms()
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", mend_docstring, priority=400)  # before numpydoc
     app.connect("build-finished", mend_sources)

@@ -97,7 +97,7 @@ def choose_privately(
     trial_share, select_share : float
         Shares of the budget for all trials together, and for the selection; the fit of the chosen one has the rest.
     allow_useless : bool
-        Choose even where the plan says that noise will (:attr:`ChoicePlan.pays`). Default: the first candidate is then
+        Choose even where the plan says that noise will (``ChoicePlan.pays``). Default: the first candidate is then
         fitted with the whole budget.
 
     Returns

@@ -83,7 +83,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Public range of each feature, numbers or d of them: mapped to [-1, 1], values outside to its ends. A record with
         a value that is not finite counts as one whose gradient is zero.
     lr : float, optional
-        Step size; default: :func:`default_lr`.
+        Step size; default: :func:`~fdadp.federated.logistic.default_lr`.
     momentum : float
         Share of the last step that is taken again, in [0, 1).
     radius : float

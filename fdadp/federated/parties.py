@@ -97,7 +97,7 @@ class Owner(Party):
         (X,) or (X, y) or (X, Y), as the model takes them, and the person of each row where the contract has groups. A
         person's rows must be with one owner.
     state : mapping, optional
-        See :class:`Party`.
+        See :class:`~fdadp.federated.parties.Party`.
     n_jobs : int
         Processes for the random factors of the ciphertexts.
     random_state : int, optional
@@ -186,7 +186,7 @@ class DataUser(Party):
     key : SecretKey, optional
         Its public half is the one that the contract names. None: only what was answered before is answered again.
     state : mapping, optional
-        See :class:`Party`. It holds no secret.
+        See :class:`~fdadp.federated.parties.Party`. It holds no secret.
     n_jobs : int
         Processes for decryption.
 

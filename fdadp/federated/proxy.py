@@ -74,7 +74,7 @@ class Proxy:
         Parameters
         ----------
         exchange : callable
-            The transport; see :data:`Exchange`.
+            The transport; see :data:`~fdadp.federated.proxy.Exchange`.
 
         Returns
         -------

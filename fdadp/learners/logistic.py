@@ -94,7 +94,7 @@ class DPLogisticRegression(PrivateClassifier):
         ``"gradient"``: gradient descent with noise on each gradient; for more than two classes of the softmax loss.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
-        :func:`default_regularization` (ten times that for ``"output"``), public.
+        :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), public.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
     n_steps : int, optional

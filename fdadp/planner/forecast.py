@@ -35,7 +35,7 @@ LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
 
 @dataclass(frozen=True)
 class Forecast(Shown):
-    """Predicted accuracy of a private fit; ``print`` shows it, :meth:`plot` draws it.
+    """Predicted accuracy of a private fit; ``print`` shows it, :meth:`~fdadp.planner.Forecast.plot` draws it.
 
     Attributes
     ----------

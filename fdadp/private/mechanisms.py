@@ -166,11 +166,11 @@ class DPAFF(EndToEnd):
     Parameters
     ----------
     prior : PublicPrior or "persistence", optional
-        As of every mechanism that is private end to end (:class:`EndToEnd`); or for forecasts of the same quantity by
+        As of every mechanism that is private end to end (:class:`~fdadp.private.mechanisms.EndToEnd`); or for forecasts of the same quantity by
         the regressions of many terms: the default prior about an anchor, half the last value and half the mean of a
         row's curve, as an offset. Anchors cost nothing, and the fit is dropped where it is no better than its own.
     allow_useless : bool
-        As of :class:`EndToEnd`.
+        As of :class:`~fdadp.private.mechanisms.EndToEnd`.
     errors_by_record : bool
         Of the regressions of many terms: prediction intervals vary by level and roughness of a record's curves, as
         those of forecasts do. That takes up to 3.5 % of the budget; default False: one width for all records.
@@ -225,7 +225,7 @@ class MomentPerturbation(EndToEnd):
     Parameters
     ----------
     prior, allow_useless
-        As of every mechanism that is private end to end (:class:`EndToEnd`).
+        As of every mechanism that is private end to end (:class:`~fdadp.private.mechanisms.EndToEnd`).
 
     Examples
     --------
@@ -251,7 +251,7 @@ class OutputPerturbation(EndToEnd):
     Parameters
     ----------
     prior, allow_useless
-        As of every mechanism that is private end to end (:class:`EndToEnd`).
+        As of every mechanism that is private end to end (:class:`~fdadp.private.mechanisms.EndToEnd`).
 
     Examples
     --------

@@ -343,7 +343,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         data, t, grids
             As in :meth:`predict`.
         level : float
-            Nominal coverage at each point, in (0, 1). The variance about the mean is that of :attr:`variance`.
+            Nominal coverage at each point, in (0, 1). The variance about the mean is that of ``variance``.
         simultaneous : bool
             Of private fits: `level` holds for a whole curve at the grid points of the fit at once, by the released law
             of its errors. Default: point by point.

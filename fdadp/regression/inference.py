@@ -39,7 +39,7 @@ class Inference(LearnedErrors):
         kind : {"curve", "cluster", "iid", "unconditional"}, optional
             Errors of any law within a curve; within a group of curves (``fit(data, groups=)``); or independent, as
             refund takes them, with smoothing parameters as known or (mgcv's ``unconditional=TRUE``, of Gaussian fits by
-            REML) as estimated. Default: :attr:`se`. What goes by curves always knows that they are estimated.
+            REML) as estimated. Default: ``se``. What goes by curves always knows that they are estimated.
 
         Returns
         -------
@@ -235,7 +235,7 @@ class Inference(LearnedErrors):
         Returns
         -------
         Bootstrap
-            With :meth:`~Bootstrap.coef` for percentile and normal intervals.
+            With :meth:`~fdadp.regression.bootstrap.Bootstrap.coef` for percentile and normal intervals.
 
         Raises
         ------

@@ -77,7 +77,7 @@ class TermViews(TermDiagnostics):
         Parameters
         ----------
         name : str
-            Of the term, one of :attr:`term_names_`; ``"s(t)"`` is the mean curve, centred, ``"(Intercept)"`` its mean.
+            Of the term, one of ``term_names_``; ``"s(t)"`` is the mean curve, centred, ``"(Intercept)"`` its mean.
         se : bool
             Also standard errors, and pointwise intervals.
         level : float, optional

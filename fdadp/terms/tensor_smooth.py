@@ -108,7 +108,7 @@ class TensorSmooth(TermSpec):
 
 
 def te(*covariates: str, **options: Any) -> TensorSmooth:
-    """:class:`TensorSmooth` of columns: ``te("z1", "z2", k=(5, 5))``.
+    """:class:`~fdadp.terms.tensor_smooth.TensorSmooth` of columns: ``te("z1", "z2", k=(5, 5))``.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def _divergence(c: IntArray, epsilon0: float, epsilon: float) -> FloatArray:
 def shuffled_epsilon(epsilon0: float, n: int, delta: float) -> float:
     """ε of the shuffled reports of one round, for replacing one user's record.
 
-    The smallest ε at which :func:`shuffled_delta` is at most δ, or ε0 where that is less: a third to a quarter of what
+    The smallest ε at which ``shuffled_delta`` is at most δ, or ε0 where that is less: a third to a quarter of what
     the closed form of Theorem 3.1 gives, for any number of users.
 
     Parameters

@@ -76,7 +76,7 @@ class Eigenbasis:
         Parameters
         ----------
         curves : array_like of shape (n, T)
-            Complete curves on :attr:`grid`.
+            Complete curves on ``grid``.
 
         Returns
         -------

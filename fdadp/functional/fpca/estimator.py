@@ -66,14 +66,14 @@ class FPCA(Components):
     explained_variance_ratio_ : ndarray of shape (K,)
     noise_variance_ : float
         Of white noise and, with ``"sc"``, of what the kept components leave out (maximum likelihood, see
-        :func:`sc_eigenbasis`). 0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
+        :func:`~fdadp.functional.fpca.sc_eigenbasis`). 0 for ``"dense"`` and ``"ssvd"``, which do not estimate it.
     n_components_ : int
     basis_ : Eigenbasis
         All of the above in one.
 
     References
     ----------
-    See :func:`face_eigenbasis`, :func:`dense_eigenbasis`, :func:`sc_eigenbasis`, :func:`ssvd_eigenbasis`.
+    See :func:`~fdadp.functional.fpca.face_eigenbasis`, :func:`~fdadp.functional.fpca.dense_eigenbasis`, :func:`~fdadp.functional.fpca.sc_eigenbasis`, :func:`~fdadp.functional.fpca.ssvd_eigenbasis`.
 
     Examples
     --------

@@ -182,7 +182,7 @@ def face_eigenbasis(
     covariance : array_like of shape (T, T)
         With any divisor (refund: n); eigenvalues and noise variance have the same.
     grid : array_like of shape (T,), optional
-        T >= 5 points, default even on [0, 1]. For shorter grids use :func:`dense_eigenbasis`.
+        T >= 5 points, default even on [0, 1]. For shorter grids use :func:`~fdadp.functional.fpca.dense_eigenbasis`.
     n_components : int or float
         Number of components, or share of variance in (0, 1].
     n_knots : int, optional
@@ -255,7 +255,7 @@ def face_smooth(
     ----------
     covariance : array_like of shape (T, T)
     grid, n_knots, smoothing, refine
-        As in :func:`face_eigenbasis`.
+        As in :func:`~fdadp.functional.fpca.face_eigenbasis`.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def face_smooth(
     Raises
     ------
     InputError
-        As in :func:`face_eigenbasis`.
+        As in :func:`~fdadp.functional.fpca.face_eigenbasis`.
 
     Examples
     --------

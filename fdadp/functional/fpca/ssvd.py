@@ -64,7 +64,7 @@ def ssvd_eigenbasis(
 
     Each right singular vector is smoothed with a third-difference penalty whose weight is chosen by GCV in
     every step of the power iteration; then its part is taken away. The vectors are orthogonal only nearly:
-    use :func:`sequential_scores`. Noise is not estimated (``noise_variance`` is 0).
+    use :func:`~fdadp.functional.fpca.ssvd.sequential_scores`. Noise is not estimated (``noise_variance`` is 0).
 
     Parameters
     ----------
