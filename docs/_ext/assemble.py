@@ -36,6 +36,7 @@ ELSEWHERE = {
 """Files of the repository (and folders that are linked to), and their place in the site."""
 
 LINK = re.compile(r"(\]\()([^()\s#]*)((?:#[\w-]+)?)\)")
+DOI = re.compile(r"(?<![\w`\[/])doi:(10\.\d{4,9}/[^\s;,)\]`|]*\w)")
 DATA = re.compile(r"^# data: (load_\w+)$", re.MULTILINE)
 ANCHOR = re.compile(r'^<a id="([^"]+)"></a>', re.MULTILINE)
 FENCED = re.compile(r"(^ *(?:```|~~~).*?^ *(?:```|~~~)\s*?$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
@@ -135,7 +136,10 @@ def converted(text: str, file: str, where: str) -> str:
         return f"]({turned(match[2], file, where) if match[2] else ''}{match[3]})"
 
     parts = FENCED.split(text)
-    text = "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
+    text = "".join(
+        part if i % 2 else DOI.sub(r"[doi:\1](https://doi.org/\1)", LINK.sub(link, part))
+        for i, part in enumerate(parts)
+    )
     text = ANCHOR.sub(lambda match: f'<a id="{match[1]}"></a>\n\n({label(where, match[1])})=\n', text)
     if file.startswith("benchmarks/") and not text.startswith("# "):
         name = PurePosixPath(file).stem.replace("-", " ").replace("_", " ")

@@ -129,13 +129,11 @@ def missing_sentences() -> list[str]:
 def main() -> int:
     """Print what is wrong; 1 if anything is."""
     checked, wrong = wrong_links()
-    wrong += missing_names() + missing_sentences()
+    wrong += missing_names() + missing_sentences() + [f"{name} has no example" for name in without_example()]
     seen, not_seen = look(HTML)
     wrong += not_seen
     print(*wrong, sep="\n")
     print(f"site: {checked} links and anchors, {len(set(PATHS.values()))} public names; {seen}")
-    if missing := without_example():
-        print(f"site: {len(missing)} without an example: {', '.join(missing)}")
     print("site: ok" if not wrong else f"site: {len(wrong)} faults")
     return bool(wrong)
 

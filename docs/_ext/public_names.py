@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from api_pages import EXAMPLES_OF, PATHS
-from assemble import DOCS, anchors, label
+from assemble import DOCS, DOI, anchors, label
 from sphinx.util.nodes import make_refnode
 
 from fdadp import terms
@@ -69,6 +69,7 @@ def mend_docstring(app: Any, what: str, name: str, value: Any, options: Any, lin
             [".. rubric:: Examples", ""] if what == "data" else ["Examples", "--------"]
         )  # numpydoc leaves data alone
         lines += ["", *heading, f"Of :obj:`{shown}`:", "", *examples]
+    lines[:] = [DOI.sub(r"`doi:\1 <https://doi.org/\1>`__", line) for line in lines]
     lines[:] = [re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md(?:#([\w-]+))?(?!`)", link, line) for line in lines]
 
 
