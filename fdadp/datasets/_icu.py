@@ -97,6 +97,11 @@ def load_icu(
     ----------
     Silva, Moody, Scott, Celi & Mark (2012), Computing in Cardiology 39:245-248; Goldberger et al. (2000),
     doi:10.1161/01.CIR.101.23.e215. Open Data Commons Attribution License 1.0: name the source.
+
+    Examples
+    --------
+    >>> icu = load_icu("pressure")  # doctest: +SKIP
+    >>> icu.X, icu.Y, icu.covariates["age"]  # doctest: +SKIP
     """
     from fdadp._common.checks import one_of
 

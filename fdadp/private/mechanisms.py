@@ -166,9 +166,10 @@ class DPAFF(EndToEnd):
     Parameters
     ----------
     prior : PublicPrior or "persistence", optional
-        As of every mechanism that is private end to end (:class:`~fdadp.private.mechanisms.EndToEnd`); or for forecasts of the same quantity by
-        the regressions of many terms: the default prior about an anchor, half the last value and half the mean of a
-        row's curve, as an offset. Anchors cost nothing, and the fit is dropped where it is no better than its own.
+        As of every mechanism that is private end to end (:class:`~fdadp.private.mechanisms.EndToEnd`); or for
+        forecasts of the same quantity by the regressions of many terms: the default prior about an anchor, half the
+        last value and half the mean of a row's curve, as an offset. Anchors cost nothing, and the fit is dropped where
+        it is no better than its own.
     allow_useless : bool
         As of :class:`~fdadp.private.mechanisms.EndToEnd`.
     errors_by_record : bool

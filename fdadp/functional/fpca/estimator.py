@@ -73,7 +73,8 @@ class FPCA(Components):
 
     References
     ----------
-    See :func:`~fdadp.functional.fpca.face_eigenbasis`, :func:`~fdadp.functional.fpca.dense_eigenbasis`, :func:`~fdadp.functional.fpca.sc_eigenbasis`, :func:`~fdadp.functional.fpca.ssvd_eigenbasis`.
+    See :func:`~fdadp.functional.fpca.face_eigenbasis`, :func:`~fdadp.functional.fpca.dense_eigenbasis`,
+    :func:`~fdadp.functional.fpca.sc_eigenbasis`, :func:`~fdadp.functional.fpca.ssvd_eigenbasis`.
 
     Examples
     --------
