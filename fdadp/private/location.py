@@ -28,6 +28,8 @@ Y_GUESS = 3.75
 """Half-width of the public range of Y over the size that Y is guessed to have."""
 NUMBERS_PRIOR, LEAST_VARIANCE = 0.09, 0.005
 """Prior variance of the variance of a number on [-1, 1] about that of a uniform law; its least value."""
+TOO_WIDE = 0.75
+"""Sds of its noise by which a spread that is looked for once is taken smaller: curves thought too wide cost more."""
 LEAST_SPREAD = 0.3
 """Spread of X over its root mean square about another point, at least."""
 
@@ -52,6 +54,7 @@ def _locate_curves(releases: Releases, rows: Rows, column: CurvesColumn) -> None
             level, sd = _level(releases, "x location", column, rms)
             guess = column.scale * column.geometric_scale
             shift, spread = level_and_spread(seen, error, level, sd, guess, X_PRIOR)
+            spread *= math.exp(-TOO_WIDE * error)
             rows.columns[of] = column.placed(column.location + shift, spread / column.geometric_scale)
             return
         column, shift = _shifted(releases, "x location", column, rms)
