@@ -173,7 +173,7 @@ def leave_one_out(found: SurfaceFit, read: Pass, persons: IntArray | None = None
     """
     term, basis, held = found.term, found.basis, found.by_function
     rotation = np.kron(term.over_x.rotation, term.over_s.rotation)[:, term.kept]
-    inverses = held.blocks[:, 1:, 1:]
+    inverses = held.blocks[:, 1:, 1:] if found.inverses is None else found.inverses
     parts = [
         (term.trained(x)[0][:, term.kept] - held.centre, (y.values - basis.mean) @ basis.projection)
         for x, y in read("leave-one-out")

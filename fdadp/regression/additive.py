@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fdadp._common.checks import is_number, is_one_of, one_of, whole
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
@@ -84,10 +86,10 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
     missing : {"auto", "raise", "linear", "smooth", "fpca"}
         Treatment of missing values (NaN) and irregular curves: refuse them; fill each curve's gaps by straight lines
         (at its ends by the nearest value); smooth each curve by penalised B-splines; or fill them in by their
-        conditional expectation under an FPCA for sparse curves. With ``"fpca"`` gaps of Y are filled twice, the second
-        time about what X lets expect, and what filled-in values are uncertain by enters the residual variance and the
-        standard errors (of mean curves not in full: docs/decisions/0005-gaps-of-y-on-eigenfunctions.md); the other two
-        take them for observed. A part of the grid on which no curve was observed is an error. ``"auto"`` is
+        conditional expectation under an FPCA for sparse curves. So ``"fpca"`` treats gaps of X; of Y it fits what was
+        observed, by generalised least squares under a smooth covariance of the errors
+        (docs/decisions/0005-gaps-of-y-on-eigenfunctions.md), where the other two take what they fill in for observed.
+        A part of the grid on which no curve was observed is an error. ``"auto"`` is
         ``"raise"``, in a private fit ``"linear"``. There ``"raise"`` and ``"fpca"`` are refused before anything is
         read: an error would tell of the data, and an FPCA needs the other people's curves. Gaps of X are then filled
         within each row, at no cost of privacy (``"smooth"``: by a penalised smoother with public settings), and of Y a
@@ -234,14 +236,16 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
         transform = QuantileTransform.of(complete_x) if self.x_transform == "quantile" else None
-        complete_y, uncertain = self._missing.complete_y(y)
-        chunks = Pairs.of(complete_x, complete_y, self.progress)
-        found = self._estimated(chunks, None, transform, uncertain)
-        if uncertain is not None:  # gaps of Y once more, now about what X lets expect
-            about = found.fit.form.predictor(Records(len(x), {"X": complete_x}), found.fit.coefficients)
-            complete_y, uncertain = self._missing.complete_y(y, about=about)
-            chunks = Pairs.of(complete_x, complete_y, self.progress)
-            found = self._estimated(chunks, None, transform, uncertain)
+        if self._missing.how == "fpca" and np.isnan(y.values).any():
+            self._missing.refuse_unobserved(y, "Y")
+            found = self._of_gaps(complete_x, y, transform)
+            if self.privacy is not None:  # the published scheme is about complete curves
+                about = found.fit.form.predictor(Records(len(x), {"X": complete_x}), found.fit.coefficients)
+                y = self._missing.complete_y(y, about)
+            chunks = Pairs.of(complete_x, y, self.progress)
+        else:
+            chunks = Pairs.of(complete_x, self._missing.complete_y(y), self.progress)
+            found = self._estimated(chunks, None, transform)
         self._adopt(self._publish(found, chunks, persons))
         self._remember(x, y)
         return self

@@ -13,9 +13,11 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
 from fdadp.functional.curves import Curves
+from fdadp.functional.fpca.sparse import check_observed
+from fdadp.functional.records import Records
 from fdadp.privacy import Ledger, Privacy
 from fdadp.private.mechanisms import EndToEnd, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import public_ranges
@@ -27,9 +29,12 @@ from fdadp.responses.functional import Functional
 from fdadp.solve.chunks import without_curves
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.moments import Moments
+from fdadp.solve.observations import Observations
 from fdadp.solve.sums import TrainingSums, add_up
 from fdadp.solve.surface_fit import SurfaceFit
+from fdadp.solve.surface_of_gaps import surface_of_gaps
 from fdadp.terms.quantiles import QuantileTransform
+from fdadp.terms.spec import TermDesign
 from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
@@ -92,7 +97,6 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         chunks: Pairs,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
-        uncertain: FloatArray | None = None,
     ) -> SurfaceFit:
         """Fit to complete curves.
 
@@ -103,10 +107,8 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
             Range of X, where it is known.
         transform : QuantileTransform, optional
             Of X.
-        uncertain : ndarray of shape (T, T), optional
-            Covariance of what was not observed of imputed responses, summed over curves.
         """
-        sums = self._sums(chunks, x_range, transform).with_uncertain(uncertain)
+        sums = self._sums(chunks, x_range, transform)
         with one_blas_thread():
             return SurfaceFit.of(self._scores(sums))
 
@@ -117,17 +119,21 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
             smoothing = _given(smoothing, (basis.n_components, len(term.penalties)))
         refuse_same_curves("X", sums.x)
         scores = fit_scores(sums, basis, smoothing, self._n_unpenalized)
-        if not scores.identified.all():
-            assert isinstance(term, Surface)
-            names = ", ".join(term.directions(np.flatnonzero(~scores.identified).tolist()))
-            warnings.warn(
-                f"the curves X do not identify {names}: among the training curves they are functions of the other "
-                "integrals of this kind, or do not vary (as for one shape times a number). They are left out; the fit "
-                "is not affected, predictions for curves of another shape rest on this choice",
-                IdentificationWarning,
-                stacklevel=5,
-            )
+        _say_what_is_not_identified(term, scores.identified)
         return scores
+
+    def _of_gaps(self, x: Curves, y: Curves, transform: QuantileTransform | None = None) -> SurfaceFit:
+        """Fit to complete curves X, and to what was observed of the responses."""
+        check_observed(y.values, "Y")
+        sums = self._sums(Chunks.of(x, replace(y, values=np.nan_to_num(y.values)), self.progress), None, transform)
+        refuse_same_curves("X", sums.x)
+        (term,), observed = sums.designs, Observations(Records(len(x), {"X": x}), y.values)
+        assert isinstance(term, Surface)
+        response = Functional(self.n_components, self.fpca)
+        found = surface_of_gaps(term, sums.x, observed, y.grid, response, self.smoothing, self._n_unpenalized)
+        slopes = found.fit.identified[len(found.by_function.rest) :].reshape(-1, len(found.values))
+        _say_what_is_not_identified(term, np.asarray(slopes.all(axis=1)))
+        return found
 
     def _sums(
         self,
@@ -195,6 +201,20 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         """Remember what predictions are to come as, and what new curves must be like."""
         names = None if x.gridded or x.columns is None else pd.Index([str(name) for name in x.columns])
         self._x, self._y = replace(without_curves(x), columns=names), without_curves(y)
+
+
+def _say_what_is_not_identified(term: TermDesign, identified: BoolArray) -> None:
+    if identified.all():
+        return
+    assert isinstance(term, Surface)
+    names = ", ".join(term.directions(np.flatnonzero(~identified).tolist()))
+    warnings.warn(
+        f"the curves X do not identify {names}: among the training curves they are functions of the other integrals of "
+        "this kind, or do not vary (as for one shape times a number). They are left out; the fit is not affected, "
+        "predictions for curves of another shape rest on this choice",
+        IdentificationWarning,
+        stacklevel=6,
+    )
 
 
 def refuse_same_curves(name: str, moments: Moments) -> None:

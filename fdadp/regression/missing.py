@@ -48,7 +48,7 @@ class MissingValues:
         InputError
             A part of the grid on which no curve was observed, by name; also from :meth:`complete_y`.
         """
-        self._refuse_unobserved(x, "X")
+        self.refuse_unobserved(x, "X")
         if self.how == "fpca" and np.isnan(x.values).any():
             self.x_basis = _sparse_basis(x)
         return self.complete_x(x)
@@ -57,31 +57,24 @@ class MissingValues:
         """Return predictor curves without gaps."""
         return self._complete(x, self.x_basis, "X")
 
-    def complete_y(self, y: Curves, about: FloatArray | None = None) -> tuple[Curves, FloatArray | None]:
-        """Return the training responses without gaps, and what imputed values are uncertain by.
+    def complete_y(self, y: Curves, about: FloatArray | None = None) -> Curves:
+        """Return the training responses without gaps.
 
         Parameters
         ----------
         y : Curves
         about : ndarray of shape (n, T), optional
-            Predictions about which gaps are filled: with what a curve's residuals let expect of its other residuals.
-
-        Returns
-        -------
-        Curves
-        ndarray of shape (T, T) or None
-            ``Σ_i Cov(Y_i | what was observed of it)``, zero where it was observed; None without such an estimate.
+            Predictions about which an FPCA fills gaps: with what a curve's residuals let expect of its others.
         """
-        self._refuse_unobserved(y, "Y")
+        self.refuse_unobserved(y, "Y")
         if self.how != "fpca" or not np.isnan(y.values).any():
-            return self._complete(y, None, "Y"), None
+            return self._complete(y, None, "Y")
         offset = np.zeros_like(y.values) if about is None else about
         residuals = replace(y, values=y.values - offset)
-        basis = _sparse_basis(residuals)
-        complete = self._complete(residuals, basis, "Y")
-        return replace(y, values=complete.values + offset), _uncertainty(basis, y.values)
+        complete = self._complete(residuals, _sparse_basis(residuals), "Y")
+        return replace(y, values=complete.values + offset)
 
-    def _refuse_unobserved(self, curves: Curves, name: str) -> None:
+    def refuse_unobserved(self, curves: Curves, name: str) -> None:
         """Nothing is known of curves where nobody was observed; a smoother would go on in a straight line."""
         if self.how == "raise":
             return
@@ -136,17 +129,6 @@ def filled(
     values: FloatArray = curves.values.copy()
     values[rows] = np.where(gaps[rows], found, part)
     return replace(curves, values=values)
-
-
-def _uncertainty(basis: Eigenbasis, values: FloatArray) -> FloatArray:
-    """Sum over curves of the covariance of what was not observed, given what was; shape (T, T)."""
-    gaps = np.isnan(values)
-    given, unseen = basis.conditional_covariance(values[gaps.any(axis=1)]), gaps[gaps.any(axis=1)].astype(np.float64)
-    total = np.diag(unseen.sum(axis=0) * basis.noise_variance)
-    for k, f in enumerate(basis.functions):
-        for j, g in enumerate(basis.functions):
-            total += (unseen.T @ (unseen * given[:, k, j, None])) * f[:, None] * g
-    return (total + total.T) / 2
 
 
 def _interval(low: float, high: float) -> str:

@@ -102,7 +102,7 @@ class Views(FunctionalModel):
         treat = MissingValues(self.missing)
         x, y = as_curves(X, s, name="X", default=self.s_), as_curves(Y, t, name="Y", default=self.t_)
         model: Any = self
-        return check_sizes(model, treat.fit_x(x), treat.complete_y(y)[0])
+        return check_sizes(model, treat.fit_x(x), treat.complete_y(y))
 
     def _repr_html_(self) -> str:
         if hasattr(self, "coef_"):

@@ -21,8 +21,7 @@ from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.by_function import ByFunction
 from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.low_rank import LowRankPrecision
-from fdadp.solve.moments import Moments
-from fdadp.solve.on_basis import OnBasis, given_smoothing, in_order, on_functions
+from fdadp.solve.on_basis import OnBasis, given_smoothing, in_order, information_of, on_functions
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import add_up
 from fdadp.terms.spec import TermDesign
@@ -79,7 +78,7 @@ class Components:
             form=on_functions(designs, of, weights, k, t),
             coefficients=np.concatenate((np.linalg.solve(of.back, level), slopes.ravel())),
             spread=_spread(scores, weights, np.asarray(np.linalg.inv(of.back))),
-            information=_information(features, weights, of.back, k),
+            information=information_of(features, weights, of.back, k),
             edf=np.concatenate((np.ones(r), np.stack([s.edf for s in solutions], axis=1).ravel())),
             identified=np.concatenate((np.ones(r, dtype=bool), np.repeat(scores.identified, k))),
             smoothing_parameters=in_order(designs, np.stack([s.smoothing_parameters for s in solutions])),
@@ -152,15 +151,7 @@ def _spread(scores: Scores, weights: FloatArray, ahead: FloatArray) -> ByFunctio
     blocks[:, 0, 0], blocks[:, 1:, 1:] = 1 / features.n, [solution.inverse for solution in scores.solutions]
     outside = ahead[:, k:]
     rest = (outside / (features.n * weights[k:])) @ outside.T
-    return ByFunction(blocks, scores.widened / weights[:k], features.mean, ahead[:, :k], rest)
-
-
-def _information(features: Moments, weights: FloatArray, back: FloatArray, k: int) -> ByFunction:
-    """The information; `back` from coefficients of the mean curve to those on functions, of which K have slopes."""
-    n, mean = features.n, features.mean
-    products = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], features.outer / n]])
-    rest = (back[k:].T * (n * weights[k:])) @ back[k:]
-    return ByFunction(products[None], n * weights[:k], np.zeros_like(mean), back[:k].T, rest)
+    return ByFunction(blocks, 1 / weights[:k], features.mean, ahead[:, :k], rest)
 
 
 def _hessian(designs: Sequence[TermDesign], solutions: Sequence[Solution]) -> FloatArray:

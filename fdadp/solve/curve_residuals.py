@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -114,8 +115,10 @@ class Residuals:
 
     def rank(self, form: LongForm) -> int:
         """Numbers that the products of the long form of a record are made of; those of points of its own: all p."""
-        if self.points is not None or isinstance(self.precision, CurvePrecision):
+        if self.points is not None or (isinstance(self.precision, CurvePrecision) and not form.separable):
             return form.size
+        if isinstance(self.precision, CurvePrecision):
+            return int(form.directions.shape[1])
         if isinstance(self.precision, LowRankPrecision):
             return self.precision.rank
         return form.directions.shape[1] if form.separable and self.weights is None else form.t.size
@@ -131,7 +134,8 @@ class Residuals:
                 return form.rows(self.records[part]) * root[:, :, None], left
 
             return weighted
-        assert not isinstance(own, CurvePrecision)
+        if isinstance(own, CurvePrecision):
+            return functools.partial(self._loads_of_curves, form, own)
         if not isinstance(own, LowRankPrecision):
             basis = form.directions if form.separable else np.eye(form.t.size)
             known = basis if own is None else own @ basis
@@ -150,6 +154,20 @@ class Residuals:
             return functions.root.T @ form.rows(some), seen[part]
 
         return plain
+
+    def _loads_of_curves(
+        self, form: LongForm, precision: CurvePrecision, part: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """:meth:`loads` where each curve has a precision of its own, by the functions that all rows are made of."""
+        basis, n_points = form.directions, form.t.size
+        which = (part[:, None] * n_points + np.arange(n_points)).ravel()
+        known = precision.times(np.tile(basis, (len(part), 1)), which).reshape(len(part), n_points, -1)
+        sizes, turn = np.linalg.eigh(basis.T @ known)
+        firm = sizes > 1e-12 * np.maximum(sizes[:, -1:], 1e-300)
+        root = turn * np.sqrt(np.where(firm, sizes, 0.0))[:, None]
+        seen = (np.einsum("ntr,nt->nr", known, self.values[part])[:, None] @ turn)[:, 0]
+        rows = LowRankPrecision(basis).loads(form, self.records[part])
+        return root.swapaxes(1, 2) @ rows, np.where(firm, seen / np.sqrt(np.where(firm, sizes, 1.0)), 0.0)
 
     def pulls(self, form: LongForm, clusters: IntArray) -> FloatArray | None:
         """What leaving out clusters does to the scores of all others through a precision that was learned, (G, p)."""

@@ -15,7 +15,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.solve.moments import Moments
 from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.residuals import Unexplained, information_lost, unexplained
+from fdadp.solve.residuals import Unexplained, unexplained
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
@@ -56,14 +56,6 @@ class Scores:
     def variances(self) -> FloatArray:
         """Residual variances, shape (K,)."""
         return np.array([solution.noise_variance for solution in self.solutions])
-
-    @property
-    def widened(self) -> FloatArray:
-        """By how much variances of estimates grow with the information that gaps of responses took away, shape (K,)."""
-        uncertain = self.sums.uncertain
-        if uncertain is None:
-            return np.ones(len(self.solutions))
-        return 1 / (1 - information_lost(uncertain / self.sums.n, self.basis, self.variances))
 
     @property
     def criteria(self) -> FloatArray:

@@ -12,12 +12,14 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.interpolated import margin_of
+from fdadp.solve.by_function import ByFunction
 from fdadp.solve.long_form import LongForm
+from fdadp.solve.moments import Moments
 from fdadp.terms.intercept import ones
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["OnBasis", "given_smoothing", "in_order", "on_functions"]
+__all__ = ["OnBasis", "given_smoothing", "in_order", "information_of", "on_functions"]
 
 NEARLY_WITHIN = 1e-10
 """Share of its norm below which what of a function lies outside others is rounding."""
@@ -93,3 +95,11 @@ def given_smoothing(smoothing: ArrayLike, k: int, names: Sequence[str]) -> Float
             f"eigenfunctions, shape {shape}, got shape {given.shape}"
         )
     return np.array(np.broadcast_to(given, shape))
+
+
+def information_of(features: Moments, weights: FloatArray, back: FloatArray, k: int) -> ByFunction:
+    """The information; `back` from coefficients of the mean curve to those on functions, of which K have slopes."""
+    n, mean = features.n, features.mean
+    products = np.block([[np.ones((1, 1)), mean[None]], [mean[:, None], features.outer / n]])
+    rest = (back[k:].T * (n * weights[k:])) @ back[k:]
+    return ByFunction(products[None], n * weights[:k], np.zeros_like(mean), back[:k].T, rest)

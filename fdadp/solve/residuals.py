@@ -13,7 +13,7 @@ from fdadp.functional.records import Records
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["PointwiseVariance", "Unexplained", "information_lost", "r2_of", "unexplained", "white_part"]
+__all__ = ["PointwiseVariance", "Unexplained", "r2_of", "unexplained", "white_part"]
 
 
 @dataclass(frozen=True)
@@ -123,23 +123,3 @@ def _explained_variance(gram: FloatArray, cross: FloatArray, total: FloatArray, 
     noise = np.maximum(total - 2 * (beta * cross).sum(axis=0) + fitted, 0.0) / left
     hat = like.inverse @ gram
     return np.asarray(np.maximum(fitted - noise * float((hat * hat.T).sum()), 0.0) / n)
-
-
-def information_lost(uncertain: FloatArray, basis: Eigenbasis, variances: FloatArray) -> FloatArray:
-    """Share of the information about the mean of each score that is lost with what was not observed; shape (K,).
-
-    The variance that imputed scores are uncertain by, over all of the scores' residual variance: the missing
-    information principle (Orchard & Woodbury 1972, A missing information principle: theory and applications).
-
-    Parameters
-    ----------
-    uncertain : ndarray of shape (T, T)
-        Mean over curves of the covariance of what was not observed, given what was.
-    basis : Eigenbasis
-        Of Y.
-    variances : ndarray of shape (K,)
-        Residual variances of the scores.
-    """
-    projection = (basis.functions * basis.weights).T
-    open_ = np.einsum("tk,tu,uk->k", projection, uncertain, projection)
-    return np.asarray(np.clip(open_ / np.maximum(variances, np.finfo(float).tiny), 0.0, 0.95))

@@ -6,7 +6,7 @@ Everything after that is computed from :class:`TrainingSums`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -33,22 +33,11 @@ class TrainingSums:
         Terms in the form that they have for numbers, with what they learned from the training rows.
     t : ndarray of shape (T,)
         Grid of the response.
-    uncertain : ndarray of shape (T, T), or None
-        Covariance of what was not observed of responses and filled in, given what was; summed over curves.
     """
 
     moments: Moments
     designs: tuple[TermDesign, ...]
     t: FloatArray
-    uncertain: FloatArray | None = None
-
-    def with_uncertain(self, uncertain: FloatArray | None) -> TrainingSums:
-        """Sums of responses that were filled in: what these vary by counts in their scatter."""
-        if uncertain is None:
-            return self
-        scatter = self.moments.scatter.copy()
-        scatter[-self.t.size :, -self.t.size :] += uncertain
-        return replace(self, moments=Moments(self.n, self.moments.mean, scatter), uncertain=uncertain)
 
     @property
     def n(self) -> int:

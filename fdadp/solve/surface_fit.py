@@ -54,6 +54,8 @@ class SurfaceFit:
         White part of the residual variance.
     r2 : float
         Share of the variance of Y that is explained.
+    inverses : ndarray of shape (K, p, p) or None
+        Inverse of the penalised information of each score, where the covariance is not made of it: of curves with gaps.
     limited : bool
         Whether predictions far from the mean curve are pulled back, as in private fits.
     notes : tuple of str
@@ -76,6 +78,7 @@ class SurfaceFit:
     criterion: FloatArray
     noise_variance: float
     r2: float
+    inverses: FloatArray | None = None
     limited: bool = False
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None
