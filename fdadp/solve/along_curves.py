@@ -18,7 +18,7 @@ from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.observations import Observations
-from fdadp.solve.smooth_errors import smooth_errors
+from fdadp.solve.smooth_errors import SmoothErrors, smooth_errors
 from fdadp.solve.working_covariance import precision_system, working_covariance
 
 __all__ = ["Working", "fit_along_curves", "judging_system"]
@@ -53,9 +53,13 @@ class Working:
 
 
 def fit_along_curves(
-    form: LongForm, observed: Observations, smoothing: str | ArrayLike, n_unpenalized: int | None = None
+    form: LongForm,
+    observed: Observations,
+    smoothing: str | ArrayLike,
+    n_unpenalized: int | None = None,
+    errors: SmoothErrors | None = None,
 ) -> tuple[AdditiveFit, Working]:
-    """Generalised least squares of Gaussian responses; arguments as of `fit_terms`.
+    """Generalised least squares of Gaussian responses; arguments as of `fit_terms`, and the errors where known.
 
     The scale of the precision makes the residual variance of the fit that of an observation of weight 1, on average;
     its residual sum of squares is the plain (weighted) one.
@@ -68,7 +72,7 @@ def fit_along_curves(
     with one_blas_thread():
         level = observed.level if form.has_intercept else 0.0  # sums of squares about zero lose digits
         below = observed.below(level)
-        system, working = _system(form, below)
+        system, working = _system(form, below) if errors is None else _at_points(form, below, errors)
         fit = fit_gaussian(form, system, smoothing, observed.n, n_unpenalized)
         weights, ones = observed.used, (observed.used > 0).astype(np.float64)
         left = np.where(ones > 0, below.y - below.predictor(form, fit.coefficients), 0.0)
@@ -114,9 +118,9 @@ def _on_grid(form: LongForm, observed: Observations) -> tuple[System, Working]:
     return system, Working(working.precision, records.n * working.log_det, working.n_smooth, working.learned)
 
 
-def _at_points(form: LongForm, observed: Observations) -> tuple[System, Working]:
+def _at_points(form: LongForm, observed: Observations, errors: SmoothErrors | None = None) -> tuple[System, Working]:
     """Of curves with gaps, weights, or points of their own: a covariance function."""
-    found = smooth_errors(form, observed)
+    found = smooth_errors(form, observed) if errors is None else errors
     precision = found.precision(observed, form.t)
     system, learned = curves_system(form, observed, precision), found.learned(observed, form.t, precision)
     return system, Working(precision, precision.log_det, precision.sizes.size, learned)

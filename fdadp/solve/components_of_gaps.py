@@ -120,7 +120,7 @@ def fit_components_of_gaps(
         if not isinstance(smoothing, str):
             names = [name for design in designs for name in design.penalty_names]
             smoothing = in_order(designs, given_smoothing(smoothing, k, names))
-    fit, working = fit_along_curves(form, observed, smoothing, n_unpenalized)
+    fit, working = fit_along_curves(form, observed, smoothing, n_unpenalized, errors)
     return ComponentsOfGaps(fit, basis, working, errors, (outside**2).mean(axis=0))
 
 
