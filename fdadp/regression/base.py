@@ -125,7 +125,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
     def _of_gaps(self, x: Curves, y: Curves, transform: QuantileTransform | None = None) -> SurfaceFit:
         """Fit to complete curves X, and to what was observed of the responses."""
         check_observed(y.values, "Y")
-        sums = self._sums(Chunks.of(x, replace(y, values=np.nan_to_num(y.values)), self.progress), None, transform)
+        sums = self._sums(Pairs.of(x, replace(y, values=np.nan_to_num(y.values)), self.progress), None, transform)
         refuse_same_curves("X", sums.x)
         (term,), observed = sums.designs, Observations(Records(len(x), {"X": x}), y.values)
         assert isinstance(term, Surface)
