@@ -57,8 +57,10 @@ new_curves <- function(object, newdata) {
 #'
 #' @param object A fit of [affr()] or [dp_affr()].
 #' @param x,s,t Values of the predictor and points of the domains of X and Y: where to evaluate.
+#' @param se.fit Give standard errors, too; those of private fits count the noise of privacy.
 #' @return `surface()`: the array F\[x, s, t\], centred: for each (s, t) it has mean zero over the training curves (in a private
-#'   fit: over those of the public prior). `coef()`: the array (component, x, s) of the values from which it is made.
+#'   fit: over those of the public prior); with `se.fit` a list of it (`fit`) and of such an array of standard errors
+#'   (`se.fit`). `coef()`: the array (component, x, s) of the values from which it is made.
 #' @examples
 #' if (fdadp_available()) {
 #'   weather <- canadian_weather()
@@ -66,9 +68,10 @@ new_curves <- function(object, newdata) {
 #'   dim(surface(fit, x = c(-10, 0, 10), s = 0.5, t = c(0, 1)))
 #' }
 #' @export
-surface <- function(object, x, s, t) {
+surface <- function(object, x, s, t, se.fit = FALSE) {
   no_na(x = x, s = s, t = t)
-  call_on(object, "surface", x = as_vector(x, "x"), s = as_vector(s, "s"), t = as_vector(t, "t"))$F
+  found <- call_on(object, "surface", x = as_vector(x, "x"), s = as_vector(s, "s"), t = as_vector(t, "t"), se = se.fit)
+  if (se.fit) found else found$fit
 }
 
 #' Looking at a fit

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fdadp._common.checks import fraction
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
@@ -30,6 +31,7 @@ def surface(
     kind: str = "heatmap",
     X: CurveData | None = None,
     vmax: float | None = None,
+    level: float | None = None,
     labels: Mapping[str, str] | None = None,
     ax: Any = None,
 ) -> Figure:
@@ -54,6 +56,8 @@ def surface(
         are is not private.
     vmax : float, optional
         Where the colours end instead, so that pictures can be compared.
+    level : float, optional
+        In (0, 1): values whose pointwise interval of this level holds zero are pale. Heat maps of fitted models.
     labels : mapping, optional
         Texts with units under the keys ``"x"``, ``"s"``, ``"t"`` and ``"F"``.
     ax : Axes or array_like of Axes, optional
@@ -62,7 +66,7 @@ def surface(
     Raises
     ------
     InputError
-        Unknown `kind` or label, too few axes, `t` outside the domain, several surfaces without `X`.
+        Unknown `kind` or label, too few axes, `t` outside the domain, several surfaces without `X`, or with `level`.
 
     Examples
     --------
@@ -77,6 +81,8 @@ def surface(
     if vmax is not None and not vmax > 0:
         raise InputError(f"vmax must be a number above 0, got {vmax!r}")
     several = dict(model) if isinstance(model, Mapping) else {"": model}
+    if level is not None and (kind == "3d" or len(several) != 1):
+        raise InputError("level must be None in 3-D and with several surfaces, which are centred anew")
     if not several or (len(several) > 1 and X is None):
         raise InputError(f"model must be one or more surfaces, and X be given with several, got {len(several)}")
     names = dict(zip(("s", "x"), axis_names(X), strict=True)) | {"F": "F(x, s, t)"}
@@ -104,6 +110,8 @@ def surface(
         if not flat:
             axis.set(zlim=(-extent, extent))
         image = draw(axis, x, s, values, seen, limit)
+        if level is not None:
+            _pale(axis, x, s, np.abs(values) < _half(level) * first.surface_se(x, s, [point])[:, :, 0], seen)
         title = ", ".join(part for part in (name, f"{texts['t']} = {point:.3g}") if part)
         axis.set(xlabel=texts["s"], ylabel=texts["x"], title=title)
         place = axis.get_subplotspec()
@@ -112,9 +120,13 @@ def surface(
             axis.tick_params(labelleft=False)
     pad, shrink = (0.02, 1.0) if flat else (0.08, 0.6)
     figure.colorbar(image, ax=axes, label=texts["F"], extend="both", pad=pad, shrink=shrink)
-    if X is not None and ax is None:
-        what = "hatched" if flat else "left out"
-        figure.supxlabel(f"{what}: no curve has such values there", fontsize="small", color="#444444")
+    said = []
+    if level is not None:
+        said.append(f"pale: the pointwise {100 * level:g} % interval holds zero")
+    if X is not None:
+        said.append(f"{'hatched' if flat else 'left out'}: no curve has such values there")
+    if said and ax is None:
+        figure.supxlabel("; ".join(said), fontsize="small", color="#444444")
     return figure
 
 
@@ -144,6 +156,19 @@ def _centred(values: FloatArray, x: FloatArray, s: FloatArray, X: CurveData | No
     at = [np.interp(s, curves.grid, row) for row in curves.values]
     means = [np.nanmean(np.interp(column, x, values[:, j])) for j, column in enumerate(np.transpose(at))]
     return np.asarray(values - means)
+
+
+def _half(level: float) -> float:
+    """Standard errors on either side of an interval."""
+    from scipy.stats import norm
+
+    return float(norm.ppf((1 + fraction(level, "level")) / 2))
+
+
+def _pale(axis: Any, x: FloatArray, s: FloatArray, where: Any, seen: Any) -> None:
+    """Whiten what may be zero."""
+    veil = np.ma.masked_where(~(where & seen), np.ones(where.shape))
+    axis.pcolormesh(s, x, veil, cmap="gray", vmin=0, vmax=1, alpha=0.6, shading="nearest", rasterized=True, linewidth=0)
 
 
 def _heatmap(axis: Any, x: FloatArray, s: FloatArray, values: FloatArray, seen: Any, limit: float) -> Any:

@@ -13,6 +13,7 @@ from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
+from fdadp.private.white.published import WhiteDesign
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
 
@@ -49,14 +50,65 @@ class Views(FunctionalModel):
         InputError
             `s` or `t` outside the training domain.
         """
+        at, shape = self._points(x, s, t)
+        term = self._surface_fit.term
+        functions = self.eigenbasis_.evaluate(at["t"])[1]
+        values = term.effect(at["s"], at["x"]) @ term.coefficients(self.coef_) @ functions
+        return np.ascontiguousarray(values.reshape(shape).transpose(1, 0, 2))
+
+    def surface_se(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> FloatArray:
+        """Return standard errors of F on a product grid; of a private fit they count the noise of privacy.
+
+        Parameters
+        ----------
+        x, s, t : array_like
+            As for :meth:`surface`.
+
+        Returns
+        -------
+        ndarray of shape (len(x), len(s), len(t))
+            ``surface ± 1.96 surface_se`` holds F at some 95 % of the points where curves run (measured: 96 % with
+            1,000 curves, 81 to 93 % with 100, for smoothing parameters count as known; 94 to 99 % of private fits,
+            about the mean over their prior's curves).
+
+        Raises
+        ------
+        InputError
+            `s` or `t` outside the training domain.
+
+        References
+        ----------
+        Marra & Wood (2012), Coverage properties of confidence intervals for generalized additive model components,
+        doi:10.1111/j.1467-9469.2011.00760.x
+
+        Examples
+        --------
+        >>> from fdadp import AdditiveFunctionOnFunction, simulate_affr
+        >>> data = simulate_affr(scenario=2, n=200, seed=1)
+        >>> model = AdditiveFunctionOnFunction().fit(data.X, data.Y)
+        >>> model.surface_se(x=[-1, 0, 1], s=[0.5], t=[0.25, 0.75]).shape
+        (3, 1, 2)
+        """
+        at, shape = self._points(x, s, t)
+        found, design = self._surface_fit, self._fit.form.designs[-1]
+        white = isinstance(design, WhiteDesign)  # these are centred
+        rows = (design if white else found.term).effect(at["s"], at["x"])
+        slopes = found.by_function.of_slopes(rows if white else found.term.of_centred(rows))
+        variance = self._fit.sigma2 * slopes @ design.along.design(at["t"]).T ** 2
+        unseen = design.unseen(at)
+        total = variance if unseen is None else variance + unseen.reshape(variance.shape)
+        return np.ascontiguousarray(np.sqrt(total).reshape(shape).transpose(1, 0, 2))
+
+    def _points(self, x: ArrayLike, s: ArrayLike, t: ArrayLike) -> tuple[dict[str, FloatArray], tuple[int, int, int]]:
+        """Points of s, x and t, and how many of each."""
         check_is_fitted(self, "coef_")
-        at_x, at_s, at_t = (np.atleast_1d(numbers(v, name)) for name, v in (("x", x), ("s", s), ("t", t)))
-        low, high = self.s_[0], self.s_[-1]
-        if ((at_s < low) | (at_s > high)).any():
-            raise InputError(f"s must lie within [{low:g}, {high:g}], got {at_s.min():g} to {at_s.max():g}")
-        functions, term = self.eigenbasis_.evaluate(at_t)[1], self._surface_fit.term
-        values = term.effect(at_s, at_x) @ term.coefficients(self.coef_) @ functions
-        return np.ascontiguousarray(values.reshape(at_s.size, at_x.size, at_t.size).transpose(1, 0, 2))
+        at = {name: np.atleast_1d(numbers(v, name)) for name, v in (("s", s), ("x", x), ("t", t))}
+        for name, domain in (("s", self.s_), ("t", self.t_)):
+            low, high = domain[0], domain[-1]
+            if ((at[name] < low) | (at[name] > high)).any():
+                got = f"{at[name].min():g} to {at[name].max():g}"
+                raise InputError(f"{name} must lie within [{low:g}, {high:g}], got {got}")
+        return at, (at["s"].size, at["x"].size, at["t"].size)
 
     def summary(self) -> Summary:
         """Tables of the fit, as text (``print``) and HTML (in a notebook)."""

@@ -68,3 +68,8 @@ class ByFunction:
         own = np.stack([((z @ block) * z).sum(axis=1) for block in self.blocks], axis=1) * self.sizes
         along = mean @ self.turn
         return np.asarray(np.maximum(own, 0.0) @ (along**2).T + ((mean @ self.rest) * mean).sum(axis=1))
+
+    def of_slopes(self, rows: FloatArray) -> FloatArray:
+        """Variances of what rows (m, p) make of the slopes on each function, where this is a covariance; (m, K)."""
+        own = np.stack([((rows @ block[1:, 1:]) * rows).sum(axis=1) for block in self.blocks], axis=1)
+        return np.asarray(np.maximum(own * self.sizes, 0.0))

@@ -268,6 +268,11 @@ class Surface(TermDesign):
         mean_surface = np.linalg.lstsq(design * root, means * root, rcond=None)[0].T
         return np.ascontiguousarray(values - mean_surface[:, None, :])
 
+    def of_centred(self, effect: FloatArray) -> FloatArray:
+        """Rows of the coefficients that are kept, for F about its mean, from rows (m, q) of all coefficients for F."""
+        one_each = np.eye(effect.shape[1])
+        return effect @ self.coefficients(self.about_mean(self.values(one_each)))[:, self.kept]
+
     def directions(self, numbers: Sequence[int]) -> list[str]:
         """The integrals ``∫ s^b X(s)^a ds`` that coefficients without a penalty stand for, where F is centred."""
         powers = [(1 + int(i) // self.over_s.size, int(i) % self.over_s.size) for i in numbers]

@@ -215,9 +215,11 @@ def predict(path: str, X: Any, t: Any, s: Any, se: bool, level: float | None) ->
     return result
 
 
-def surface(path: str, x: Any, s: Any, t: Any) -> dict[str, Any]:
-    """F on a product grid."""
-    return {"F": AdditiveFunctionOnFunction.load(path).surface(x, s, t)}
+def surface(path: str, x: Any, s: Any, t: Any, se: bool) -> dict[str, Any]:
+    """F on a product grid, with standard errors where asked for."""
+    model = AdditiveFunctionOnFunction.load(path)
+    found = {"fit": model.surface(x, s, t)}
+    return found | {"se.fit": model.surface_se(x, s, t)} if se else found
 
 
 def summary(path: str) -> dict[str, Any]:

@@ -18,7 +18,8 @@ expected = {
 predicted = {'fit': model.predict(new, t=at, s=np.linspace(1, 3, 81)), 'lwr': lower, 'upr': upper,
              'se.fit': model.predict_se(new, t=at, s=np.linspace(1, 3, 81))}
 everything = {'X': X, 'Y': Y, 'new': new, 's': s, 't': t, 'at': at, 'expected': expected, 'predicted': predicted,
-              'surface': model.surface([-1, 0, 0.5], [1, 1.5, 3], [0.5, 9])}
+              'surface': {'fit': model.surface([-1, 0, 0.5], [1, 1.5, 3], [0.5, 9]),
+                          'se.fit': model.surface_se([-1, 0, 0.5], [1, 1.5, 3], [0.5, 9])}}
 "
 
 for (method in c("REML", "GCV.Cp")) {
@@ -32,7 +33,9 @@ for (method in c("REML", "GCV.Cp")) {
     expect_same(residuals(fit), python$Y - python$expected$fitted.values)
     new <- predict(fit, python$new, s = seq(1, 3, length.out = 81), t = python$at, se.fit = TRUE, interval = "prediction", level = 0.9)
     for (name in names(python$predicted)) expect_same(new[[name]], python$predicted[[name]], label = name)
-    expect_same(surface(fit, c(-1, 0, 0.5), c(1, 1.5, 3), c(0.5, 9)), python$surface)
+    shown <- surface(fit, c(-1, 0, 0.5), c(1, 1.5, 3), c(0.5, 9), se.fit = TRUE)
+    for (name in names(python$surface)) expect_same(shown[[name]], python$surface[[name]], label = name)
+    expect_identical(surface(fit, c(-1, 0, 0.5), c(1, 1.5, 3), c(0.5, 9)), shown$fit)
   })
 }
 

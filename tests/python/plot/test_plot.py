@@ -98,6 +98,23 @@ def test_surfaces_side_by_side_have_one_centre_and_one_scale(fitted: Any) -> Non
     assert own.collections[0].norm.vmax == 2.5
 
 
+def test_what_may_be_zero_is_pale(fitted: Any) -> None:
+    """Over the colours lies a veil: where the interval holds zero, and nowhere else."""
+    model, _, _ = fitted
+    figure = plot.surface(model, t=[0.3], level=0.9)
+    veil = figure.axes[0].collections[-1]
+    x, s = np.linspace(*model.x_range_, 101), np.linspace(model.s_[0], model.s_[-1], 101)
+    half = 1.6448536 * model.surface_se(x, s, [0.3])[:, :, 0]
+    zero = np.abs(model.surface(x, s, [0.3])[:, :, 0]) < half
+    assert 0 < zero.mean() < 1
+    np.testing.assert_array_equal(~np.ma.getmaskarray(veil.get_array()).reshape(zero.shape), zero)
+    assert "90 % interval" in figure.get_supxlabel()
+    with pytest.raises(InputError, match="level"):
+        plot.surface(model, kind="3d", level=0.9)
+    with pytest.raises(InputError, match="level"):
+        plot.surface(model, level=90)
+
+
 def test_surface_in_3d_and_on_given_axes(fitted: Any) -> None:
     model, X, _ = fitted
     panels = drawn(plot.surface(model, t=[0.8, 0.2], kind="3d", X=X))
