@@ -19,9 +19,9 @@ WIDE = 50.0
 """Half-widths of a public range over the released scale, from which it is called far too wide."""
 SURE, SURE_PURE = 3.0, 4.5
 """Standard deviations of known noise, Gaussian and Laplace, that chance exceeds once in a thousand times."""
-ASIDE, ASIDE_SDS = 0.77, 2.0
+ASIDE, ASIDE_SDS, ASIDE_OF_RANGE = 0.77, 2.0, 0.25
 """Level of a response about where it was looked for, over its size there, and sds of noise beyond that: from both on it
-is most of the size, which then says little of the spread."""
+is most of the size, which then says little of the spread. From this share of half the range on that does harm."""
 NOTHING = 0.05
 """Explained share that counts as nothing."""
 
@@ -104,7 +104,8 @@ def advise(
     level, noise = _level(fit, rows)
     looked = of_response.scale * rows.geometric
     seen_again = plan.budget_shares.get("y spread")
-    if n_is_right and not seen_again and abs(level) > ASIDE * looked + ASIDE_SDS * noise:
+    aside = max(ASIDE * looked + ASIDE_SDS * noise, ASIDE_OF_RANGE * rows.y_half)
+    if n_is_right and not seen_again and abs(level) > aside:
         warned.append(
             f"the releases show {response} about {fit.y_location + level:.3g}, far from the middle of "
             f"{of_response.bounds}, and the budget did not afford to look at its spread there: the fit may be much "

@@ -66,7 +66,7 @@ def test_grids_over_all_that_a_guarantee_has():
     assert set(model().privacy.get_params()) == names
 
 
-@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning", "ignore::fdadp.errors.ExtrapolationWarning")
 def test_fits_of_a_search_are_told_to_add_up_as_ever():
     """Without a common budget, and with noise that could be released."""
     with pytest.warns(NotAccountedWarning):

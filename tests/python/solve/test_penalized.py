@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.solve import fitted, least_squares
+from fdadp.solve import components, least_squares
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.terms.surface import Surface
 from r_bridge.affr import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit
@@ -159,13 +159,15 @@ def other_weights(monkeypatch):
 
 def uncertain_mean(monkeypatch):
     """Standard errors without the variance of the mean."""
-    right = fitted.residual_of
+    right = components._spread
 
     def mutant(*arguments):
-        residual = right(*arguments)
-        return replace(residual, mean_variance=0 * residual.mean_variance)
+        spread = right(*arguments)
+        blocks = spread.blocks.copy()
+        blocks[:, 0, 0] = 0
+        return replace(spread, blocks=blocks, rest=0 * spread.rest)
 
-    monkeypatch.setattr(fitted, "residual_of", mutant)
+    monkeypatch.setattr(components, "_spread", mutant)
 
 
 @pytest.mark.parametrize("mutate", [miscounting, lighter_penalties, other_weights, uncertain_mean])
