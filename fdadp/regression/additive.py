@@ -39,12 +39,14 @@ __all__ = ["AdditiveFunctionOnFunction"]
 class AdditiveFunctionOnFunction(FromChunks, Views):
     r"""Additive function-on-function regression.
 
-    .. math:: Y_i(t) = \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \qquad
-              F(x, s, t) = \sum_k \sum_{l,l'} B_l(x) B_{l'}(s) \phi_k(t) \theta_{l,l',k}
+    .. math::
 
-    φ_k are the leading eigenfunctions of the covariance of Y; x and s carry P-splines, with smoothing parameters of
-    their own for each k. ``F(x, s, t) = β(s, t) x`` is the linear model. Everything is computed from sums over
-    curves, so memory and the cost of choosing the smoothing parameters do not grow with n.
+       Y_i(t) &= \mu(t) + \int F\{X_i(s), s, t\}\,ds + \varepsilon_i(t), \\
+       F(x, s, t) &= \sum_k \sum_{l,l'} B_l(x) B_{l'}(s) \phi_k(t) \theta_{l,l',k}
+
+    :math:`\phi_k` are the leading eigenfunctions of the covariance of Y; x and s carry P-splines, with smoothing
+    parameters of their own for each k. ``F(x, s, t) = β(s, t) x`` is the linear model. Everything is computed from sums
+    over curves, so memory and the cost of choosing the smoothing parameters do not grow with n.
 
     Parameters
     ----------
