@@ -48,13 +48,12 @@ def test_rows_and_columns(results: pd.DataFrame) -> None:
 
 
 def test_the_seed_alone_decides(data: experiment.Paired) -> None:
-    options = {"epsilons": (0.2,), "sensitivities": ("scaled",), "repeats": 2, "draws": 2}
-    one = experiment.run(data, seed=7, **options)
-    pd.testing.assert_frame_equal(one, experiment.run(data, seed=7, jobs=2, **options))
-    assert not np.allclose(one["rmspe"], experiment.run(data, seed=8, **options)["rmspe"])
-    # More repeats do not change the first ones.
-    more = experiment.run(data, seed=7, **(options | {"repeats": 3}))
-    pd.testing.assert_frame_equal(one, more[more.repeat < 2])
+    options = {"epsilons": (0.2,), "sensitivities": ("scaled",), "draws": 2}
+    one = experiment.run(data, seed=7, repeats=1, **options)
+    assert not np.allclose(one["rmspe"], experiment.run(data, seed=8, repeats=1, **options)["rmspe"])
+    # More processes and more repeats do not change the first ones.
+    more = experiment.run(data, seed=7, repeats=2, jobs=2, **options)
+    pd.testing.assert_frame_equal(one, more[more.repeat < 1])
 
 
 def test_without_noise_it_is_the_fit_without_privacy(results: pd.DataFrame) -> None:
