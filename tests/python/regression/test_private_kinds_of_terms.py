@@ -39,17 +39,18 @@ def share(predicted, wanted):
         ("Y ~ s(age) + C(g):ff(X)", ("s", "levels"), 0.96),
         ("Y ~ te(age, dose)", ("s", "numbers"), 0.97),
         ("Y ~ s(age) + s(age, by=dose)", ("s", "numbers"), 0.98),
-        # Squares have rows far from the others, which weigh less: .89 to .99 over eight cohorts, .956 on average.
-        ("Y ~ s(age) + sff(X)", ("s", "surface"), 0.88),
+        ("Y ~ s(age) + sff(X)", ("s", "surface"), 0.9),  # squares have rows far from the others, which weigh less
     ],
 )
 def test_terms_explain_a_curve(model, parts, least):
     (data, f), (new, wanted) = people(3000), people(400, seed=5)
-    y = sum(f[p] for p in parts)
-    fitted = FunctionalRegression(
-        model, privacy=Privacy(2.0, 1e-6, n=3000, random_state=1), bounds=BOUNDS | {"Y": (-6.0, 6.0)}
-    ).fit(data | {"Y": y + 0.3 * np.random.default_rng(1).normal(size=y.shape)}, grids={"X": S, "Y": S})
-    assert share(fitted.predict(new), sum(wanted[p] for p in parts)) > least
+    y, shares = sum(f[p] for p in parts), []
+    for seed in (1, 2):  # of one cohort: single draws of noise give .89 to .99 of squares
+        fitted = FunctionalRegression(
+            model, privacy=Privacy(2.0, 1e-6, n=3000, random_state=seed), bounds=BOUNDS | {"Y": (-6.0, 6.0)}
+        ).fit(data | {"Y": y + 0.3 * np.random.default_rng(1).normal(size=y.shape)}, grids={"X": S, "Y": S})
+        shares.append(share(fitted.predict(new), sum(wanted[p] for p in parts)))
+    assert np.mean(shares) > least
     assert fitted.ledger_.private
     for name in fitted.term_names_[2:]:
         assert np.isfinite(fitted.coef(name)["value"]).all()
