@@ -6,23 +6,27 @@ Handing p×p problems to several BLAS threads costs more than it saves, most of 
 from __future__ import annotations
 
 import functools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_blocks", "map_stream", "one_blas_thread"]
+__all__ = ["map_blocks", "map_stream", "one_blas_thread", "one_thread"]
 
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+_within = threading.local()
+"""Whether this thread is one of many that work at once, as those of a scheduler."""
 
 
 @functools.cache
@@ -37,13 +41,28 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return context
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Context in which blocks of rows are gone through in this thread, and BLAS has one: others have work of theirs."""
+    before, _within.alone = getattr(_within, "alone", False), True
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        _within.alone = before
+
+
+def _n_threads() -> int:
+    return 1 if getattr(_within, "alone", False) else int(numba.config.NUMBA_NUM_THREADS)
+
+
 def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
     """Apply a function that releases Python's lock to blocks of rows, on all threads; results in order.
 
     The blocks do not depend on the number of threads, which is numba's (``NUMBA_NUM_THREADS``, default all cores).
     """
     blocks = [slice(start, start + ROWS_PER_BLOCK) for start in range(0, n_rows, ROWS_PER_BLOCK)]
-    n_threads = min(numba.config.NUMBA_NUM_THREADS, len(blocks))
+    n_threads = min(_n_threads(), len(blocks))
     if n_threads < 2:
         yield from map(function, blocks)
         return
@@ -53,7 +72,7 @@ def map_blocks(function: Callable[[slice], T], n_rows: int) -> Iterator[T]:
 
 def map_stream(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
     """Apply a function to items as they come, on all threads; results in order, and only a few items at a time held."""
-    n_threads = numba.config.NUMBA_NUM_THREADS
+    n_threads = _n_threads()
     if n_threads < 2:
         yield from map(function, items)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,3 +17,16 @@ settings.load_profile("fdadp")
 def reference(refund_reference: Any) -> Any:
     """``reference("affr_dti2")`` is the recorded case as nested dicts of arrays; r_bridge's plugin reads it."""
     return refund_reference
+
+
+@pytest.fixture(scope="session")
+def two_workers() -> Iterator[Any]:
+    """A client of two worker processes of one thread each, active only where a test says ``client.as_current()``."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

@@ -56,6 +56,7 @@ HEAVY = {
     "sklearn",
     "statsmodels",
     "dask",
+    "distributed",
     "rpy2",
     "formulaic",
     "r_bridge",
