@@ -142,14 +142,13 @@ def _on(client: Any, task: Delayed, counted: list[Delayed], what: str, bar: Any)
                 _raise(future.exception(), what, [number[future.key]], len(number))
             bar.update()
             del waiting[future.key]  # its result is not kept for us
-        del future
         try:
             return whole.result()
         except Exception as exc:
             _raise(exc, what, [], len(number))
-    except BaseException:
-        client.cancel([whole, *waiting.values()])
-        raise
+    finally:  # what nobody wants any more is not begun; cancelling it would hit tasks beside it
+        for future in (whole, *waiting.values()):
+            future.release()
 
 
 def _on_threads(task: Delayed, counted: list[Delayed], what: str, bar: Any) -> Any:
