@@ -18,6 +18,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._rows import Rows, UnitRows
+from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.inputs import as_table, as_target, box, public
 from fdadp.privacy import Cohort
 
@@ -30,7 +31,7 @@ _SQUARES = 0.3
 
 class _Moments(NamedTuple):
     """Noisy Σ zz' (p, p), Σ zt' (p, q), Σ t² (q,), and standard deviations of the noise on their entries: on the
-    diagonal and off it of the first, and of the second."""
+    diagonal and off it of the first, of the second, and of the third."""
 
     gram: FloatArray
     cross: FloatArray
@@ -38,10 +39,11 @@ class _Moments(NamedTuple):
     sd: float
     sd_off: float
     sd_cross: float
+    sd_squares: float
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPLinearRegression(PrivateRegressor):
+class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     """Linear regression for one or several targets, differentially private.
 
     Parameters
@@ -74,6 +76,8 @@ class DPLinearRegression(PrivateRegressor):
         Target's units per unit of a feature, within the ball.
     intercept_ : float or ndarray of shape (q,)
     ledger_, privacy_spent_
+
+    ``conf_int()``, ``coef_table()`` and ``summary()`` have standard errors and intervals of the coefficients, for free.
 
     Notes
     -----
@@ -144,7 +148,30 @@ class DPLinearRegression(PrivateRegressor):
         intercepts = intercepts + middle
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
+        self._released = moments
         return cohort
+
+    def _estimating(self) -> tuple[Equations, ...]:
+        count = self._released.cross.shape[1]
+        return tuple(_equations(self._released, k, self.intercept_scaling) for k in range(count))
+
+    def _units(self) -> tuple[FloatArray, FloatArray]:
+        encode = self._encoding(self.n_features_in_)
+        q = self._released.cross.shape[1]
+        low, high = box(self.bounds_y, q, "bounds_y")
+        slopes, intercepts = encode.coefficients(np.eye(encode.dimensions))
+        scale = (high - low) / 2 * math.sqrt(q)
+        offsets = np.zeros((q, encode.dimensions))
+        offsets[:, 0] = (low + high) / 2
+        return scale[:, None, None] * np.vstack([intercepts, slopes.T]), offsets
+
+    def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
+        facts = [("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism)]
+        notes = [
+            "The coefficients are those of rows and targets moved into their bounds",
+            "The sampling variance is that of errors of one size, whatever the features (statsmodels' nonrobust)",
+        ]
+        return "Private linear regression", facts, notes
 
     def _encoding(self, d: int) -> UnitRows:
         if self.data_norm is None:
@@ -189,6 +216,7 @@ def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
         sd=sd,
         sd_off=sd / off,
         sd_cross=sd,
+        sd_squares=sd / _SQUARES,
     )
 
 
@@ -211,7 +239,25 @@ def _release_pure(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:
 def _parts(moment: FloatArray, sd: float, p: int) -> _Moments:
     """Of a symmetric matrix with noise of the sd on the diagonal, and 1/√2 of it elsewhere."""
     squares = np.diag(moment)[p:]
-    return _Moments(moment[:p, :p], moment[:p, p:], squares, sd, sd / math.sqrt(2), sd / math.sqrt(2))
+    off = sd / math.sqrt(2)
+    return _Moments(moment[:p, :p], moment[:p, p:], squares, sd, off, off, sd)
+
+
+def _equations(m: _Moments, k: int, const: float) -> Equations:
+    """Noisy normal equations of target k, with the residual variance that the moments tell.
+
+    That is Σ t² - b'θ over the persons, both noisy, p fewer and with what the noise in θ takes off put back. Never less
+    than its own noise: where that is most of it, noise is also most of what the intervals are made of.
+    """
+    p = len(m.gram)
+    plain = Equations(m.gram, m.cross[:, k], np.zeros(p), 0.0, m.sd_off, m.sd_cross)
+    theta = plain.step
+    persons = max(float(m.gram[-1, -1]) * (1 + 1 / const**2), 1.0)
+    taken = float(np.trace(solved(m.gram, plain.noise(theta))))
+    squared = float(theta @ theta)
+    noise = math.sqrt(m.sd_squares**2 + 4 * m.sd_cross**2 * squared + 2 * m.sd_off**2 * squared**2)
+    left = max(float(m.squares[k] - m.cross[:, k] @ theta) + taken, noise)
+    return plain._replace(dispersion=min(left / max(persons - p, 1.0), 1.0))
 
 
 def _shrunk(m: _Moments, k: int) -> FloatArray:
