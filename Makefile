@@ -1,6 +1,6 @@
 # The commands of the house. Nothing needs to be activated: everything runs in .venv, which the first call makes.
 #   make demo     Python only: no R, no download beyond pip
-#   make test     everything that can be tested on this machine
+#   make test     everything that can be tested on this machine, but audits and simulations of seconds: make audits
 # Variables: PYTHON=python3.12 (which Python makes .venv), PYTEST_ARGS="-n 2 -k curves", DEMO_ARGS, BENCH_ARGS.
 
 VENV := .venv
@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
+.PHONY: help demo docs test audits test-r test-debian13 lint format notebooks sdist bench bench-learners setup r rpy2 clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -26,9 +26,12 @@ help: ## show this list
 demo: $(VENV)/.stamp-plots ## weather without privacy, 3,000 simulated people with it: tables, figures in fdadp-demo/
 	$(PY) -m fdadp demo $(DEMO_ARGS)
 
-test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests (R's too where R is there or can be installed)
+test: $(VENV)/.stamp-dev rpy2 ## run all tests and doctests but those of audits (R's too where R is there or can be installed)
 	$(PY) -m pytest $(PYTEST_ARGS)
 	@sh .ci/r-package.sh tests
+
+audits: $(VENV)/.stamp-dev ## audits, simulations and deployed runs that take seconds each
+	$(PY) -m pytest tests/python -m "statistics and not long" $(PYTEST_ARGS)
 
 test-r: r ## the R package: its tests, its vignette and R CMD check (R_PYTHON= names the Python, else .venv or .venv-r)
 	@sh .ci/r-package.sh tests check

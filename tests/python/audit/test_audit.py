@@ -44,6 +44,12 @@ def test_moments_cost_at_most_their_budget_and_show_nothing_else():
     assert result.finished >= 15 and 0.5 < result.ratios.max() <= 1.0
 
 
+def test_a_few_tapes_of_moments():
+    result = replay_audit(replay_pairs(4, mechanism="moments", seed=4), seed=4)
+    assert result.passed, str(result)
+    assert result.finished == 4 and 0.5 < result.ratios.max() <= 1.0
+
+
 @pytest.mark.long
 def test_a_thousand_tapes():
     result = replay_audit(replay_pairs(1080, seed=11), seed=11)

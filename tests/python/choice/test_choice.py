@@ -129,7 +129,6 @@ def total(delta):
 KINDS = [(None, "labels"), (1e-6, "numbers"), (None, "numbers"), (1e-6, "labels"), (1e-6, "numbers")]
 
 
-@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("adjacency", "grouped", "delta", "kind"), [(*s, *k) for s, k in zip(SETTINGS, KINDS, strict=True)]
 )

@@ -517,6 +517,7 @@ def until(condition: Callable[[], object], seconds: float = 600.0) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.statistics
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
 def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()

@@ -133,7 +133,6 @@ def neighbours(learner, pure, adjacency, monkeypatch, grouped):
         yield Neighbours(name, run, first, other, budget.total, promise, accounting=budget.accounting)
 
 
-@pytest.mark.statistics
 @every_mode_on_tape
 def test_exact_privacy_loss_by_replay(learner, pure, adjacency, monkeypatch):
     """The same releases forced on neighbours: the loss within the budget, all else the same bit for bit."""

@@ -341,7 +341,6 @@ def test_directions_are_drawn_at_the_scale_that_was_prepared(source):
 # ------------------------------------------------------------------ the learners that use them
 
 
-@pytest.mark.statistics
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
 @pytest.mark.parametrize(
     ("learner", "delta"),

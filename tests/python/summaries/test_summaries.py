@@ -266,6 +266,13 @@ def test_fits_cost_at_most_their_budget_and_show_nothing_else(estimator):
     assert result.finished >= 70 and result.releases > 350
 
 
+@BOTH
+def test_a_few_fits_cost_at_most_their_budget(estimator):
+    result = replay_audit(neighbours(estimator, ("high", "text")), seed=3)
+    assert result.passed, str(result)
+    assert 0.9 < result.changes.max() <= 1 and result.finished == len(result.ratios)
+
+
 def _doubled_reach(monkeypatch):
     right = release.Rows.within_reach
     kernel = Kernel.sensitivity
