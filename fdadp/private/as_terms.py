@@ -122,7 +122,7 @@ def released_variance(fit: PrivateFit, design: PrivateDesign) -> ReleasedVarianc
         scale=fit.calibration[0],
         inverse_dof=fit.calibration[1],
         grid=design.t,
-        total=explained_variance(fit) + unexplained_variance(fit),
+        total=max(explained_variance(fit), 0.0) + unexplained_variance(fit),
         looks=fit.looks,
         columns=tuple(column for column in fit.columns if isinstance(column, CurvesColumn)) if fit.looks else (),
     )
