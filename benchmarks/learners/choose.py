@@ -81,11 +81,11 @@ def naive_bayes_lines() -> Iterator[Line]:
     task = adult()
     score = classifier("DPHistogramNB", task, 4)
     epsilons = [0.01, 0.1, 1.0]
-    usual = histogram_bayes._NOISE_SMOOTHING
-    for value in (0.0, 0.1, 0.3, 1.0, 3.0):
-        histogram_bayes._NOISE_SMOOTHING = value
-        yield "histogram NB", f"smoothing by {value:g} sd of the noise", {e: score(e, {}) for e in epsilons}
-    histogram_bayes._NOISE_SMOOTHING = usual
+    usual = histogram_bayes._APART
+    for value in (0.03, 0.1, 0.3):
+        histogram_bayes._APART = value
+        yield "histogram NB", f"classes {value:g} apart", {e: score(e, {}) for e in epsilons}
+    histogram_bayes._APART = usual
     gains = {"capital-gain": 1e5, "capital-loss": 5e3}
     for bins in (8, 16, 32):
         yield "histogram NB", f"{bins} even bins", {e: score(e, {"n_bins": bins}) for e in epsilons}

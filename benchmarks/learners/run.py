@@ -6,6 +6,10 @@ The peers cannot share an environment with fdadp (diffprivlib needs an old sciki
 made on the first run. What they claim is taken at its word here: diffprivlib's rows are pure epsilon as claimed, DP-EBM
 reads the list of labels of a feature from the data. The table is written to results/latest.md and results/latest.json;
 that of linear regression (diabetes), k-means and PCA (digits) beside diffprivlib's to results/small.md and small.json.
+
+    python benchmarks/learners/run.py --unseen [--seeds 4] [--keep-peers] [--only "ICU death" rows ...]
+
+Data sets on which no constant was chosen (unseen_sets.py), one fit a split; results/unseen.md and unseen.json.
 """
 
 from __future__ import annotations
@@ -136,15 +140,38 @@ def small_sets(seeds: int, epsilons: list[float], python: Path, out: Path) -> st
     return text
 
 
+def unseen_sets(args: argparse.Namespace) -> None:
+    """Write the tables of unseen data sets, of all of them or only those that were asked for."""
+    import unseen
+
+    path = args.out / "unseen.json"
+    recorded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    pythons = {} if args.keep_peers else {name: environment(name, args.venvs) for name in PEERS}
+    rows = unseen.run(args.seeds, args.epsilon, pythons, recorded=recorded if args.keep_peers else None, only=args.only)
+    text = unseen.tables(rows, args.seeds)
+    print(text)
+    if args.only is None:
+        path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
+        (args.out / "unseen.md").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.01, 0.1, 0.5, 1.0, 5.0])
+    parser.add_argument("--seeds", type=int, help="draws, or splits; default 3, with --unseen 4")
+    parser.add_argument("--epsilon", type=float, nargs="+", help="default .01, .1, .5, 1 and 5; with --unseen from .1")
     parser.add_argument("--venvs", type=Path, default=HERE, help="folder of the peers' environments")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--only-small", action="store_true", help="only linear regression, k-means and PCA")
+    parser.add_argument("--unseen", action="store_true", help="data sets that chose no constant")
+    parser.add_argument("--keep-peers", action="store_true", help="with --unseen: the peers' recorded rows")
+    parser.add_argument("--only", nargs="+", help="with --unseen: names of data sets, or kinds of task")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
+    args.seeds = args.seeds or (4 if args.unseen else 3)
+    args.epsilon = args.epsilon or ([] if args.unseen else [0.01]) + [0.1, 0.5, 1.0, 5.0]
+    if args.unseen:
+        unseen_sets(args)
+        return
     print(small_sets(max(args.seeds, 5), args.epsilon, environment("diffprivlib", args.venvs), args.out))
     if args.only_small:
         return

@@ -19,7 +19,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._rows import Rows, UnitRows
-from fdadp.learners.inputs import as_table, class_labels, positive
+from fdadp.learners.inputs import as_table, class_labels, positive, public
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._objective import gaussian_multiplier
 
@@ -84,10 +84,13 @@ class DPLogisticRegression(PrivateClassifier):
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels. A row with another label counts as no row.
-    data_norm : float
-        Public bound on the L2 norm of a row about ``center``; longer rows are shortened to it.
+    bounds : (low, high), optional
+        Public range of each feature, a number or d numbers each; values are clipped to it.
+    data_norm : float, optional
+        Instead of ``bounds``: public bound on the L2 norm of a row about ``center``; longer rows are shortened to it.
+        A ball much smaller than the box around it means that much less noise.
     center : float or array_like of shape (d,)
-        Public.
+        Public; with ``data_norm``.
     mechanism : {"objective", "output", "gradient"}
         ``"objective"``: a random linear term in the objective (Laplace-like for pure ε, Gaussian else); the most
         accurate. It wants one row a person, and with a δ a whole budget. ``"output"``: noise on the minimiser.
@@ -138,6 +141,7 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
+    bounds: Any = None
     data_norm: float | None = None
     center: ArrayLike = 0.0
     mechanism: str = "objective"
@@ -158,7 +162,8 @@ class DPLogisticRegression(PrivateClassifier):
         if self.mechanism == "objective":
             self._wants_whole_budget(groups, '"output" or "gradient"')
         ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency)
-        shown = {"classes": labels, "data_norm": self.data_norm, "center": self.center, "regularization": ridge}
+        shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
+        shown["regularization"] = ridge
         cohort = self._open(X, y, groups, classes=labels, public=shown)
 
         def problems(rows: Rows) -> tuple[FloatArray, FloatArray]:
@@ -179,7 +184,15 @@ class DPLogisticRegression(PrivateClassifier):
         return cohort
 
     def _encoding(self, d: int) -> UnitRows:
-        return UnitRows(d, data_norm=self.data_norm, center=self.center, intercept=self.intercept_scaling)
+        if self.bounds is None:
+            public(
+                "data_norm",
+                self.data_norm,
+                "the largest norm of a row about `center` (or bounds, the range of each feature)",
+            )
+        return UnitRows(
+            d, data_norm=self.data_norm, center=self.center, bounds=self.bounds, intercept=self.intercept_scaling
+        )
 
     def _ridge(self, dimensions: int, K: int, adjacency: str) -> float:
         if self.regularization is not None:

@@ -13,15 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction, numbers
+from fdadp._common.checks import fraction, is_number, numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.inputs import as_table, box, class_labels
 from fdadp.privacy import Cohort
 
-__all__ = ["DPGaussianNB", "FromLikelihood", "gaussian_log_likelihood"]
+__all__ = ["DPGaussianNB", "FromLikelihood", "check_correlation", "gaussian_log_likelihood"]
+
+_UNIFORM = 1 / 3
+"""Variance of the prior of a mean in [-1, 1]: of a uniform one."""
+_USUAL = 1 / 9
+"""Mean, and sd, of the prior of a variance in [-1, 1]: declared ranges are some three sd wide to each side."""
+_LEAST_WITHIN = 0.05
+"""Share of a variance that is left within classes, however far apart their means seem."""
+
+
+def check_correlation(value: Any) -> None:
+    """Refuse what is no correlation of features to be guessed."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise InputError(f"correlation must be a number from 0 to 1, got {value!r}")
 
 
 class FromLikelihood:
@@ -47,10 +61,15 @@ class FromLikelihood:
         return np.asarray(self.classes_[best])
 
 
-def gaussian_log_likelihood(x: FloatArray, prior: FloatArray, mean: FloatArray, var: FloatArray) -> FloatArray:
-    """Joint log-likelihood (m, K) of rows (m, d) and classes with probabilities (K,), means and variances (K, d)."""
+def gaussian_log_likelihood(
+    x: FloatArray, prior: FloatArray, mean: FloatArray, var: FloatArray, each: float = 1.0
+) -> FloatArray:
+    """Joint log-likelihood (m, K) of rows (m, d) and classes with probabilities (K,), means and variances (K, d).
+
+    `each` is what a feature counts, 1 for independent ones.
+    """
     away = x[:, None] - mean
-    return np.asarray(np.log(prior) - 0.5 * (np.log(2 * np.pi * var) + away**2 / var).sum(axis=2))
+    return np.asarray(np.log(prior) - 0.5 * each * (np.log(2 * np.pi * var) + away**2 / var).sum(axis=2))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -69,13 +88,18 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         Smallest variance, as a share of the square of half a feature's range.
     priors : array_like of shape (K,), optional
         Public class probabilities; default: the noisy counts'.
+    correlation : float
+        Public guess of the correlation of features within a class, in [0, 1]: d features count as the
+        d/(1 + (d - 1) correlation) independent ones that say as much. 0: naive Bayes of textbooks, whose probabilities
+        are far too sure where there are many features.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     class_prior_ : ndarray of shape (K,)
     theta_, var_ : ndarray of shape (K, d)
-        Means and variances, in units of the features and squared.
+        Means and variances, in units of the features and squared: what is believed after the release; a variance
+        contains what is not known of the mean.
     ledger_, privacy_spent_
 
     Notes
@@ -101,12 +125,14 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     bounds: Any = None
     var_floor: float = 1e-4
     priors: ArrayLike | None = None
+    correlation: float = 0.15
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments."""
         labels = class_labels(self.classes)
         K = len(labels)
         fraction(self.var_floor, "var_floor")
+        check_correlation(self.correlation)
         if self.priors is not None:
             priors = numbers(self.priors, "priors")
             if priors.shape != (K,) or not (priors > 0).all() or not math.isclose(priors.sum(), 1, abs_tol=1e-6):
@@ -123,17 +149,44 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
             return blocks(block, code, K)
 
         clip = 1 + 1.5 * d if cohort.pure else math.sqrt(1 + 1.25 * d)
-        total, _ = cohort.sum(moments, clip=clip, share=1.0, name="counts, sums and sums of squares of the classes")
-        table = total.reshape(K, 1 + 2 * d)
-        count = np.maximum(table[:, :1], 1.0)
-        mean = np.clip(table[:, 1 : 1 + d] / count, -1, 1)
-        square = np.clip(table[:, 1 + d :] / count + 0.5, 0, 1)
+        total, sd = cohort.sum(moments, clip=clip, share=1.0, name="counts, sums and sums of squares of the classes")
+        found, mean, var = _believed(total.reshape(K, 1 + 2 * d), sd)
         half = (high - low) / 2
         self.classes_ = np.array(labels)
         self.theta_ = low + (mean + 1) * half
-        self.var_ = np.clip(square - mean**2, self.var_floor, 1) * half**2
-        self.class_prior_ = count[:, 0] / count.sum() if self.priors is None else priors
+        self.var_ = np.clip(var, self.var_floor, 1) * half**2
+        self.class_prior_ = found if self.priors is None else priors
         return cohort
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
-        return gaussian_log_likelihood(self._new_rows(X), self.class_prior_, self.theta_, self.var_)
+        x = self._new_rows(X)
+        each = independent_evidence(x.shape[1], self.correlation)
+        return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, each)
+
+
+def _believed(table: FloatArray, sd: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Class probabilities (K,), means and predictive variances (K, d), of noisy blocks (K, 1 + 2 d) in [-1, 1]^d.
+
+    Post-processing: posterior means under public priors and the noise's known sd; see :class:`DPGaussianNB`.
+    """
+    K, d = len(table), (table.shape[1] - 1) // 2
+    n = max(float(table[:, 0].sum()), sd, 1.0)
+    prior = class_shares(table[:, 0], sd)
+    count = np.maximum(prior * n, 1.0)[:, None]
+    first, second = table[:, 1 : 1 + d], table[:, 1 + d :]
+    # All classes together: each mean uniform in the range, variances like each other.
+    noise = K * (sd / n) ** 2
+    middle = np.clip(posterior(first.sum(axis=0) / n, noise, 0.0, _UNIFORM)[0], -1, 1)
+    raw, noises = second.sum(axis=0) / n + 0.5 - middle**2, noise * (1 + 4 * middle**2)
+    usual = above_zero(*posterior(raw.mean(), noises.mean() / d, _USUAL, _USUAL**2))
+    whole = above_zero(*posterior(raw, noises, usual, usual**2))
+    # Class means about the common one, as far apart as features spread.
+    noise_k = (sd / count) ** 2
+    mean, unsure = posterior(first / count - middle, noise_k, 0.0, whole)
+    mean = np.clip(middle + mean, -1, 1)
+    # Variances within classes, about what the means leave of the whole, likewise.
+    within = np.maximum(whole - (prior[:, None] * (mean - middle) ** 2).sum(axis=0), _LEAST_WITHIN * whole)
+    about = second / count + 0.5 - 2 * mean * first / count + mean**2
+    noise_k = noise_k * (1 + 4 * mean**2)
+    own = within**2 * spread(about - within, noise_k, within**2)
+    return prior, mean, above_zero(*posterior(about, noise_k, within, own)) + unsure

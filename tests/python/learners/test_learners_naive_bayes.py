@@ -79,7 +79,8 @@ def test_without_noise_it_is_gaussian_naive_bayes():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 3000)
     X = rng.normal(y[:, None] * [1.0, -0.5], [0.5, 1.0], (3000, 2))
-    ours = DPGaussianNB(epsilon=1e6, classes=[0, 1, 2], bounds=(-9, 9), random_state=0).fit(X, y)
+    ours = DPGaussianNB(epsilon=1e6, classes=[0, 1, 2], bounds=(-9, 9), correlation=0, random_state=0)
+    ours.fit(X, y)
     theirs = GaussianNB().fit(X, y)
     np.testing.assert_allclose(ours.theta_, theirs.theta_, atol=1e-3)
     np.testing.assert_allclose(ours.var_, theirs.var_, rtol=2e-3)
@@ -91,7 +92,8 @@ def test_without_noise_it_is_categorical_naive_bayes():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 2000)
     X = (rng.integers(0, 3, (2000, 4)) + y[:, None]) % 3
-    ours = DPCategoricalNB(epsilon=1e6, classes=[0, 1], categories=Categorical([0, 1, 2]), random_state=0).fit(X, y)
+    of = Categorical([0, 1, 2])
+    ours = DPCategoricalNB(epsilon=1e6, classes=[0, 1], categories=of, correlation=0, random_state=0).fit(X, y)
     theirs = CategoricalNB(alpha=1.0).fit(X, y)
     for a, b in zip(ours.feature_log_prob_, theirs.feature_log_prob_, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
@@ -122,10 +124,43 @@ def test_text_numbers_and_missing_values_together():
     log_proba = model.predict_log_proba(new)
     # What is missing is left out of the product; with nothing known the prior is left.
     np.testing.assert_allclose(np.exp(log_proba[2]), [0.6, 0.4], atol=0.03)
-    odds = model.feature_log_prob_[0][:, 2]
+    odds = model.feature_log_prob_[0][:, 2] / (1 + 0.15)  # of two features, each worth so much
     np.testing.assert_allclose(np.diff(log_proba[1] - log_proba[2]), np.diff(odds))
     assert list(model.predict(new)) == ["yes", "yes", "no"]
     assert model.score(frame, labels) > 0.9
+
+
+def log_loss(model, X, y):
+    return -model.predict_log_proba(X)[np.arange(len(y)), y].mean()
+
+
+@pytest.mark.parametrize("kind", [DPGaussianNB, DPHistogramNB])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_features_that_are_all_noise_say_nothing(kind, epsilon):
+    """400 rows, one of 40 features tells the classes apart: probabilities stay near the shares, the one is found."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 800)
+    X = rng.normal(0, 0.3, (800, 40))
+    X[:, 0] += 1.2 * (2 * y - 1)
+    known = {"bounds": (-2, 2)} if kind is DPGaussianNB else {"features": Numeric(-2, 2, edges=8)}
+    losses, right = [], []
+    for seed in range(4):
+        model = kind(epsilon=epsilon, delta=1e-5, classes=[0, 1], random_state=seed, **known).fit(X[:400], y[:400])
+        losses.append(log_loss(model, X[400:], y[400:]))
+        right.append((model.predict(X[400:]) == y[400:]).mean())
+    assert np.mean(losses) < np.log(2) + 0.05
+    if epsilon == 1 and kind is DPGaussianNB:
+        assert np.mean(right) > 0.9
+
+
+def test_probabilities_of_correlated_features_are_not_too_sure():
+    """Ten copies of one feature are one feature: without the guess the log-loss is that of certainty."""
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 2, 2000)
+    X = (rng.normal(2 * y - 1, 1.5)[:, None] + 0.3 * rng.normal(size=(2000, 10))) / 4
+    fits = {c: DPGaussianNB(epsilon=5.0, classes=[0, 1], bounds=(-2, 2), correlation=c, random_state=0) for c in (0, 1)}
+    losses = {c: log_loss(model.fit(X, y), X, y) for c, model in fits.items()}
+    assert losses[1] < 0.56 < 0.8 < losses[0]
 
 
 def test_labels_that_are_no_class_add_nothing(monkeypatch):
@@ -155,6 +190,8 @@ def test_people_with_several_rows_count_once(monkeypatch):
         (lambda: DPGaussianNB(classes=[0, 1], bounds=(1, 0)), InputError, "low < high"),
         (lambda: DPGaussianNB(classes=[0, 1], bounds=(0, 1), var_floor=0), InputError, "var_floor"),
         (lambda: DPGaussianNB(classes=[0, 1], bounds=(0, 1), priors=[1, 1]), InputError, "priors"),
+        (lambda: DPGaussianNB(classes=[0, 1], bounds=(0, 1), correlation=1.5), InputError, "correlation"),
+        (lambda: DPHistogramNB(classes=[0, 1], features=Numeric(0, 1), correlation=None), InputError, "correlation"),
         (lambda: DPHistogramNB(classes=[0, 1], features=Numeric(0, 1), alpha=0), InputError, "alpha"),
         (lambda: DPHistogramNB(classes=[0, 1], features=Numeric(0, 1), n_bins=1), InputError, "n_bins"),
         (lambda: DPHistogramNB(classes=[0, 1], features="age"), InputError, "features"),

@@ -1,0 +1,88 @@
+"""What is believed after a release: posterior means under a public prior and noise of a known standard deviation.
+
+A release is the truth plus noise whose law is public. To take it at its word is to call noise a finding; the mean of
+what is believed after it, given a prior, is post-processing and costs nothing. Where the noise is small it is the
+release itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from fdadp._common.typing import ArrayLike, FloatArray
+
+__all__ = ["FACTORS", "above_zero", "class_shares", "independent_evidence", "posterior", "spread"]
+
+FACTORS = np.geomspace(0.003, 1.0, 16)
+"""What :func:`spread` believes in evenly: variances of a prior as multiples of its scale, from hardly any to all."""
+
+
+def posterior(
+    value: ArrayLike, noise: ArrayLike, mean: ArrayLike, variance: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and variance, broadcast, of what was released with normal noise.
+
+    Parameters
+    ----------
+    value, noise : array_like
+        Released values and the variances of their noise.
+    mean, variance : array_like
+        Of the prior.
+
+    Examples
+    --------
+    >>> mean, variance = posterior(3.0, 1.0, 0.0, 2.0)
+    >>> float(mean), round(float(variance), 3)
+    (2.0, 0.667)
+    """
+    value, noise, mean, variance = np.broadcast_arrays(
+        *(np.asarray(a, dtype=np.float64) for a in (value, noise, mean, variance))
+    )
+    kept = variance / np.maximum(variance + noise, 1e-300)
+    return mean + kept * (value - mean), kept * noise
+
+
+def above_zero(mean: ArrayLike, variance: ArrayLike) -> FloatArray:
+    """Mean of a normal law given that what it describes is above 0: about its sd where the law has no more to say."""
+    mean = np.asarray(mean, dtype=np.float64)
+    sd = np.sqrt(np.maximum(np.asarray(variance, dtype=np.float64), 1e-300))
+    at = mean / sd
+    return np.asarray(mean + sd * np.exp(-0.5 * at**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(at)))
+
+
+def spread(gaps: ArrayLike, noise: ArrayLike, scale: ArrayLike) -> float:
+    """Multiple of `scale`, the prior's variance up to a factor, that released gaps from its mean make one expect.
+
+    The mean over :data:`FACTORS` with their marginal likelihoods as weights: the most likely one alone would be the
+    smallest wherever noise prevails.
+
+    Parameters
+    ----------
+    gaps, noise, scale : array_like
+        Released differences from the mean of the prior, variances of their noise, and scales; broadcast.
+
+    Examples
+    --------
+    >>> near = spread([0.1, -0.1, 0.05, 0.0], 1e-4, 1.0)
+    >>> far = spread([1.0, -2.0, 1.5, 0.5], 1e-4, 1.0)
+    >>> round(near, 3), round(far, 1)
+    (0.012, 0.9)
+    """
+    gaps, noise, scale = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (gaps, noise, scale)))
+    laws = np.maximum(FACTORS[:, None] * scale.ravel() + noise.ravel(), 1e-300)
+    evidence = -0.5 * (np.log(laws) + gaps.ravel() ** 2 / laws).sum(axis=1)
+    weights = np.exp(evidence - evidence.max())
+    return float(weights @ FACTORS / weights.sum())
+
+
+def class_shares(counts: FloatArray, sd: float) -> FloatArray:
+    """Probabilities (K,) of classes, uniform on the simplex before their counts were released with noise of this sd."""
+    K, n = len(counts), max(float(counts.sum()), sd, 1.0)
+    shares = above_zero(*posterior(counts / n, (sd / n) ** 2, 1 / K, (K - 1) / (K**2 * (K + 1))))
+    return np.asarray(shares / shares.sum())
+
+
+def independent_evidence(d: int, correlation: float) -> float:
+    """1/(1 + (d - 1) ρ): how many independent features a feature is worth among d with a common correlation ρ."""
+    return 1 / (1 + (d - 1) * correlation)
