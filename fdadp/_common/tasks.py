@@ -180,5 +180,5 @@ def _raise(exc: Exception, what: str, which: Sequence[int], n: int) -> None:
     """Our own errors as they are; others with the partitions that were under way."""
     if isinstance(exc, FdadpError):
         raise exc
-    where = f"partition {' or '.join(map(str, which))} of {n}" if which else "a partition"
+    where = f"partition {' or '.join(map(str, which))} of {n}" if which and n > 1 else "a partition"
     raise InputError(f"{where} must give its rows for {what}, got {type(exc).__name__}: {exc}") from exc

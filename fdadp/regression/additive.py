@@ -22,7 +22,7 @@ from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.pairs import Pairs
 from fdadp.regression.views import Views
-from fdadp.solve.chunks import dask_chunks, is_dask
+from fdadp.solve.chunks import is_dask, pairs_in_partitions
 from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.functional_additive import surface_on
 from fdadp.terms.quantiles import QuantileTransform
@@ -229,7 +229,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         if self._is_private:
             return self._fit_private(X, Y, s, t, groups)
         if is_dask(X) or is_dask(Y):
-            return self.fit_chunks(dask_chunks(X, Y), s=s, t=t)
+            return self.fit_chunks(pairs_in_partitions(X, Y), s=s, t=t)
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -230,7 +232,15 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
 
 
 def _added_up(chunks: Pairs, term: Surface, t: FloatArray) -> TrainingSums:
-    return add_up([term], ((x, y.values) for x, y in chunks.read("sums over curves")), t)
+    return add_up([term], partial(_over_values, chunks), t)
+
+
+def _over_values(chunks: Pairs, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
+    return chunks.over(partial(_of_values, function), merge, "sums over curves")
+
+
+def _of_values(function: Callable[..., Any], records: Records, y: Curves) -> Any:
+    return function(records, y.values)
 
 
 def _given(smoothing: Any, shape: tuple[int, int]) -> FloatArray:

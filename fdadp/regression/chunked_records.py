@@ -1,17 +1,19 @@
 """Tables in chunks that need not fit into memory together, read as the records and responses of a regression.
 
 One pass sees what fixes the bases of the terms, a second one adds up. Chunks must agree: in the kinds of their columns,
-in the grids of their curves, and from one pass to the next.
+in the grids of their curves, and from one pass to the next. A pass is a function of a chunk's rows whose values are
+merged: chunk by chunk in this process, or by Dask on its workers, where the rows then stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
@@ -21,14 +23,51 @@ from fdadp.regression.completion import Completion
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.chunks import Totals, check_dask, is_dask, with_progress, without_curves
+from fdadp.solve.chunks import Part, Partitions, Totals, columns_in_partitions, with_progress, without_curves
 
 __all__ = ["ChunkedRecords", "blocks_of_dask"]
+
+A = TypeVar("A")
 
 Response = Curves | FloatArray | Labels
 """Of a chunk, on a grid that all chunks share where it is one of curves."""
 
-Source = Sequence[Any] | Callable[[], Iterable[Any]]
+Source = Sequence[Any] | Callable[[], Iterable[Any]] | Partitions
+
+
+@dataclass
+class _Reading:
+    """How a chunk is read: its columns, and its response where it is asked for. Rows are counted over all chunks."""
+
+    names: Sequence[str]
+    response: str | None
+    grids: Grids | None
+    completion: Completion
+    called: str
+    convert: Callable[[Any, int], Any] | None = None
+    known: dict[str, Any] = field(default_factory=dict)
+    """What the columns of the first chunk are like, by name."""
+
+    def __call__(self, raw: Any, first: int) -> Part:
+        """The rows of a chunk, where it has any; no response: None."""
+        if _is_empty(raw):
+            return Part(Totals(), [0], None)
+        table = raw if self.convert is None else self.convert(raw, first)
+        records, index = read_records(table, self.names, self.grids, first=first, missing=self.completion.how)
+        records = self.completion(records)
+        found: dict[str, Any] = dict(records.columns)
+        y: Any = None
+        if self.response is not None:
+            y = read_response(table, self.response, self.grids, n=records.n, index=index, first=first)
+            if isinstance(y, PointwiseResponse):
+                raise InputError(f"{self.response} must be on one grid in chunks, got points of each row's own")
+            found[self.called.format(self.response)] = y
+        for name, column in found.items():
+            _agree(self.known.setdefault(name, _without_rows(column)), name, column, first)
+        totals = Totals()
+        totals.add(records.n, {name: _numbers(column) for name, column in found.items()})
+        plain = {n: replace(c, index=None) if isinstance(c, Curves) else c for n, c in records.columns.items()}
+        return Part(totals, [records.n], (replace(records, columns=plain), y))
 
 
 class ChunkedRecords:
@@ -36,9 +75,10 @@ class ChunkedRecords:
 
     Parameters
     ----------
-    source : sequence, callable, dask data frame, or mapping of dask arrays
+    source : sequence, callable, dask data frame, mapping of dask arrays, or Partitions
         Tables as :func:`fdadp.regression.tables.read_records` reads them, the response a column among them; or a
-        function that returns a fresh iterator over such; or one table in dask's pieces.
+        function that returns a fresh iterator over such; or tables in Dask's partitions, or as delayed objects, which
+        stay where Dask computes them. Tables without rows are passed over.
     names : sequence of str
         Columns that are read.
     response : str, optional
@@ -49,6 +89,8 @@ class ChunkedRecords:
         Of entries that columns lack, row by row.
     progress : bool or "auto"
         Show a progress bar; ``"auto"``: on passes that take longer than two seconds.
+    convert : callable, optional
+        From a chunk, and the number of its first row, to a table.
 
     Raises
     ------
@@ -68,11 +110,12 @@ class ChunkedRecords:
         grids: Grids | None = None,
         progress: bool | str = "auto",
         completion: Completion | None = None,
+        convert: Callable[[Any, int], Any] | None = None,
     ) -> None:
         self._source: Source = _readable(source)
-        self._names, self._response, self._grids, self._progress = tuple(names), response, grids, progress
-        self._completion = Completion({}, {}, {}, {}) if completion is None else completion
-        self._first: dict[str, Any] = {}
+        self._progress = progress
+        completion = Completion({}, {}, {}, {}) if completion is None else completion
+        self._reading = _Reading(tuple(names), response, grids, completion, self._response_called, convert)
         self._totals: Totals | None = None
 
     @property
@@ -83,23 +126,49 @@ class ChunkedRecords:
     @property
     def head(self) -> Mapping[str, Any]:
         """What the columns of the first table are like, by name: without its rows."""
-        if not self._first:
+        known = self._reading.known
+        if not known and isinstance(self._source, Partitions):
+            known.update(self._source.first(partial(_head, self._reading), self._progress) or {})
+        elif not known:
             next(iter(self.read("first chunk")))
-        return self._first
+        if not known:
+            raise self._none()
+        return known
 
-    def first(self) -> Any:
-        """The first table as it came, for the kinds of its columns."""
-        table = next(iter(self._tables()), None)
-        if table is None:
+    def of_first(self, function: Callable[[Any], A]) -> A:
+        """What a function makes of the first table that has rows, as it came."""
+        found: A | None
+        if isinstance(self._source, Partitions):
+            found = self._source.first(partial(_of_table, function), self._progress)
+        else:
+            found = next((function(table) for table in self._tables() if not _is_empty(table)), None)
+        if found is None:
             raise InputError("chunks must hold at least one table, got none")
-        return table
+        return found
 
-    def records(self, what: str = "columns") -> Iterator[Records]:
-        """Go through the rows of all chunks, without the response."""
-        return (records for records, _ in self._pass(what, response=False))
+    def over(
+        self,
+        function: Callable[[Records, Any], A],
+        merge: Callable[[A, A], A],
+        what: str = "sums",
+        finish: Callable[[A], Any] | None = None,
+        *,
+        response: bool = True,
+    ) -> Any:
+        """Merge what a function makes of the rows of each chunk.
 
-    def read(self, what: str = "sums") -> Iterator[tuple[Records, Response]]:
-        """Go through the rows of all chunks with their responses, under a progress bar labelled `what`.
+        Parameters
+        ----------
+        function : callable
+            Of the records of a chunk and their responses; not None.
+        merge : callable
+            Of two values; it may change the first.
+        what : str
+            Label of the progress bar.
+        finish : callable, optional
+            Of the merged value: its value is what comes from Dask's workers.
+        response : bool
+            Whether responses are read.
 
         Raises
         ------
@@ -107,53 +176,86 @@ class ChunkedRecords:
             No chunks, chunks that differ in the kinds or grids of their columns, other rows than the pass before gave,
             or what :func:`fdadp.regression.tables.read_records` refuses; rows are counted over all chunks.
         """
-        for records, response in self._pass(what, response=True):
-            assert response is not None
-            yield records, response
+        if not isinstance(self._source, Partitions):
+            value = reduce(merge, (function(*rows) for rows in self._pass(what, response=response)))
+            return value if finish is None else finish(value)
+        assert self.head
+        read = partial(_made, self._read(response), function)
+        part = self._source.over(read, merge, what, self._progress, finish)
+        self._same(part.totals)
+        return part.value
+
+    def records(self, what: str = "columns") -> Iterator[Records]:
+        """Go through the rows of all chunks, without the response, in this process."""
+        return (records for records, _ in self._pass(what, response=False))
+
+    def read(self, what: str = "sums") -> Iterator[tuple[Records, Response]]:
+        """Go through the rows of all chunks with their responses, in this process; errors are those of :meth:`over`."""
+        return self._pass(what, response=True)
 
     def _tables(self) -> Iterable[Any]:
         return self._source() if callable(self._source) else self._source
 
-    def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Response | None]]:
-        total = Totals()
+    def _read(self, response: bool) -> _Reading:
+        return self._reading if response else replace(self._reading, response=None)
+
+    def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Any]]:
+        total, read = Totals(), self._read(response)
         for table in with_progress(self._tables(), what, self._progress):
-            how = self._completion.how
-            records, index = read_records(table, self._names, self._grids, first=total.n, missing=how)
-            records = self._completion(records)
-            found: dict[str, Any] = dict(records.columns)
-            y: Any = None
-            if response and self._response is not None:
-                y = read_response(table, self._response, self._grids, n=records.n, index=index, first=total.n)
-                if isinstance(y, PointwiseResponse):
-                    raise InputError(f"{self._response} must be on one grid in chunks, got points of each row's own")
-                found[self._response_called.format(self._response)] = y
-            for name, column in found.items():
-                self._agree(name, column, total.n)
-            total.add(records.n, {name: _numbers(column) for name, column in found.items()})
-            yield replace(records, columns={n: _without_labels(c) for n, c in records.columns.items()}), y
+            part = read(table, total.n)
+            total.merge(part.totals)
+            if part.value is not None:
+                yield part.value
+        self._same(total)
+
+    def _same(self, total: Totals) -> None:
+        """Refuse no rows, or others than those of the pass before."""
         if total.n == 0:
-            raise InputError(f"chunks must hold at least one {self._rows[:-1]}, got none")
+            raise self._none()
         if self._totals is not None:
             total.compare(self._totals, self._rows)
         self._totals = total if self._totals is None else self._totals.with_more(total)
 
-    def _agree(self, name: str, column: Any, row: int) -> None:
-        """Refuse a column that is not of the kind, or on the grid, of the first chunk's."""
-        empty = without_curves(column) if isinstance(column, Curves) else column[:0]
-        before, now = _kind(self._first.setdefault(name, empty)), _kind(column)
-        if isinstance(before, str) or isinstance(now, str):
-            if not (isinstance(before, str) and before == now):
-                raise InputError(
-                    f"all chunks of {name} must be of one kind, got {_said(before)} at first and {_said(now)} from "
-                    f"row {row} on"
-                )
-        elif not np.array_equal(before, now):
-            raise InputError(f"all chunks of {name} must have the grid of the first one, got another at row {row}")
+    def _none(self) -> InputError:
+        return InputError(f"chunks must hold at least one {self._rows[:-1]}, got none")
+
+
+def _head(read: _Reading, table: Any, first: int) -> Mapping[str, Any] | None:
+    return read.known if read(table, first).totals.n else None
+
+
+def _of_table(function: Callable[[Any], A], table: Any, first: int) -> A | None:
+    return None if _is_empty(table) else function(table)
+
+
+def _made(read: _Reading, function: Callable[[Records, Any], Any], table: Any, first: int) -> Part:
+    part = read(table, first)
+    return part if part.value is None else replace(part, value=function(*part.value))
+
+
+def _is_empty(table: Any) -> bool:
+    """Whether a table, or a pair of curves, has no rows."""
+    columns = table.values() if isinstance(table, Mapping) else table if isinstance(table, tuple) else (table,)
+    return bool(columns) and all(hasattr(c, "__len__") and not isinstance(c, str) and len(c) == 0 for c in columns)
+
+
+def _agree(known: Any, name: str, column: Any, row: int) -> None:
+    """Refuse a column that is not of the kind, or on the grid, of the first chunk's."""
+    before, now = _kind(known), _kind(column)
+    if isinstance(before, str) or isinstance(now, str):
+        if not (isinstance(before, str) and before == now):
+            raise InputError(
+                f"all chunks of {name} must be of one kind, got {_said(before)} at first and {_said(now)} from "
+                f"row {row} on"
+            )
+    elif not np.array_equal(before, now):
+        raise InputError(f"all chunks of {name} must have the grid of the first one, got another at row {row}")
 
 
 def _readable(source: Any) -> Source:
-    if is_dask(source) or (isinstance(source, Mapping) and any(map(is_dask, source.values()))):
-        return blocks_of_dask(source)
+    lazy = source if isinstance(source, Partitions) else columns_in_partitions(source)
+    if lazy is not None:
+        return lazy
     what = "chunks must be a sequence of tables or a function that returns a fresh iterator (they are read twice)"
     if callable(source):
         return source  # type: ignore[no-any-return]
@@ -172,28 +274,13 @@ def blocks_of_dask(table: Any) -> Callable[[], Iterator[Any]]:
     InputError
         Columns of different lengths, or of numbers of rows that are not known.
     """
-    if not isinstance(table, Mapping):
-        if not hasattr(table, "partitions"):
-            raise InputError(f"data must be a dask data frame, or a mapping of dask arrays, got {type(table).__name__}")
-        return lambda: (piece.compute() for piece in table.partitions)
-    lazy = {name: column for name, column in table.items() if is_dask(column)}
-    for name, column in lazy.items():
-        check_dask(column, name)
-    lengths = {name: len(column) for name, column in table.items()}
-    if len(set(lengths.values())) > 1:
-        raise InputError(f"columns must have the same number of rows, got {lengths}")
-    (sizes, *_) = (column.chunks[0] for column in lazy.values())
-    ends = [0, *np.cumsum(sizes).tolist()]
-
-    def pieces() -> Iterator[dict[str, Any]]:
-        for rows in (slice(*ends_) for ends_ in pairwise(ends)):
-            yield {name: c[rows].compute() if name in lazy else _rows(c, rows) for name, c in table.items()}
-
-    return pieces
+    lazy = columns_in_partitions(table)
+    assert lazy is not None
+    return lambda: iter(lazy)
 
 
-def _rows(column: Any, rows: slice) -> Any:
-    return column.iloc[rows] if hasattr(column, "iloc") else column[rows]
+def _without_rows(column: Any) -> Any:
+    return without_curves(column) if isinstance(column, Curves) else column[:0]
 
 
 def _kind(column: Any) -> Any:
@@ -208,13 +295,10 @@ def _said(kind: Any) -> str:
 
 
 def _numbers(column: Any) -> FloatArray:
-    """What is added up to tell passes apart; of labels their hashes, the same within one run of Python."""
+    """What is added up to tell passes apart; of labels their hashes, the same in all processes."""
     if isinstance(column, Curves):
         return column.values if np.isfinite(column.values.sum()) else np.nan_to_num(column.values)
     if column.dtype.kind == "f":
         return np.asarray(column)
-    return np.array([hash(label) % 65521 for label in column], dtype=np.float64)
-
-
-def _without_labels(column: Any) -> Any:
-    return replace(column, index=None) if isinstance(column, Curves) else column
+    hashes = pd.util.hash_array(np.array([str(label) for label in column], dtype=object), categorize=False)
+    return np.asarray(hashes % np.uint64(65521), dtype=np.float64)

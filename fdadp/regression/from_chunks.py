@@ -18,6 +18,7 @@ from fdadp.functional.curves import Kind
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.pairs import Pairs
+from fdadp.solve.chunks import Partitions
 
 __all__ = ["FromChunks"]
 
@@ -32,7 +33,7 @@ class FromChunks(FunctionalModel):
 
     def fit_chunks(
         self: Chunked,
-        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
+        chunks: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]] | Partitions,
         *,
         s: ArrayLike | None = None,
         t: ArrayLike | None = None,
@@ -46,7 +47,8 @@ class FromChunks(FunctionalModel):
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
             Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
-            second time where the sizes of the bases are ``"auto"``). A private fit keeps up to 256 MiB of curves (as
+            second time where the sizes of the bases are ``"auto"``). Pairs that are ``dask.delayed``, or of Dask's
+            arrays, are read by Dask's active scheduler, on its workers, and only sums come here. A private fit keeps up to 256 MiB of curves (as
             float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
             for bit as :meth:`fit` for the same noise, whatever the chunks.
             :class:`fdadp.regression.pairs.Pairs` says what is accepted.
@@ -89,9 +91,10 @@ class FromChunks(FunctionalModel):
             x_range = (float(bounds[0]), float(bounds[1]))
         if self.x_transform is not None:
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
-        self._missing = MissingValues("raise")
         source = Pairs(chunks, s, t, self.progress)
-        self._adopt(self._publish(self._estimated(source, x_range), source))
+        found = self._estimated(source, x_range)
+        self._adopt(self._publish(found, source))
+        self._missing = MissingValues("raise")
         x, y = source.head["X"], source.head["Y"]
         self._remember(x, replace(y, kind=kind or y.kind))
         return self

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
@@ -88,12 +89,10 @@ class OnEigenfunctions(AdditiveModel):
                 f"{self.response_name_} must be observed at all points of a common grid with response_basis='eigen' "
                 "where it is read in chunks, got gaps"
             )
-        chunks = observed.chunks() if isinstance(observed, ChunkedObservations) else (observed,)
-        parts = (part for chunk in chunks for part in chunk.without_offset().parts())
         with one_blas_thread():
             found = fit_components(
                 form.designs,
-                ((part.records, part.y) for part in parts),
+                partial(_over_rows, observed),
                 form.t,
                 Functional(self.n_components),
                 self.smoothing,
@@ -109,3 +108,11 @@ class OnEigenfunctions(AdditiveModel):
         if terms:
             self.smoothing_parameters_ = by_function(terms, fit.smoothing_parameters)
             self.smoothing_names_ = tuple(name for design in terms for name in design.of.penalty_names)
+
+
+def _over_rows(observed: Observations | ChunkedObservations, function: Callable[..., Any], merge: Any) -> Any:
+    return observed.over(partial(_of_rows, function), merge)
+
+
+def _of_rows(function: Callable[..., Any], chunk: Observations) -> Any:
+    return function(chunk.records, chunk.without_offset().y)

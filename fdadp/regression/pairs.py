@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
-
-import numpy as np
 
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
 from fdadp.functional.records import Records
 from fdadp.regression.chunked_records import ChunkedRecords
+from fdadp.solve.chunks import Partitions
 
 __all__ = ["Pairs"]
 
@@ -23,9 +23,10 @@ class Pairs(ChunkedRecords):
 
     Parameters
     ----------
-    source : sequence or callable
+    source : sequence, callable or Partitions
         A sequence of pairs, or a function that returns a fresh iterator over pairs. Each pair holds curves as
-        :func:`fdadp.functional.curves.as_curves` reads them.
+        :func:`fdadp.functional.curves.as_curves` reads them. Pairs that are delayed, or of Dask's collections, stay
+        where Dask computes them.
     s, t : array_like or None
         Grids of X and Y.
     progress : bool or "auto"
@@ -43,26 +44,21 @@ class Pairs(ChunkedRecords):
 
     def __init__(
         self,
-        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]],
+        source: Sequence[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]] | Partitions,
         s: Any = None,
         t: Any = None,
         progress: bool | str = "auto",
     ) -> None:
+        lazy = isinstance(source, Partitions)
         if not callable(source) and isinstance(source, Iterator):
             raise InputError(
                 "chunks must be a sequence of (X, Y) pairs or a function that returns a fresh iterator "
                 f"(the data are read twice), got a one-way {type(source).__name__}"
             )
-        if not callable(source) and (isinstance(source, str) or not isinstance(source, Iterable)):
+        if not (callable(source) or lazy) and (isinstance(source, str) or not isinstance(source, Iterable)):
             raise InputError(f"chunks must be a sequence of (X, Y) pairs or a function, got {type(source).__name__}")
 
-        def tables() -> Iterator[Mapping[str, Curves]]:
-            first = 0
-            for item in source() if callable(source) else source:
-                yield (table := _table(item, s, t, first))
-                first += len(table["X"])
-
-        super().__init__(tables, ("X",), "Y", progress=progress)
+        super().__init__(source, ("X",), "Y", progress=progress, convert=partial(_table, s, t))
 
     @classmethod
     def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Pairs:
@@ -89,16 +85,22 @@ class Pairs(ChunkedRecords):
         InputError
             X is constant.
         """
-        low, high = np.inf, -np.inf
-        for records, _ in self.read("range of X"):
-            values = records.curves("X").values
-            low, high = min(low, float(values.min())), max(high, float(values.max()))
+        low, high = self.over(_ends, _further, "range of X")
         if not low < high:
             raise InputError(f"X must vary, got the constant {low:g} everywhere")
         return low, high
 
 
-def _table(pair: Any, s: Any, t: Any, first: int) -> Mapping[str, Curves]:
+def _ends(records: Records, _: Curves) -> tuple[float, float]:
+    values = records.curves("X").values
+    return float(values.min()), float(values.max())
+
+
+def _further(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _table(s: Any, t: Any, pair: Any, first: int) -> Mapping[str, Curves]:
     """Both columns of a pair, checked; `first` is the number of its first curve."""
     try:
         x_data, y_data = pair

@@ -136,7 +136,8 @@ class TermsFromChunks(LearnedErrors):
             for argument, name in columns.items():
                 if name is not None and not isinstance(name, str):
                     raise InputError(f"{argument} must be the name of a column when fitting from chunks, got {name!r}")
-            asked = self._asked(ChunkedRecords(chunks, (), grids=grids).first(), None, grids, offset=offset)
+            first = ChunkedRecords(chunks, (), grids=grids).of_first(lambda table: table)
+            asked = self._asked(first, None, grids, offset=offset)
             columns["offset"] = offset = asked.offset
             names = tuple(dict.fromkeys((*asked.columns, *(name for name in columns.values() if name is not None))))
             completion = _row_by_row(asked)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -93,6 +95,11 @@ class ChunkedObservations:
     def chunks(self) -> Iterator[Observations]:
         """Go through the chunks once."""
         return (chunk.below(self.subtracted) for chunk in self.read())
+
+    def over(self, function: Any, merge: Any, finish: Any = None) -> Any:
+        """What a function makes of each chunk, merged."""
+        value = functools.reduce(merge, map(function, self.chunks()))
+        return value if finish is None else finish(value)
 
     def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
         """Rows of the long form with their responses; `placeholder` stands where none was observed."""

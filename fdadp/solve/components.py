@@ -7,7 +7,7 @@ such fits holds here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.functional.records import Records
 from fdadp.responses.functional import Functional
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.by_function import ByFunction
@@ -23,7 +22,7 @@ from fdadp.solve.least_squares import Scores, fit_scores, vary
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.on_basis import OnBasis, given_smoothing, in_order, information_of, on_functions
 from fdadp.solve.solution import Solution
-from fdadp.solve.sums import add_up
+from fdadp.solve.sums import Over, add_up
 from fdadp.terms.spec import TermDesign
 
 __all__ = ["Components", "fit_components"]
@@ -102,7 +101,7 @@ class Components:
 
 def fit_components(
     designs: Sequence[TermDesign],
-    blocks: Iterable[tuple[Records, FloatArray]],
+    over: Over,
     t: FloatArray,
     response: Functional,
     smoothing: str | ArrayLike,
@@ -115,8 +114,8 @@ def fit_components(
     ----------
     designs : sequence of TermDesign
         Of a response that is a number; a constant is added.
-    blocks : iterable of (Records, ndarray)
-        Training rows with their responses (n, T).
+    over : callable
+        Of training rows with their responses (n, T), as :func:`fdadp.solve.sums.add_up` takes it.
     t : ndarray of shape (T,)
     response : Functional
         Which eigenfunctions.
@@ -133,7 +132,7 @@ def fit_components(
     InputError
         Smoothing parameters of another shape, too few curves, or responses or features that are all the same.
     """
-    sums = add_up(designs, blocks, t)
+    sums = add_up(designs, over, t)
     for what, own in zip((*(d.name for d in designs), name), (*sums.of_terms(), sums.y), strict=True):
         if not vary(own):
             raise InputError(f"{what} must vary between rows, got the same in all")

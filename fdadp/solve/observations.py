@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from fdadp.solve.triangles import Triangle
 from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_system
 
 __all__ = ["Observations", "fit_terms"]
+
+A = TypeVar("A")
 
 
 class Summable(Protocol):
@@ -107,6 +109,16 @@ class Observations:
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""
         return np.zeros_like(self.y) if self.offset is None else self.offset
+
+    def over(
+        self,
+        function: Callable[[Observations], A],
+        merge: Callable[[A, A], A],
+        finish: Callable[[A], Any] | None = None,
+    ) -> Any:
+        """What a function makes of them, as of chunks whose values are merged."""
+        value = function(self)
+        return value if finish is None else finish(value)
 
     def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
         """Rows of the long form with their responses; `placeholder` stands where none was observed."""

@@ -5,9 +5,9 @@ Everything after that is computed from :class:`TrainingSums`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,10 @@ from fdadp.functional.records import Records
 from fdadp.solve.moments import Moments
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["TrainingSums", "add_up"]
+__all__ = ["Over", "TrainingSums", "add_up"]
+
+Over = Callable[[Callable[[Records, FloatArray], Any], Callable[[Any, Any], Any]], Any]
+"""A pass: what a function makes of the rows of each chunk, merged."""
 
 
 @dataclass(frozen=True)
@@ -83,24 +86,24 @@ class TrainingSums:
         return Moments(self.n, self.moments.mean[which], self.moments.scatter[which][:, which])
 
 
-def add_up(designs: Sequence[TermDesign], blocks: Iterable[tuple[Records, FloatArray]], t: FloatArray) -> TrainingSums:
+def add_up(designs: Sequence[TermDesign], over: Over, t: FloatArray) -> TrainingSums:
     """Add up the training rows in one pass.
 
     Parameters
     ----------
     designs : sequence of TermDesign
-    blocks : iterable of (Records, ndarray)
-        Training rows with their responses (n, T).
+    over : callable
+        Merges what a function makes of each chunk of training rows and their responses (n, T): ``over(f, merge)``.
     t : ndarray of shape (T,)
     """
-    total: _Sums | None = None
-    for records, y in blocks:
-        with one_blas_thread():
-            for part in map_blocks(partial(_sums_of, designs, records, y), records.n):
-                total = total.merge(part) if total else part
-    assert total is not None  # there are rows
+    total: _Sums = over(partial(_of_chunk, designs), _Sums.merge)
     learned = (design.learned(seen, total.moments.n) for design, seen in zip(designs, total.seen, strict=True))
     return TrainingSums(total.moments, tuple(learned), t)
+
+
+def _of_chunk(designs: Sequence[TermDesign], records: Records, y: FloatArray) -> _Sums:
+    with one_blas_thread():
+        return reduce(_Sums.merge, map_blocks(partial(_sums_of, designs, records, y), records.n))
 
 
 @dataclass

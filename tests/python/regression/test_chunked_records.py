@@ -66,7 +66,7 @@ def dask_columns():
 def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
-    assert kinds_of(chunks.first())["X"] == "curves"
+    assert chunks.of_first(lambda first: kinds_of(first)["X"]) == "curves"
     seen = Seen.of(chunks.records)
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())
