@@ -202,7 +202,8 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         Parameters
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
-            Predictor and response curves, one a row. Dask arrays are read block by block, as by :meth:`fit_chunks`.
+            Predictor and response curves, one a row. Of Dask arrays, and DataArrays of them, blocks of rows
+            are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
             Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order; in
             a private fit they are not looked at unless ``Privacy(labels="public")`` says so.
         s, t : array_like of shape (S,) and (T,), optional

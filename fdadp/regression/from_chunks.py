@@ -48,9 +48,9 @@ class FromChunks(FunctionalModel):
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
             Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
             second time where the sizes of the bases are ``"auto"``). Pairs that are ``dask.delayed``, or of Dask's
-            arrays, are read by Dask's active scheduler, on its workers, and only sums come here. A private fit keeps up to 256 MiB of curves (as
-            float64), and as many of features: it reads once what fits, else some 30 times, with the same result bit
-            for bit as :meth:`fit` for the same noise, whatever the chunks.
+            arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
+            A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
+            else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
             :class:`fdadp.regression.pairs.Pairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
