@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fdadp.datasets import load_lip_emg as load_lip_emg
     from fdadp.datasets import simulate_affr as simulate_affr
     from fdadp.datasets import simulate_cosine as simulate_cosine
+    from fdadp.functional.containers.open import open_curves as open_curves
     from fdadp.functional.fpca import FPCA as FPCA
     from fdadp.functional.metrics import coverage as coverage
     from fdadp.functional.metrics import rmspe as rmspe
@@ -62,6 +63,7 @@ _EXPORTS = {
     "choose_privately": "fdadp.choice.choose",
     "plan_choice": "fdadp.choice.plan",
     "coverage": "fdadp.functional.metrics",
+    "open_curves": "fdadp.functional.containers.open",
     "plan": "fdadp.planner",
 }
 

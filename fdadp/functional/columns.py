@@ -19,6 +19,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves
 from fdadp.functional.curves import Curves, as_curves
 from fdadp.functional.irregular import binned
 from fdadp.functional.records import Column, Labels
@@ -74,6 +75,11 @@ def read_column(data: Any, name: str, grid: ArrayLike | None = None, default: Fl
     """
     if isinstance(data, Curves):
         return TableColumn(data)
+    if isinstance(data, OpenedColumn) and not isinstance(data, OpenedCurves):
+        entries = data.values()
+        return _one_entry_a_row(entries if isinstance(entries, pd.Series) else pd.Series(entries), name, None, None)
+    if isinstance(data, OpenedCurves):
+        return TableColumn(as_curves(data, grid, name=name, default=default))
     module = type(data).__module__.split(".")[0]
     if isinstance(data, pd.Index | pd.api.extensions.ExtensionArray) and module != "skfda":
         data = pd.Series(data)

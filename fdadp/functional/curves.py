@@ -1,13 +1,12 @@
-"""What a sample of curves is: values ``(n, S)`` on one grid ``(S,)``, and the kind of object it came as.
+"""Samples of curves from whatever users have.
 
-Users pass an ``FDataGrid`` (or another scikit-fda object), a ``DataFrame`` (one curve a row), a two-dimensional
-``xarray.DataArray`` or an array ``(n, S)``; they get back the kind they gave.
+They pass an ``FDataGrid`` (or another scikit-fda object), a ``DataFrame`` (one curve a row), a two-dimensional
+``xarray.DataArray``, an array ``(n, S)`` or what :func:`fdadp.open_curves` takes; they get back the kind they gave.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,11 +14,15 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_grid, same_order, same_rows
-from fdadp.functional.axis import axis_of
+from fdadp.functional.containers.open import opened
+from fdadp.functional.containers.opened import OpenedCurves
 from fdadp.functional.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
+from fdadp.functional.kinds import Given, Kind, wrap
+from fdadp.functional.sample import Curves, as_grid
 
 __all__ = [
     "Curves",
+    "Kind",
     "as_curves",
     "as_grid",
     "check_finite",
@@ -29,114 +32,6 @@ __all__ = [
     "same_rows",
     "wrap",
 ]
-
-Kind = Literal["array", "frame", "fdatagrid", "dataarray"]
-
-
-@dataclass(frozen=True)
-class Curves:
-    """A sample of curves on a common grid.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n, S)
-    grid : ndarray of shape (S,)
-        Strictly increasing.
-    kind : {"array", "frame", "fdatagrid", "dataarray"}
-        The kind of object the user gave.
-    index, columns : pandas.Index or None
-        Labels of rows, and of columns as the user has them: where these decrease, `values` and `grid` are turned round.
-    gridded : bool
-        Whether the grid was given, by the object or beside it; else it is one that was assumed.
-    unit : str or None
-        Of the grid, where column labels are dates or times, as ``"days since 2020-01-01"``.
-    """
-
-    values: FloatArray
-    grid: FloatArray
-    kind: Kind = "array"
-    index: pd.Index[Any] | None = None
-    columns: pd.Index[Any] | None = None
-    gridded: bool = False
-    unit: str | None = None
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0])
-
-    def wrap(self, values: FloatArray, grid: FloatArray, index: pd.Index[Any] | None = None) -> Any:
-        """Return `values` on `grid` as the kind of object that this sample came as."""
-        return wrap(values, grid, kind=self.kind, columns=self.columns, index=index, own_grid=self.grid)
-
-
-def wrap(
-    values: FloatArray,
-    grid: FloatArray,
-    *,
-    kind: Kind,
-    columns: pd.Index[Any] | None = None,
-    index: pd.Index[Any] | None = None,
-    own_grid: FloatArray | None = None,
-) -> Any:
-    """Return curve values as the kind of object they came as; on their own grid also with its column labels.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, S)
-    grid : ndarray of shape (S,)
-        Increasing.
-    kind : {"array", "frame", "fdatagrid", "dataarray"}
-    columns : pandas.Index, optional
-        Labels of the points of `own_grid`, as the user had them: perhaps decreasing.
-    index : pandas.Index, optional
-        Labels of the rows.
-    own_grid : ndarray, optional
-        The grid to which `columns` belong.
-    """
-    if kind == "fdatagrid":
-        from skfda import FDataGrid
-
-        return FDataGrid(values, grid_points=grid)
-    if kind == "array":
-        return values
-    keep = columns is not None and own_grid is not None and np.array_equal(grid, own_grid)
-    if keep and columns is not None and (axis := axis_of(columns, "Y")) is not None and axis.backwards:
-        values = values[:, ::-1]
-    frame = pd.DataFrame(values, index=index, columns=columns if keep else pd.Index(grid))
-    if kind == "frame":
-        return frame
-    from xarray import DataArray
-
-    dims = (frame.index.name or "curve", (None if columns is None else columns.name) or "point")
-    return DataArray(values, dims=dims, coords=dict(zip(dims, (frame.index, frame.columns), strict=True)))
-
-
-def as_grid(grid: ArrayLike | None, size: int, name: str = "grid") -> FloatArray:
-    """Check a grid of `size` points; ``None`` means an even grid on [0, 1].
-
-    Raises
-    ------
-    InputError
-        Wrong length, not finite or not strictly increasing.
-    """
-    if grid is None:
-        return np.linspace(0.0, 1.0, size)
-    try:
-        points = np.asarray(grid, dtype=np.float64)
-    except (TypeError, ValueError) as exc:
-        raise InputError(f"{name} must be a sequence of numbers, got {grid!r}") from exc
-    if points.ndim != 1 or points.size != size:
-        raise InputError(f"{name} must have {size} points, one per column of the curves, got shape {points.shape}")
-    if size == 0:
-        raise InputError(f"{name} must have at least one point, got none")
-    if not np.isfinite(points).all():
-        raise InputError(f"{name} must be finite, got {points[~np.isfinite(points)][0]} among its points")
-    if size > 1 and not (np.diff(points) > 0).all():
-        j = int(np.flatnonzero(np.diff(points) <= 0)[0])
-        raise InputError(
-            f"{name} must be strictly increasing, got {points[j]:g} followed by {points[j + 1]:g} at position {j}"
-            + ("; turn it round, and the columns with it: [::-1] and [:, ::-1]" if (np.diff(points) < 0).all() else "")
-        )
-    return points
 
 
 def as_curves(
@@ -174,12 +69,16 @@ def as_curves(
     """
     if isinstance(data, Curves):
         return data
+    data = opened(data, name)
+    if isinstance(data, OpenedCurves):
+        return data.read(grid, name)
     module = type(data).__module__.split(".")[0]
     if module == "skfda":
         return _from_skfda(data, grid, name)
     kind: Kind = "array"
+    given: Given | None = None
     if module == "xarray":
-        kind, data = "dataarray", frame_of_dataarray(data, name)
+        kind, (data, given) = "dataarray", frame_of_dataarray(data, name)
     elif isinstance(data, pd.DataFrame):
         kind = "frame"
     index = columns = axis = None
@@ -197,11 +96,12 @@ def as_curves(
                 f"{values.shape[1]} points"
             )
         points = as_grid(default, values.shape[1], f"grid of {name}")
-        return Curves(values, points, kind, index, columns)
+        return Curves(values, points, kind, index, columns, given=given)
     if axis is not None and grid is None:
         values = values[:, ::-1] if axis.backwards else values
-        return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit)
-    return Curves(values, as_grid(grid, values.shape[1], f"grid of {name}"), kind, index, columns, gridded=True)
+        return Curves(values, axis.points, kind, index, columns, gridded=True, unit=axis.unit, given=given)
+    points = as_grid(grid, values.shape[1], f"grid of {name}")
+    return Curves(values, points, kind, index, columns, gridded=True, given=given)
 
 
 def _from_skfda(data: Any, grid: ArrayLike | None, name: str) -> Curves:

@@ -10,9 +10,10 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.axis import Axis, axis_of
+from fdadp.functional.kinds import Given, plain_attributes
 from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 
-__all__ = ["axis_of_frame", "frame_of_dataarray", "refuse_layout", "values_of"]
+__all__ = ["axis_of_frame", "frame_of_dataarray", "refuse_layout", "row_coordinates", "values_of"]
 
 
 def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:
@@ -61,15 +62,23 @@ def refuse_layout(values: FloatArray, index: pd.Index[Any] | None, columns: pd.I
         raise InputError(f"{name} must have one curve a row; {TRANSPOSED_HINT}")
 
 
-def frame_of_dataarray(data: Any, name: str) -> Any:
-    """Values of an xarray.DataArray with its coordinates as labels."""
+def frame_of_dataarray(data: Any, name: str) -> tuple[pd.DataFrame, Given]:
+    """Values of an xarray.DataArray with its coordinates as labels, and what else it says."""
     if getattr(data, "ndim", None) != 2:
         raise InputError(
             f"{name} must be a two-dimensional DataArray (curves, points), got {type(data).__name__} "
             f"with dimensions {tuple(getattr(data, 'dims', ()))}"
         )
     labels = [data.indexes.get(d, pd.RangeIndex(n)).rename(d) for d, n in zip(data.dims, data.shape, strict=True)]
-    return pd.DataFrame(data.to_numpy(), index=labels[0], columns=labels[1])
+    frame = pd.DataFrame(data.to_numpy(), index=labels[0], columns=labels[1])
+    own = None if data.name is None else str(data.name)
+    return frame, Given(own, plain_attributes(data.attrs), row_coordinates(data, data.dims[0]))
+
+
+def row_coordinates(data: Any, rows: Any) -> dict[str, Any]:
+    """Coordinates of an xarray object along its rows alone, but for their labels."""
+    others = [name for name in data.coords if name != rows and data.coords[name].dims == (rows,)]
+    return {str(name): data.coords[name].to_numpy() for name in others if name not in data.indexes}
 
 
 def _real_array(data: Any) -> FloatArray:

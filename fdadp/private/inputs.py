@@ -10,9 +10,13 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.curves import Curves, Kind, as_curves, as_grid
+from fdadp.functional.containers.open import opened
+from fdadp.functional.containers.opened import OpenedCurves, on_grid
+from fdadp.functional.curves import Curves, as_curves, as_grid
+from fdadp.functional.kinds import Given
 from fdadp.privacy.boundary import Table, check_ids, table
 from fdadp.private.irregular import is_irregular, table_of_irregular
+from fdadp.private.opened import public_head
 
 __all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 
@@ -42,10 +46,17 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str, *, empty:
     InputError
         Not curves on one grid, or a grid that does not fit: all of it public.
     """
+    data = opened(data, name)
+    if isinstance(data, OpenedCurves):
+        public = on_grid(public_head(data), grid, name)
+        if data.n is None:  # the kernel is handed chunks (:func:`fdadp.private.opened.chunks_of`)
+            return public
+        values: Any = _checked(table(data, name), name, empty)
+        return replace(public, values=values)
     if type(data).__module__.split(".")[0] == "skfda":
         return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
-    values: Any = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
+    values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
     size = values.shape[1]
     labels = _column_labels(data)
     if labels is None:
@@ -53,8 +64,11 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str, *, empty:
     # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
     public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
     turned = public.values[0, 0] > 0  # where the labels decrease
-    kind: Kind = "frame" if isinstance(data, pd.DataFrame) else "dataarray"
-    return replace(public, values=values.turned() if turned else values, index=None, kind=kind)
+    values = values.turned() if turned else values
+    if isinstance(data, pd.DataFrame):
+        return replace(public, values=values, index=None, kind="frame")
+    given = Given(None if data.name is None else str(data.name), row_name=str(data.dims[0]))
+    return replace(public, values=values, index=None, kind="dataarray", given=given)
 
 
 def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> Curves:

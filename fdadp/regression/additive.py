@@ -20,7 +20,7 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.base import codes_of
 from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.missing import MISSING, MissingValues
-from fdadp.regression.pairs import Pairs
+from fdadp.regression.pairs import Pairs, pairs_of
 from fdadp.regression.views import Views
 from fdadp.solve.chunks import is_dask, pairs_in_partitions
 from fdadp.solve.surface_fit import SurfaceFit
@@ -203,7 +203,8 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         ----------
         X, Y : FDataGrid, DataFrame or array_like of shape (n, S) and (n, T)
             Predictor and response curves, one a row. Of Dask arrays, and DataArrays of them, blocks of rows
-            are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
+            are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here; what
+            :func:`fdadp.open_curves` gave is read in pieces, or all at once where other settings want that.
             Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order; in
             a private fit they are not looked at unless ``Privacy(labels="public")`` says so.
         s, t : array_like of shape (S,) and (T,), optional
@@ -231,6 +232,10 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
             return self._fit_private(X, Y, s, t, groups)
         if is_dask(X) or is_dask(Y):
             return self.fit_chunks(pairs_in_partitions(X, Y), s=s, t=t)
+        if self.privacy is None and self._gaps == "raise" and self.x_transform is None:
+            pairs = pairs_of(X, Y, s, t)
+            if pairs is not None:
+                return self.fit_chunks(pairs)
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")

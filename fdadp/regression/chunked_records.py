@@ -17,6 +17,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.opened import OpenedTable
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
 from fdadp.regression.completion import Completion
@@ -253,6 +254,8 @@ def _agree(known: Any, name: str, column: Any, row: int) -> None:
 
 
 def _readable(source: Any) -> Source:
+    if isinstance(source, OpenedTable):
+        return source.tables
     lazy = source if isinstance(source, Partitions) else columns_in_partitions(source)
     if lazy is not None:
         return lazy

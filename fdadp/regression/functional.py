@@ -24,6 +24,7 @@ from fdadp.regression.on_eigenfunctions import OnEigenfunctions
 from fdadp.regression.predictions import points_within
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.term_residuals import shares_explained
+from fdadp.solve.chunks import without_curves
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.spec import TermSpec
@@ -224,14 +225,14 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             eta = training.observed.predictor(form, self._fit.coefficients)
             self._fit = replace(self._fit, form=LongForm(form.designs, training.grid))
             curves = training.curves
-            self._y = replace(curves, values=curves.values[:0], index=None)
+            self._y = without_curves(curves)
             self.t_ = training.grid
             self.observed_at_ = training.observed.points
             mean = self._family.mean(eta)
             self._shares = shares_explained(self._family, training.observed, mean, self.edf_, self.null_deviance_)
             if self.observed_at_ is None:
-                self.fitted_values_ = curves.wrap(mean, curves.grid, curves.index)
-                self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, curves.index)
+                self.fitted_values_ = curves.wrap(mean, curves.grid, rows=curves)
+                self.residuals_ = curves.wrap(training.observed.y - mean, curves.grid, rows=curves)
             else:
                 self.fitted_values_, self.residuals_ = mean, training.observed.y - mean
         return self

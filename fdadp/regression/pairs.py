@@ -7,12 +7,15 @@ from functools import partial
 from typing import Any, ClassVar
 
 from fdadp.errors import InputError
+from fdadp.functional.containers.open import opened
+from fdadp.functional.containers.opened import OpenedCurves, in_memory, on_grid
+from fdadp.functional.containers.together import pieces_together
 from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
 from fdadp.functional.records import Records
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.solve.chunks import Partitions
 
-__all__ = ["Pairs"]
+__all__ = ["Pairs", "pairs_of"]
 
 AT_A_TIME = 8192
 """Curves in memory that are gone through together."""
@@ -98,6 +101,29 @@ def _ends(records: Records, _: Curves) -> tuple[float, float]:
 
 def _further(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return min(one[0], other[0]), max(one[1], other[1])
+
+
+def pairs_of(x: Any, y: Any, s: Any = None, t: Any = None) -> Callable[[], Iterator[tuple[Any, Any]]] | None:
+    """Pieces of curves of which at least one sample was opened, to be read on demand; None where none was.
+
+    Raises
+    ------
+    InputError
+        Samples of queries of their own, which may give their rows in another order each time.
+    """
+    given = {"X": opened(x, "X"), "Y": opened(y, "Y")}
+    if not any(isinstance(curves, OpenedCurves) for curves in given.values()):
+        return None
+    columns = {
+        name: curves if isinstance(curves, OpenedCurves) else in_memory(as_curves(curves, grid, name=name))
+        for (name, curves), grid in zip(given.items(), (s, t), strict=True)
+    }
+    pieces = pieces_together(columns)
+
+    def pairs() -> Iterator[tuple[Any, Any]]:
+        return ((on_grid(a, s, "X"), on_grid(b, t, "Y")) for a, b in pieces())
+
+    return pairs
 
 
 def _table(s: Any, t: Any, pair: Any, first: int) -> Mapping[str, Curves]:

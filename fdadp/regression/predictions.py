@@ -166,7 +166,7 @@ class Predictions(LearnedErrors, NearTheMean):
         return self._wrap(self._standard_errors(x, None, points), points, x)
 
     def _wrap(self, values: FloatArray, grid: FloatArray, records: Records) -> Any:
-        return self._y.wrap(values, grid, records.curves("X").index)
+        return self._y.wrap(values, grid, rows=records.curves("X"))
 
     def score(self, X: CurveData, Y: CurveData, sample_weight: None = None) -> float:
         """Share of the variance of Y (about its mean curve, integrated over t) that the predictions explain."""

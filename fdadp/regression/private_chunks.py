@@ -15,10 +15,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.containers.opened import OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.privacy.boundary import Table
 from fdadp.private.chunks import is_one_way, values_of
 from fdadp.private.irregular import is_irregular, table_of_irregular
+from fdadp.private.opened import public_head
 from fdadp.regression.chunked_records import blocks_of_dask
 from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_functions import row_function
@@ -52,12 +54,18 @@ class DeclaredTable(PrivateTable):
         if grids is not None and not isinstance(grids, Mapping):
             raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
         points = {name: as_grid(grid, np.size(grid), f"grid of {name}") for name, grid in (grids or {}).items()}
+        self._opened = source if isinstance(source, OpenedTable) else None
+        if self._opened is not None:
+            self._heads = {name: self._head(name, points.get(name)) for name in self._opened.grids}
+            points |= {name: head.grid for name, head in self._heads.items()}
         public: dict[str, Any] = {name: np.zeros(1) for name in bounds if row_function(str(name)) is None}
         super().__init__(public | {name: np.zeros((1, grid.size)) for name, grid in points.items()}, points, bounds)
         self._source, self._points = _readable(source), points
 
     def has(self, name: str) -> bool:
         """Whether chunks may have such a column: one that was declared, or whose name is no expression."""
+        if self._opened is not None:
+            return name in self._opened
         return super().has(name) or (name.isidentifier() and row_function(name) is None)
 
     def raw(self, name: str) -> Any:
@@ -71,10 +79,20 @@ class DeclaredTable(PrivateTable):
                 f"grids must have the points of {name}, as in grids={{'{name}': t}}, when fitting privately from "
                 "chunks: they are not looked at to find them"
             )
-        return super().curves(name, raw)
+        found = super().curves(name, raw)
+        return found if self._opened is None else replace(self._heads[name], values=found.values)
+
+    def _head(self, name: str, grid: FloatArray | None) -> Curves:
+        """What is public of a column of curves that was opened."""
+        assert self._opened is not None
+        column = self._opened[name]
+        assert isinstance(column, OpenedCurves)
+        return on_grid(public_head(column), grid, name)
 
     def handed(self, asked: Sequence[Entries], groups: Any, response: str, *, labelled: bool) -> tuple[Any, Any]:
         """Chunks of the columns as `asked`, and of the persons of their rows."""
+        if self._opened is not None and groups is not None:
+            self._opened.source.field(groups)
         chunks = TableChunks(self._source, asked, self._points, self._bounds, groups)
         if isinstance(self._source, list | tuple):
             chunks.check(labelled=labelled)
@@ -104,8 +122,14 @@ class TableChunks:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         first = [np.empty((0, self._points[a.column].size) if a.kind == "curves" else 0) for a in self._asked]
         yield (*first, *([] if self._groups is None else [[]]))
-        for chunk in self._source() if callable(self._source) else self._source:
+        for chunk in self._tables():
             yield self._parts(PrivateTable(chunk, None, self._bounds))
+
+    def _tables(self) -> Any:
+        if isinstance(self._source, OpenedTable):
+            wanted = [a.column for a in self._asked] + ([] if self._groups is None else [self._groups])
+            return self._source.entries(list(dict.fromkeys(wanted)))
+        return self._source() if callable(self._source) else self._source
 
     def _parts(self, chunk: PrivateTable) -> tuple[Any, ...]:
         columns = [self._column(chunk, asked) for asked in self._asked]
@@ -142,6 +166,8 @@ class TableChunks:
 
 
 def _readable(source: Any) -> Any:
+    if isinstance(source, OpenedTable):
+        return source
     if is_dask(source):
         return blocks_of_dask(source)
     if isinstance(source, Mapping) and any(map(is_dask, source.values())):

@@ -83,21 +83,28 @@ class PrivateSurface(Kin):
         noise: Noise | None = None,
     ) -> Model:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
+        from fdadp.private.chunks import PrivateChunks
         from fdadp.private.inputs import check_groups, private_curves
+        from fdadp.private.opened import chunks_of
 
         assert self.privacy is not None
         if self.privacy.labels == "public":
             same_rows(X=X, Y=Y, groups=groups)
         x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
-        if len(x) != len(y):
+        chunks = chunks_of({"X": X, "Y": Y}, groups)
+        data: Any = (x.values, y.values)
+        if chunks is not None:
+            data = PrivateChunks(chunks[0], {"X": x.grid, "Y": y.grid}, groups=chunks[1])
+            groups = data.groups
+        elif len(x) != len(y):
             raise InputError("X and Y must hold the same number of curves")
-        if groups is not None:
+        elif groups is not None:
             check_groups(groups, len(x))
         self._check_saveable(y.columns)
         ranges = self._public_ranges()
         self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
         self._missing = MissingValues(self._gaps, within_rows=True)  # of new curves, as of the training curves
-        self._spend((x.values, y.values), groups, x.grid, y.grid, noise=noise)
+        self._spend(data, groups, x.grid, y.grid, noise=noise)
         self._remember(x, y)
         return self
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp.errors import PublicInputWarning
+from fdadp.functional.containers.open import opened_table
+from fdadp.functional.containers.opened import OpenedTable
 from fdadp.functional.curves import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
@@ -127,8 +129,12 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         """
         from fdadp.private.as_terms import as_terms, importances
         from fdadp.private.fit import spend
+        from fdadp.regression.private_chunks import DeclaredTable
 
         bounds = self._public_bounds()
+        data = opened_table(data)
+        if isinstance(data, OpenedTable) and y is None:
+            data = DeclaredTable(data, grids, bounds)
         table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, bounds, y)
         found = self._prepared(table, groups, given=y, curves=curves, offset=offset, **not_yet)
         asked, reading, response, offset = found.asked, found.reading, found.response, found.offset

@@ -14,6 +14,8 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_rows
 from fdadp.functional.columns import TableColumn, read_column
+from fdadp.functional.containers.open import opened_table
+from fdadp.functional.containers.opened import OpenedTable
 from fdadp.functional.curves import Curves, check_finite, refuse_other_domain
 from fdadp.functional.records import Records
 from fdadp.regression.row_functions import column_named, row_function
@@ -105,8 +107,9 @@ class Table:
         first: int = 0,
         gaps: bool = False,
     ) -> None:
-        if not isinstance(data, pd.DataFrame | Mapping):
-            hint = "; use .to_pandas()" if hasattr(data, "to_pandas") else ""
+        data = opened_table(data)
+        if not isinstance(data, pd.DataFrame | Mapping | OpenedTable):
+            hint = "; use fdadp.open_curves" if hasattr(data, "__arrow_c_stream__") else ""
             hint = "; use .compute(), or fit_chunks" if hasattr(data, "compute") else hint
             raise InputError(
                 f"data must be a data frame, or a mapping of columns by name, got {type(data).__name__}{hint}"
@@ -125,7 +128,7 @@ class Table:
         """Names of all columns."""
         if isinstance(self._data, pd.DataFrame) and self._data.columns.nlevels > 1:
             return list(self._data.columns.get_level_values(0).unique())
-        return list(self._data)
+        return list(self._data.names if isinstance(self._data, OpenedTable) else self._data)
 
     def has(self, name: str) -> bool:
         """Whether there is such a column."""

@@ -92,4 +92,4 @@ def residuals_of(model: Any, kind: str) -> Any:
         found = deviance_residuals(model._family, m + r, m, weights)
     else:
         found = r / np.sqrt(model._family.variance(m)) * (1.0 if weights is None else np.sqrt(weights))
-    return model._y.wrap(found, model.t_, left.index) if curves else found
+    return model._y.wrap(found, model.t_, rows=left) if curves else found

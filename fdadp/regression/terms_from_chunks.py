@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from fdadp.regression.tables import read_records
 from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
+from fdadp.solve.chunks import without_curves
 from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, cluster_errors, left_out
 from fdadp.solve.curve_residuals import Residuals, Scores
 from fdadp.solve.families import Family
@@ -154,9 +154,7 @@ class TermsFromChunks(LearnedErrors):
                 self._covariates = Covariates(known, completion)
                 self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
             self._prior_weights = None
-            self._adopt_response(
-                replace(response, values=response.values[:0], index=None) if isinstance(response, Curves) else None
-            )
+            self._adopt_response(without_curves(response) if isinstance(response, Curves) else None)
         return self
 
     def _fit_private_chunks(

@@ -207,7 +207,8 @@ def _finished(finish: Callable[[Any], Any], part: Part) -> Part:
 
 def without_curves(curves: Curves) -> Curves:
     """Their grid and what they came as."""
-    return replace(curves, values=np.empty((0, curves.grid.size)), index=None)
+    given = None if curves.given is None else curves.given.without_rows()
+    return replace(curves, values=np.empty((0, curves.grid.size)), index=None, given=given)
 
 
 def is_dask(data: Any) -> bool:

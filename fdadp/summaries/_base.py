@@ -10,13 +10,14 @@ from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.functional.curves import Curves, Kind
 from fdadp.functional.names import names_of
+from fdadp.private.chunks import PrivateChunks
+from fdadp.private.opened import chunks_of
 from fdadp.summaries.files import check_saveable
 from fdadp.summaries.release import Declared, check, public_chunks, public_input
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
     from fdadp.privacy.noise import Noise
-    from fdadp.private.chunks import PrivateChunks
     from fdadp.private.prior import PublicPrior
     from fdadp.private.ranges import Range
 
@@ -84,9 +85,14 @@ class PrivateSummary(NestedParameters, ABC):
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         declared = self._declared()
         curves = public_input(declared.privacy, Y, t, groups)
+        chunks = chunks_of({"Y": Y}, groups)
+        data: Any = curves.values
+        if chunks is not None:
+            data = PrivateChunks(chunks[0], {"Y": curves.grid}, groups=chunks[1])
+            groups = data.groups
         declared.privacy.hold((name, declared.bounds) for name in names_of(Y, "Y"))
         check_saveable(self, curves.columns)
-        return self._release(declared, curves.values, groups, curves, noise)
+        return self._release(declared, data, groups, curves, noise)
 
     def _declared(self) -> Declared:
         return check(self.privacy, self.bounds, self.prior, self.allow_useless)

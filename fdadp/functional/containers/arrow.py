@@ -1,0 +1,289 @@
+"""Tables that speak Arrow: pyarrow's tables, streams and datasets, polars, DuckDB, and parquet files and folders.
+
+Of a column the name is asked, and whether each row has a list of fixed length: both are public. What its entries are,
+and which of them are missing, is found entry by entry when a piece is read: the type of a column was perhaps chosen by
+a reader who looked at the values. Curves are columns of lists, or several columns that are named
+(:func:`fdadp.functional.containers.fields.fields_of`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fdadp.errors import FileFormatError, InputError
+from fdadp.functional.containers.arrays import starts_of
+from fdadp.functional.containers.arrow_entries import curves_of, entries_of
+from fdadp.functional.containers.fields import Field, fields_of
+from fdadp.functional.containers.source import Source
+from fdadp.functional.kinds import GRID, Kind
+
+__all__ = ["of_arrow_dataset", "of_parquet", "of_stream", "of_table"]
+
+ALL = 2**62
+"""Rows that no query has."""
+UNNAMED = "__index_level_0__"
+"""Column in which pandas stores labels of rows that have no name."""
+
+
+@dataclass(frozen=True)
+class TablePiece:
+    """Rows of a table in memory."""
+
+    table: Any
+    start: int = 0
+    stop: int | None = None
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns."""
+        rows = self.table
+        if self.stop is not None:
+            rows = rows.slice(self.start, self.stop - self.start)
+        names = _sources(fields)
+        objects = _python_objects(rows, names)
+        return read_fields(_as_arrow(rows, [n for n in names if n not in objects]), fields, objects, lenient=lenient)
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a parquet file."""
+
+    path: str
+    number: int
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns; the others are not read."""
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(self.path) as file:
+            names = _sources(fields)
+            dotted = any("." in name for name in file.schema_arrow.names)  # for pyarrow a path into nested columns
+            table = file.read_row_group(self.number, columns=None if dotted else names)
+        return read_fields(table, fields, {}, lenient=lenient)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A part of a dataset."""
+
+    fragment: Any
+    schema: Any
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns; the others are not read."""
+        table = self.fragment.to_table(schema=self.schema, columns=_sources(fields))
+        return read_fields(table, fields, {}, lenient=lenient)
+
+
+def read_fields(table: Any, fields: Sequence[Field], objects: dict[str, Any], *, lenient: bool) -> list[Any]:
+    """Entries of columns of an Arrow table; `objects` are columns that no Arrow table holds."""
+
+    def entries(name: str) -> Any:
+        return objects[name] if name in objects else entries_of(table[name])
+
+    out = []
+    for f in fields:
+        if isinstance(f.source, tuple):
+            out.append(_side_by_side([entries(name) for name in f.source]))
+        elif f.grid is not None:
+            out.append(curves_of(table[f.source], f.grid.size, f.name, lenient=lenient))
+        else:
+            out.append(entries(f.source))
+    return out
+
+
+def _side_by_side(columns: Sequence[Any]) -> Any:
+    """Columns as one array, each entry as it was: no common type but that of numbers."""
+    if all(c.dtype.kind in "biuf" for c in columns):
+        return np.stack([c.astype(np.float64, copy=False) for c in columns], axis=1)
+    out = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        out[:, j] = column
+    return out
+
+
+def _sources(fields: Sequence[Field]) -> list[str]:
+    found = (f.source if isinstance(f.source, tuple) else (f.source,) for f in fields)
+    return list(dict.fromkeys(name for names in found for name in names))
+
+
+# ------------------------------------------------------------------ what is public
+
+
+def _lists(schema: Any) -> tuple[dict[str, int | None], dict[str, Any]]:
+    """Columns and the lengths of their lists, and grids that the schema holds."""
+    import pyarrow.types as types
+
+    lists: dict[str, int | None] = {}
+    stored: dict[str, Any] = {}
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError("columns of a table must have names that differ")
+    for own in schema:
+        fixed = types.is_fixed_size_list(own.type)
+        lists[own.name] = own.type.list_size if fixed else 0 if _is_list(types, own.type) else None
+        noted = (own.metadata or {}).get(GRID.encode())
+        if fixed and noted is not None:
+            stored[own.name] = json.loads(noted)
+    return lists, stored
+
+
+def _is_list(types: Any, kind: Any) -> bool:
+    names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
+    return any(hasattr(types, name) and getattr(types, name)(kind) for name in names)
+
+
+def _fields(schema: Any, options: dict[str, Any]) -> Any:
+    lists, stored = _lists(schema)
+    if options.get("rows") is None and UNNAMED in lists:
+        options = options | {"rows": UNNAMED}
+    wanted = {name: options.get(name) for name in ("curves", "grids", "rows")}
+    return fields_of(lists, stored=stored, whole=bool(options.get("whole")), **wanted)
+
+
+def _as_arrow(rows: Any, names: Sequence[str]) -> Any:
+    """An Arrow table of some columns of whatever speaks Arrow."""
+    import pyarrow as pa
+
+    if hasattr(rows, "select") and not isinstance(rows, pa.RecordBatch):
+        rows = rows.select(names)
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pa.RecordBatch):
+        return pa.Table.from_batches([rows])
+    return pa.RecordBatchReader.from_stream(rows).read_all()
+
+
+def _python_objects(rows: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Columns of Python's objects, which polars would hand over as addresses."""
+    kinds = getattr(rows, "schema", {})
+    if not hasattr(rows, "get_column"):
+        return {}
+    found: dict[str, Any] = {}
+    for name in names:
+        if str(kinds[name]) == "Object":
+            listed = rows.get_column(name).to_list()
+            found[name] = np.empty(len(listed), dtype=object)
+            found[name][:] = listed
+    return found
+
+
+def _arrow_needed(called: str) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as exc:
+        raise FileFormatError(f"{called} needs pyarrow to be read: pip install pyarrow") from exc
+
+
+# ------------------------------------------------------------------ kinds of containers
+
+
+def of_table(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -> Source:
+    """A table in memory, of pyarrow or polars.
+
+    Raises
+    ------
+    InputError
+        Columns that are not there, or grids that do not suit.
+    """
+    _arrow_needed(called)
+    head = data.schema if kind == "arrow" else _stream(data.limit(0)).schema
+    places = starts_of(len(data) if kind == "polars" else data.num_rows)
+    pieces = tuple(TablePiece(data, *at) for at in places)
+    return Source(called, _fields(head, options), kind, pieces, tuple(stop - start for start, stop in places))
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Record batches of a query, computed anew on each pass."""
+
+    query: Any
+
+    def __call__(self) -> Iterator[TablePiece]:
+        """Pieces of one pass."""
+        if hasattr(self.query, "collect_batches"):
+            return (TablePiece(batch) for batch in self.query.collect_batches())
+        if hasattr(self.query, "collect"):
+            return iter([TablePiece(self.query.collect())])
+        anew = self.query.limit(ALL)  # relations of old versions of DuckDB can be streamed once
+        return (TablePiece(batch) for batch in _stream(anew))
+
+
+def _stream(data: Any) -> Any:
+    import pyarrow as pa
+
+    data = data.collect() if hasattr(data, "collect") else data
+    return pa.RecordBatchReader.from_stream(data)
+
+
+def of_stream(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -> Source:
+    """A query that gives Arrow batches anew each time it is asked, perhaps in another order: of DuckDB, of polars.
+
+    Raises
+    ------
+    InputError
+        A stream that is used up by one pass; columns that are not there.
+    """
+    _arrow_needed(called)
+    if hasattr(data, "read_next_batch") or not hasattr(data, "limit"):
+        raise InputError(
+            f"{called} must be something that can be read several times, got a one-way stream: use .read_all()"
+        )
+    return Source(called, _fields(_stream(data.limit(0)).schema, options), kind, Stream(data), ordered=False)
+
+
+def of_arrow_dataset(data: Any, called: str, **options: Any) -> Source:
+    """A dataset of pyarrow: its fragments are pieces, of parquet files their row groups."""
+    parts = [piece for fragment in data.get_fragments() for piece in _split(fragment)]
+    known = all(hasattr(part, "row_groups") for part in parts)
+    sizes = tuple(int(part.count_rows()) for part in parts) if known else None
+    pieces = tuple(Fragment(part, data.schema) for part in parts)
+    return Source(called, _fields(data.schema, options), "arrow", pieces, sizes)
+
+
+def _split(fragment: Any) -> list[Any]:
+    return fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
+
+
+def of_parquet(path: Path, **options: Any) -> Source:
+    """A parquet file, or a folder of such in the order of their names; footers are read, and their statistics not used.
+
+    Raises
+    ------
+    FileFormatError
+        No such files, files of other columns than the first one, or folders named ``key=value``.
+    """
+    _arrow_needed(str(path))
+    from pyarrow.parquet import ParquetFile
+
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*.parquet") if file.is_file())
+        if not files:
+            raise FileFormatError(f"{path} must hold parquet files, got none")
+        if any("=" in part for file in files for part in file.relative_to(path).parts[:-1]):
+            raise FileFormatError(
+                f"{path} must hold parquet files with all their columns: open folders named key=value by "
+                "pyarrow.dataset.dataset(path, partitioning='hive')"
+            )
+    pieces: list[RowGroup] = []
+    sizes: list[int] = []
+    first: Any = None
+    for file in files:
+        try:
+            with ParquetFile(file) as opened:
+                schema, footer = opened.schema_arrow, opened.metadata
+                groups = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+        except Exception as exc:  # pyarrow raises classes of its own
+            raise FileFormatError(f"{file} must be a parquet file, got {type(exc).__name__}: {exc}") from exc
+        if first is None:
+            first = schema
+        elif _lists(schema)[0] != _lists(first)[0]:
+            raise FileFormatError(f"{file} must have the columns of {files[0]}, with lists of the same lengths")
+        pieces += [RowGroup(str(file.resolve()), i) for i in range(len(groups))]
+        sizes += groups
+    return Source(str(path), _fields(first, options), "arrow", tuple(pieces), tuple(sizes))

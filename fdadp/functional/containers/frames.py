@@ -1,0 +1,198 @@
+"""What the package has always taken: pandas' data frames, CSV and ``.npz`` files, scikit-fda's curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp.errors import FileFormatError, InputError
+from fdadp.functional.containers.arrays import starts_of
+from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field, fields_of
+from fdadp.functional.containers.source import Source
+from fdadp.functional.csv_lines import CsvLines
+from fdadp.functional.kinds import Given
+from fdadp.functional.tables import read_curves
+
+__all__ = ["of_csv", "of_fdatagrid", "of_frame", "of_npz"]
+
+INDEX = object()
+"""Stands for the labels of rows of a data frame."""
+
+
+@dataclass(frozen=True)
+class FramePiece:
+    """Rows of a data frame."""
+
+    frame: pd.DataFrame
+    start: int
+    stop: int
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns."""
+        rows = self.frame.iloc[self.start : self.stop]
+        return [rows.index if f.source is INDEX else _entries(rows, f) for f in fields]
+
+
+def _entries(rows: pd.DataFrame, field: Field) -> Any:
+    if not isinstance(field.source, tuple):
+        held: Any = rows[field.source]
+        return held.array.data_matrix[..., 0] if field.grid is not None else _of_series(held)
+    columns = [_of_series(rows[name]) for name in field.source]
+    if all(c.dtype.kind in "biuf" for c in columns):
+        return np.stack([c.astype(np.float64, copy=False) for c in columns], axis=1)
+    out = np.empty((len(rows), len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        out[:, j] = column
+    return out
+
+
+def _of_series(series: Any) -> Any:
+    """Entries of a column, each as it is: numbers as numbers, all else as objects."""
+    if isinstance(series.dtype, np.dtype):
+        return series.to_numpy()
+    if getattr(series.dtype, "kind", "O") in "iufb":  # nullable
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return series.to_numpy(dtype=object)
+
+
+def of_frame(frame: pd.DataFrame, called: str, *, whole: bool = False, **options: Any) -> Source:
+    """A data frame: curves where its columns are labelled by a grid, or not at all; else a table.
+
+    Raises
+    ------
+    InputError
+        Columns that are not there or have one name, grids that do not suit.
+    """
+    curves: dict[Any, Any] = {
+        name: frame[name].array.grid_points[0]
+        for name in frame.columns
+        if type(frame.dtypes[name]).__module__.startswith("skfda")
+    }
+    lists = {name: len(curves[name]) if name in curves else None for name in frame.columns}
+    wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
+    counted = isinstance(frame.columns, pd.RangeIndex)
+    fields = fields_of(lists, stored=curves, whole=whole or counted, labels=frame.columns, **wanted)
+    if fields.rows is None:
+        fields = replace(fields, rows=Field("" if frame.index.name is None else str(frame.index.name), INDEX))
+    places = starts_of(len(frame))
+    sizes = tuple(stop - start for start, stop in places)
+    return Source(called, fields, "frame", tuple(FramePiece(frame, *at) for at in places), sizes)
+
+
+def of_npz(path: Path, **options: Any) -> Source:
+    """Curves of a ``.npz`` file, which is read at once."""
+    return of_frame(read_curves(path), str(path), whole=True, **options)
+
+
+# ------------------------------------------------------------------ CSV
+
+
+@dataclass(frozen=True)
+class CsvPiece:
+    """A whole CSV file, as the package reads it: what a column holds is found by a look at all its entries."""
+
+    path: str
+    alone: bool
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Entries of columns."""
+        if not self.alone:
+            frame = pd.read_csv(self.path, encoding="utf-8-sig")
+            frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+            return [_entries(frame, f) for f in fields]
+        frame = read_curves(self.path)
+        size = next(f.grid.size for f in fields if f.grid is not None)
+        if frame.shape[1] != size:
+            raise FileFormatError(f"{self.path} must have {size} columns of numbers, as its first line has, got labels")
+        return [frame.to_numpy() if f.grid is not None else frame.index for f in fields]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of a CSV file as text, in blocks: one odd line changes no other."""
+
+    lines: CsvLines
+
+    def __call__(self) -> Iterator[LinesPiece]:
+        """Pieces of one pass."""
+        return (LinesPiece(self.lines.names, block) for block in self.lines.blocks())
+
+
+@dataclass(frozen=True)
+class LinesPiece:
+    """Some lines."""
+
+    names: tuple[str, ...]
+    block: Any
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Texts of columns."""
+        at = {name: i for i, name in enumerate(self.names)}
+        places = [[at[n] for n in f.source] if isinstance(f.source, tuple) else at[f.source] for f in fields]
+        return [self.block[:, place] for place in places]
+
+
+def of_csv(path: Path, **options: Any) -> Source:
+    """A CSV file, of which the first line is read: curves where that is a grid, perhaps with an id before, or a table.
+
+    Raises
+    ------
+    FileFormatError
+        No first line.
+    """
+    lines = CsvLines.of(path)
+    wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
+    if len(set(lines.names)) < len(lines.names):
+        raise FileFormatError(f"{path} must have labels of columns that differ")
+    fields = fields_of(dict.fromkeys(lines.names), **wanted)
+    piece = CsvPiece(str(path.resolve()), fields.alone)
+    return Source(str(path), fields, "frame", (piece,), for_kernel=Lines(lines))
+
+
+# ------------------------------------------------------------------ scikit-fda
+
+
+@dataclass(frozen=True)
+class GridPiece:
+    """Some curves of an FDataGrid."""
+
+    curves: Any
+    start: int
+    stop: int
+
+    def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+        """Values, and names of curves."""
+        rows = slice(self.start, self.stop)
+        return [
+            np.array(self.curves.data_matrix[rows, :, 0]) if f.grid is not None else self._names(rows) for f in fields
+        ]
+
+    def _names(self, rows: slice) -> Any:
+        return pd.Index(self.curves.sample_names[rows], dtype=object)
+
+
+def of_fdatagrid(data: Any, called: str, **_: Any) -> Source:
+    """An FDataGrid of real functions of one variable.
+
+    Raises
+    ------
+    InputError
+        Others.
+    """
+    if type(data).__name__ != "FDataGrid" or data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(f"{called} must be an FDataGrid of real functions of one variable, or fit takes it as it is")
+    points = np.asarray(data.grid_points[0], dtype=np.float64)
+    named = any(name is not None for name in data.sample_names)
+    fields = Fields(
+        {ALONE: curve_field(ALONE, None, points.size, grid=points, given=Given())},
+        Field("", INDEX) if named else None,
+        alone=True,
+    )
+    places = starts_of(int(data.n_samples))
+    sizes = tuple(stop - start for start, stop in places)
+    return Source(called, fields, "fdatagrid", tuple(GridPiece(data, *at) for at in places), sizes)
