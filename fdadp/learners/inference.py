@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from statsmodels.iolib.summary import Summary
 
+    from fdadp.learners._rows import UnitRows
+
 __all__ = ["CoefficientIntervals", "Equations", "Estimate", "estimate", "solved"]
 
 
@@ -139,10 +141,17 @@ class CoefficientIntervals:
         """Equations of each response; raises InputError where the fit released none."""
         raise NotImplementedError
 
+    def _encoding(self, d: int) -> UnitRows:
+        """How d features were encoded."""
+        raise NotImplementedError
+
     def _units(self) -> tuple[FloatArray, FloatArray]:
         """Matrices (responses, d + 1, p) and offsets (responses, d + 1) that turn encoded coefficients into intercept
         and slopes in the user's units."""
-        raise NotImplementedError
+        model: Any = self
+        encode = self._encoding(model.n_features_in_)
+        slopes, intercepts = encode.coefficients(np.eye(encode.dimensions))
+        return np.vstack([intercepts, slopes.T])[None], np.zeros((1, encode.dimensions))
 
     def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
         """Title, table of facts and notes of the summary."""

@@ -156,14 +156,12 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return tuple(_equations(self._released, k, self.intercept_scaling) for k in range(count))
 
     def _units(self) -> tuple[FloatArray, FloatArray]:
-        encode = self._encoding(self.n_features_in_)
+        matrix, _ = super()._units()
         q = self._released.cross.shape[1]
         low, high = box(self.bounds_y, q, "bounds_y")
-        slopes, intercepts = encode.coefficients(np.eye(encode.dimensions))
-        scale = (high - low) / 2 * math.sqrt(q)
-        offsets = np.zeros((q, encode.dimensions))
+        offsets = np.zeros((q, matrix.shape[1]))
         offsets[:, 0] = (low + high) / 2
-        return scale[:, None, None] * np.vstack([intercepts, slopes.T]), offsets
+        return ((high - low) / 2 * math.sqrt(q))[:, None, None] * matrix, offsets
 
     def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
         facts = [("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism)]

@@ -181,6 +181,16 @@ LEARNERS = [
         for mechanism in ("objective", "output", "gradient")
     ),
     Learner(
+        learners.DPLogisticRegression,
+        "classifier",
+        CLASSES | {"data_norm": 2.0, "inference": True},
+        ("classes", "data_norm"),
+        gaussian=False,
+        grouped=False,
+        sums=False,
+        name="DPLogisticRegression, with intervals",
+    ),
+    Learner(
         learners.DPBoostedStumps,
         "classifier",
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},

@@ -26,7 +26,7 @@ PAGES = {
     "docs/private.md": 4,
     "docs/study.md": 1,
     "docs/choice.md": 1,
-    "docs/learners.md": 2,
+    "docs/learners.md": 3,
     "docs/owners.md": 2,
     "docs/r.md": 1,
     "docs/terms.md": 2,

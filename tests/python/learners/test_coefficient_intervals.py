@@ -8,12 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from privacy_tools import worst_ratio
+from scipy.special import expit
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
+from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError
-from fdadp.learners import DPLinearRegression
+from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners.inference import Equations, estimate
+from fdadp.privacy import Budget, Cohort
+from fdadp.privacy.study import Study
 
 APART = 10**6
 """Added to the seed of the noise, so that it is not drawn from the numbers that the data are drawn from."""
@@ -159,6 +164,128 @@ def test_the_ends_are_what_the_test_just_does_not_reject(alpha):
 def test_a_singular_matrix_is_no_error(A):
     found = estimate(KNOWN._replace(curvature=np.array(A)), np.array([1.0, 0.0]), 0.0, 0.05)
     assert found.upper == math.inf
+
+
+# ------------------------------------------------------------------ logistic regression
+
+
+def odds(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, np.where(rng.random(n) < expit(-0.5 + X @ SLOPES), "ill", "well")
+
+
+def logistic(**more):
+    settings = {"epsilon": 1.0, "classes": ["well", "ill"], "data_norm": 1.75, "inference": True, "random_state": 0}
+    return DPLogisticRegression(**{**settings, **more})
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
+def test_of_a_logistic_regression_without_noise_they_are_those_of_statsmodels_whatever_the_ridge(adjacency):
+    X, y = odds()
+    n = len(X) if adjacency == "replace" else None
+    model = logistic(epsilon=1e5, regularization=10.0, adjacency=adjacency, n=n).fit(X, y)
+    table = model.coef_table()
+    peer = sm.Logit(y == "ill", sm.add_constant(X)).fit(disp=False)
+    np.testing.assert_allclose(table["estimate"], peer.params, rtol=0.03, atol=0.01)
+    np.testing.assert_allclose(table["std_error"], peer.bse, rtol=0.03)
+    np.testing.assert_allclose(table[["lower", "upper"]], peer.conf_int(), rtol=0.03, atol=0.02)
+    assert abs(model.coef_[0, 0]) < 0.97 * table["estimate"]["x0"]  # which the ridge has shrunk
+
+
+@pytest.mark.statistics
+def test_those_of_a_logistic_regression_hold_the_truth_as_often_as_they_say():
+    truth, held, width = np.array([-0.5, *SLOPES]), [], []
+    for seed in range(100):
+        X, y = odds(2500, seed)
+        ends = logistic(random_state=seed + APART).fit(X, y).conf_int(0.1).to_numpy()
+        held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+        width.append(ends[:, 1] - ends[:, 0])
+    assert 0.86 < np.mean(held) < 0.94
+    sampling = sm.Logit(y == "ill", sm.add_constant(X)).fit(disp=False).bse * 2 * norm.isf(0.05)
+    assert (np.median(width, axis=0)[1:] > 1.1 * sampling[1:]).all()
+
+
+def curvature(cohort):
+    """The release that intervals add to a fit, from rows with a label in the second column."""
+
+    def problems(rows):
+        x = rows[0]
+        z = logistic(data_norm=2.0)._encoding(1)(x[:, :1])
+        return z, np.where(x[:, 1:] > 0, 1.0, -1.0) + 0.0 * x[:, 1:]
+
+    found = logistic()._curvature(cohort, problems, np.array([0.3, -0.2]), 1.0, 1.0)
+    return found.curvature, found.sd_curvature * math.sqrt(2)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])
+def test_sensitivity_of_the_curvature_by_brute_force(adjacency):
+    ratio = worst_ratio(curvature, pure=True, adjacency=adjacency, grouped=False)
+    assert 0.3 < ratio <= 1
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove"])
+def test_exact_privacy_loss_of_the_curvature_by_replay(adjacency):
+    rng = np.random.default_rng(5)
+    people = rng.normal(size=(30, 2))
+    people[:3] = [[np.nan, 1.0], [1e200, -1.0], [np.inf, 0.0]]
+
+    def run(data, noise):
+        n = None if adjacency == "add-remove" else 30
+        return curvature(Cohort(data, budget=Budget(2.0), adjacency=adjacency, n=n, noise=noise))
+
+    def pairs():
+        for i in (0, 1, 2, 9, 20):
+            other = np.delete(people, i, axis=0) if adjacency == "add-remove" else people.copy()
+            if adjacency == "zero-out":
+                other[i] = np.nan
+            yield Neighbours(f"person {i}", run, people, other, 2.0)
+
+    audit = replay_audit(pairs())
+    assert audit.passed, str(audit)
+    assert 0 < audit.changes.max() <= 1
+
+
+def test_a_fit_with_intervals_spends_pure_epsilon_and_says_so():
+    X, y = odds(500)
+    model = logistic(delta=1e-6).fit(X, y)
+    assert model.privacy_spent_["delta"] is None and model.ledger_.delta is None
+    assert [r.name for r in model.ledger_.releases] == ["logistic regression", "curvature at the fit"]
+    assert sum(r.epsilon for r in model.ledger_.releases) == pytest.approx(1.0)
+    assert "Private logistic regression" in str(model.summary()) and "Odds of" in str(model.summary())
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"inference": "yes"}, "inference must be True or False"),
+        ({"mechanism": "gradient"}, 'mechanism must be "objective"'),
+        ({"mechanism": "output"}, 'mechanism must be "objective"'),
+        ({"classes": ["well", "ill", "dead"]}, "inference must be False with more than two"),
+        ({"delta": 1e-6, "budget": Budget(1.0, 1e-6)}, "budget or study must be one of pure epsilon"),
+    ],
+)
+def test_what_intervals_of_a_logistic_regression_cannot_do_costs_nothing(settings, what):
+    X, y = odds(50)
+    budget = settings.get("budget") or Budget(1.0)
+    with pytest.raises(InputError, match=what):
+        logistic(**{"budget": budget, **settings}).fit(X, y)
+    assert budget.spent == budget.reserved == 0
+
+
+def test_a_study_with_a_delta_refuses_before_it_reads(tmp_path):
+    study = Study.new(tmp_path / "study.fdadp", name="Wards", epsilon=2.0, delta=1e-6, unit="row", n=50)
+    for epsilon in (1.0, 2.0):
+        with pytest.raises(InputError, match="budget or study must be one of pure epsilon"):
+            logistic(study=tmp_path / "study.fdadp", random_state=None, epsilon=epsilon).fit(*odds(50))
+    assert study.left == 1
+
+
+def test_a_fit_without_the_curvature_says_what_it_needs():
+    model = logistic(inference=False).fit(*odds(200))
+    for ask in (model.conf_int, model.summary, model.coef_table):
+        with pytest.raises(InputError, match="inference must be True"):
+            ask()
 
 
 # ------------------------------------------------------------------ what is asked for in the wrong way
