@@ -188,6 +188,7 @@ LEARNERS = [
         gaussian=False,
         grouped=False,
         sums=False,
+        failing=ONE,
         name="DPLogisticRegression, with intervals",
     ),
     Learner(
