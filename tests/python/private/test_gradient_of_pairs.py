@@ -148,6 +148,7 @@ def test_the_noise_has_the_declared_law():
 LONG = [pytest.param(*claim, 600, marks=pytest.mark.long) for claim in itertools.product((1.0, 4.0), (1e-6, None))]
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("epsilon", "delta", "draws"), [(1.0, 1e-6, 60), (1.0, None, 60), *LONG])
 def test_an_audit_stays_below_the_claim_and_catches_too_little_noise(monkeypatch, epsilon, delta, draws):
     """Scores are projections of the released sum on what the last person adds to it."""
