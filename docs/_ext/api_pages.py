@@ -15,7 +15,7 @@ MODULES = {
     "fdadp": "Models, budgets, data: what most programs import",
     "fdadp.terms": "Terms of models",
     "fdadp.learners": "Private learners of scikit-learn's kind",
-    "fdadp.summaries": "Private mean curves and components",
+    "fdadp.summaries": "Private summaries: mean curves and components, means, quantiles, counts",
     "fdadp.functional.fpca": "Principal components of curves",
     "fdadp.functional.metrics": "Errors, coverage, shares explained",
     "fdadp.functional.quadrature": "Integrals over grids",

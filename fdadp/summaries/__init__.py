@@ -1,6 +1,19 @@
-"""Private summaries of a sample of curves: mean with bands, covariance and eigenfunctions."""
+"""Private summaries: of curves (mean with bands, covariance and eigenfunctions), and of numbers and classes."""
 
 from fdadp.summaries.components import PrivateFPCA
+from fdadp.summaries.counts import private_count, private_cross_table, private_histogram
+from fdadp.summaries.estimates import Estimates
 from fdadp.summaries.mean import PrivateMean
+from fdadp.summaries.scalars import private_mean, private_quantiles, private_variance
 
-__all__ = ["PrivateFPCA", "PrivateMean"]
+__all__ = [
+    "Estimates",
+    "PrivateFPCA",
+    "PrivateMean",
+    "private_count",
+    "private_cross_table",
+    "private_histogram",
+    "private_mean",
+    "private_quantiles",
+    "private_variance",
+]

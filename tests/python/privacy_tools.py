@@ -9,6 +9,10 @@ import sys
 import numpy as np
 
 from fdadp.privacy import Budget, Cohort, TapeNoise
+from fdadp.summaries.cells import AskCells
+from fdadp.summaries.distribution import AskDistribution
+from fdadp.summaries.numbers import AskMoments
+from fdadp.summaries.questions import ask
 
 NASTY = np.array(
     [
@@ -47,6 +51,29 @@ RELEASES = {
     "select": lambda c: c.select(lambda r: r[0], share=0.1, name="u"),
     "derived": lambda c: c.derive(lambda r: r[0] * 2).sum(lambda r: r[0], clip=1.0, share=0.1, name="d"),
 }
+
+
+def _of_column(question, name, **by):
+    """One question of :mod:`fdadp.summaries` about the first column."""
+
+    def release(c):
+        n = None if c.n is None else float(c.n)
+        return ask(c, question(n, c.pure), lambda r: r[0][:, 0], share=0.1, name=name, **by)
+
+    return release
+
+
+OF_A_COLUMN = {
+    "moments": _of_column(lambda n, pure: AskMoments((-1.0, 1.0), n, pure=pure), "moments"),
+    "moments, n not used": _of_column(lambda n, pure: AskMoments((-1.0, 1.0), None, pure=pure), "moments"),
+    "cumulative counts": _of_column(
+        lambda n, pure: AskDistribution(np.linspace(-4, 4, 41), n, pure=pure), "cumulative counts"
+    ),
+    "cells by group": _of_column(
+        lambda n, pure: AskCells(2, n, pure=pure), "cells", group=lambda r: np.floor(r[0][:, 1]), groups=3
+    ),
+}
+RELEASES |= OF_A_COLUMN
 COUNT = {"count": lambda c: c.count(share=0.1)}
 
 MODES = [(pure, adjacency) for pure in (False, True) for adjacency in ("zero-out", "add-remove", "replace")]

@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from privacy_tools import COUNT, MODES, NASTY, RELEASES, assemble, run, toy, worst_ratio
+from privacy_tools import COUNT, MODES, NASTY, OF_A_COLUMN, RELEASES, assemble, run, toy, worst_ratio
 from scipy import stats
 
 import fdadp.privacy._kernel as kernel
@@ -437,6 +437,7 @@ def test_the_ledger_says_what_was_spent(pure):
             "sum, 8 bits",
             "sum, nonnegative",
             "histogram, wild",
+            *OF_A_COLUMN,
         ):  # a tenth each
             RELEASES[kind](c)
     ledger = c.ledger

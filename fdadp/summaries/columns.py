@@ -1,0 +1,53 @@
+"""Columns of numbers and classes of a private table, as public facts say: (low, high) or a list of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from fdadp.errors import InputError
+from fdadp.privacy.boundary import Table, columns, index_of, table
+
+__all__ = ["codes_table", "level_list"]
+
+
+def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
+    """The columns that facts are of, in their order: numbers as they are, classes as indices, NaN for what is neither.
+
+    Parameters
+    ----------
+    X : data frame, whose columns are found by name, or array_like of as many columns
+    facts : mapping of name to (low, high), a tuple, or to a list of classes
+
+    Raises
+    ------
+    InputError
+        X has not these columns. No value was looked at.
+    """
+    at = None
+    if hasattr(X, "columns"):
+        there = list(X.columns)
+        missing = [name for name in facts if name not in there]
+        if missing:
+            raise InputError(f"X must have the columns {list(facts)!r}, but has no {missing!r}")
+        at = [there.index(name) for name in facts]
+    else:
+        shape = table(X, "X").shape
+        if len(shape) != 2 or shape[1] != len(facts):
+            width = f"{shape[1]} columns" if len(shape) == 2 else f"{len(shape)} dimension(s)"
+            raise InputError(f"X must have two dimensions and {len(facts)} columns, got {width}")
+    categories: list[Sequence[Hashable] | None] = [
+        list(fact) if isinstance(fact, list) else None for fact in facts.values()
+    ]
+    return columns(X, categories, at)
+
+
+def level_list(levels: Any, name: str) -> list[Any]:
+    """Public classes, checked."""
+    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
+        raise InputError(f"{name} must be a sequence of classes, got {levels!r}")
+    listed = list(levels)
+    if not listed:
+        raise InputError(f"{name} must be at least one class, got none")
+    index_of(listed)
+    return listed

@@ -1,0 +1,148 @@
+"""Quantiles of a column of numbers, from private cumulative counts in public cells.
+
+Proof, and what the intervals hold: ``docs/theory/summaries.md#cumulative``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.summaries.laws import Estimate
+from fdadp.summaries.questions import Question
+from fdadp.summaries.strategies import strategy
+
+__all__ = ["AskDistribution", "Distribution", "cell_edges"]
+
+CELLS, PURE_CELLS = 512, 256
+"""Of the public range, by default."""
+MOST_CELLS = 2048
+WHOLE = 1e-9
+"""How far from a whole number the number of steps in a range may be."""
+LEAST = 1.0
+
+
+def cell_edges(bounds: tuple[float, float], step: float | None, *, pure: bool) -> FloatArray:
+    """Edges of the public cells: of equal width, or one about each multiple of `step` from the lower bound on.
+
+    Raises
+    ------
+    InputError
+        `step` is no number above 0 that divides the range into 1 to 2047 steps.
+    """
+    low, high = bounds
+    if step is None:
+        return np.linspace(low, high, (PURE_CELLS if pure else CELLS) + 1)
+    steps = (high - low) / step if isinstance(step, (int, float, np.number)) and step > 0 else math.nan
+    if not (1 <= steps < MOST_CELLS and abs(steps - round(steps)) < WHOLE * max(steps, 1.0)):
+        raise InputError(
+            f"step must divide the bounds ({low:g}, {high:g}) into 1 to {MOST_CELLS - 1} whole steps, got {step!r}"
+        )
+    return np.asarray(low + (high - low) / round(steps) * (np.arange(round(steps) + 2) - 0.5))
+
+
+class AskDistribution(Question["Distribution"]):
+    """Cumulative counts of numbers in cells; the first cell of all is of those who are missing.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (K + 1,)
+        Numbers beyond are in the first and last cell.
+    n : float or None
+        Declared number of persons.
+    pure : bool
+    values : ndarray of shape (K,), optional
+        The one value of each cell, where numbers have no others.
+    """
+
+    nonnegative = True
+
+    def __init__(self, edges: FloatArray, n: float | None, *, pure: bool, values: FloatArray | None = None) -> None:
+        self.edges, self.n, self.pure, self.values = edges, n, pure, values
+        self.strategy = strategy(len(edges), pure=pure)
+        self.size, self.clip = self.strategy.columns.shape[1], self.strategy.clip
+        self.cumulate = self.strategy.cumulate(total=n is not None)
+
+    def rows(self, values: FloatArray) -> FloatArray:
+        """The column of the strategy for the cell of each number; of several (m, k) their mean."""
+        if values.ndim == 1:
+            return np.asarray(self.strategy.columns[self._cell(values)])
+        total = np.zeros((len(values), self.size))
+        for j in range(values.shape[1]):  # one after the other: each row in the same order wherever it stands
+            total += self.strategy.columns[self._cell(values[:, j])]
+        return np.asarray(total / values.shape[1])
+
+    def _cell(self, values: FloatArray) -> IntArray:
+        there = np.isfinite(values)
+        cell = np.searchsorted(self.edges[1:-1], np.where(there, values, 0.0), side="right") + 1
+        return np.where(there, cell, 0).astype(np.int64)
+
+    def answer(self, noisy: FloatArray, sd: float, copies: int) -> Distribution:
+        """Cumulative counts with their noise."""
+        return Distribution(noisy, sd * math.sqrt(copies), self)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Released answers (p,) of a strategy, the sd of the noise in each, and what was asked."""
+
+    noisy: FloatArray
+    sd: float
+    asked: AskDistribution
+
+    def _excess(self, q: float) -> tuple[FloatArray, FloatArray, float]:
+        """Persons at or below each edge (K + 1,) less q times all, increasing; sd of the noise in it; all persons."""
+        known = self.asked.n
+        matrix, pull = self.asked.cumulate
+        counts = matrix @ self.noisy + pull * (known or 0.0)
+        raw = counts - (1 - q) * counts[0] - q * counts[-1]
+        n = max(float(counts[-1] - counts[0]), LEAST)
+        raw[0], raw[-1] = -q * n, (1 - q) * n  # nobody is below the first cell, or above the last
+        sd = self.sd * np.sqrt(((matrix - (1 - q) * matrix[0] - q * matrix[-1]) ** 2).sum(axis=1))
+        sd[0] = sd[-1] = 0.0
+        return np.asarray(isotonic_regression(raw)), sd, n
+
+    def quantile(self, q: float, level: float, *, sampling: bool = True) -> Estimate:
+        """The q-quantile, the least value that a share q of all is at or below.
+
+        The interval holds the values at which the share at or below is not surely another than q. Within a cell shares
+        are interpolated; an interval within one cell is this cell.
+        """
+        from scipy.special import ndtri
+
+        excess, sd, n = self._excess(q)
+        inside = (np.arange(sd.size) > 0) & (np.arange(sd.size) < sd.size - 1)
+        reach = float(ndtri((1 + level) / 2)) * np.sqrt(sd**2 + inside * (n * q * (1 - q) if sampling else 0.0))
+        edges, values = self.asked.edges, self.asked.values
+        at, cell = _crossing(edges, excess)
+        low, first = _crossing(edges, np.maximum.accumulate(excess + reach))
+        high, last = _crossing(-edges[::-1], np.maximum.accumulate((reach - excess)[::-1]))
+        high, last = -high, len(edges) - 2 - last
+        slope = self._noise_in_value(sd, excess, cell)
+        if values is not None:
+            first, last = min(first, cell), max(last, cell)
+            return Estimate(float(values[cell]), float(values[first]), float(values[last]), slope)
+        if first >= last:
+            low, high = float(edges[min(first, cell)]), float(edges[max(last, cell) + 1])
+        return Estimate(at, min(low, at), max(high, at), slope)
+
+    def _noise_in_value(self, sd: FloatArray, excess: FloatArray, cell: int) -> float:
+        """Sd of the noise in a quantile: that of the count over the slope of the counts about it."""
+        edges = self.asked.edges
+        a = int(np.searchsorted(excess, -sd[cell : cell + 2].max(), side="right")) - 1
+        b = int(np.searchsorted(excess, sd[cell : cell + 2].max(), side="left"))
+        return float(edges[min(b, edges.size - 1)] - edges[max(a, 0)]) / 2
+
+
+def _crossing(edges: FloatArray, increasing: FloatArray) -> tuple[float, int]:
+    """Where a line through increasing values first reaches 0, and in which cell that is."""
+    k = int(np.searchsorted(increasing, 0.0, side="left"))
+    if k == 0 or k >= increasing.size:
+        return float(edges[0] if k == 0 else edges[-1]), 0 if k == 0 else edges.size - 2
+    part = -increasing[k - 1] / (increasing[k] - increasing[k - 1])
+    return float(edges[k - 1] + part * (edges[k] - edges[k - 1])), k - 1

@@ -1,0 +1,74 @@
+"""From a column and a guarantee to a cohort: what the summaries of numbers and classes check before the first read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from fdadp._common.checks import flag, fraction
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.names import names_of
+from fdadp.privacy.boundary import Table, check_ids, table
+from fdadp.private.ranges import Range, public_range
+from fdadp.summaries.questions import Question, ask
+
+if TYPE_CHECKING:
+    from fdadp.privacy import Cohort, Privacy
+
+__all__ = ["answer_to", "bounds_of", "check", "declared_n", "flat", "numbers_of", "open_cohort"]
+
+A = TypeVar("A")
+
+
+def check(privacy: Any, level: Any, sampling: Any = True) -> None:
+    """Refuse a wrong guarantee, level or kind of interval."""
+    from fdadp.privacy import Privacy
+
+    if not isinstance(privacy, Privacy):
+        raise InputError(f"privacy must be a Privacy, got {type(privacy).__name__}")
+    fraction(level, "level")
+    flag(sampling, "sampling")
+    privacy.check()
+
+
+def bounds_of(x: Any, bounds: Any, privacy: Privacy) -> Range:
+    """Public range of a column: as given, else as a study has fixed it."""
+    names = names_of(x, "x")
+    given = {} if bounds is None else dict.fromkeys(names, public_range(bounds, of="x"))
+    fixed = privacy.hold(given.items())
+    own = next((fixed[name] for name in reversed(names) if name in fixed), None)
+    return public_range(own if bounds is None else bounds, of="x")
+
+
+def numbers_of(x: Any) -> Table:
+    """One column of numbers, of which only the shape is looked at."""
+    found = table(x, "x")
+    if found.shape[1:] not in ((), (1,)):
+        raise InputError(f"x must be one column of numbers, got {len(found.shape)} dimensions")
+    return found
+
+
+def flat(block: tuple[Any, ...]) -> FloatArray:
+    """The one column (m,) of a block."""
+    return np.asarray(block[0]).reshape(len(block[0]))
+
+
+def open_cohort(privacy: Privacy, private: Table, groups: Any, mechanism: str, public: Mapping[str, Any]) -> Cohort:
+    """Put a column behind a cohort that has reserved the budget."""
+    if groups is not None:
+        check_ids(groups, len(private), "groups")
+    return privacy.cohort((private,), groups=groups, mechanism=mechanism, public=public)
+
+
+def declared_n(cohort: Cohort) -> float | None:
+    """Declared number of persons, None where it is private."""
+    return None if cohort.n is None else float(cohort.n)
+
+
+def answer_to(cohort: Cohort, question: Question[A], name: str, column: Any = flat) -> A:
+    """Ask one question for the whole budget of a cohort."""
+    noisy, sd = ask(cohort, question, column, share=1.0, name=name)
+    return question.answer(noisy[0], sd, 1)
