@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.special import expit
 
 from fdadp._common.checks import fraction, is_number, whole
@@ -88,6 +89,8 @@ class DPBoostedStumps(BinnedClassifier):
     and √2 in L2 where a person is replaced. With r = (W+ - W-)/(W+ + W-) in [0, 0.95] the step is log((1+r)/(1-r)),
     at most ``max_step``. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded sensitivity.
 
+    A round takes time and memory linear in the rows times features, and in the features times the square of their bins.
+
     Rounds compose adaptively. Of a person with several rows the mean of each contribution counts.
 
     Examples
@@ -123,6 +126,7 @@ class DPBoostedStumps(BinnedClassifier):
             raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
         cohort, binned, bins, labels = self._start(X, y, groups)
         tests, K = _Tests(bins), len(labels)
+        passing = tests.cells()
         wanted = [1] if K == 2 else list(range(K))
         scores = np.zeros((bins.total, len(wanted)))
         share = 1 / (rounds * len(wanted))
@@ -133,22 +137,22 @@ class DPBoostedStumps(BinnedClassifier):
                 text = f"round {number}" + ("" if K == 2 else f", {labels[code]}")
                 chosen = binned.select_test(
                     _cells(bins.starts, released, code),
-                    tests.cells,
+                    passing,
                     2 * bins.sizes,
                     share=share * self.select_share,
                     name=f"{text}: test",
                 )
                 index, sign = chosen % tests.size, 1 if chosen < tests.size else -1
-                pattern = sign * tests.patterns[index]
+                feature, pattern = int(tests.feature[index]), sign * tests.pattern(index)
                 (right, wrong), _ = binned.histogram(
-                    _votes(bins.starts, released, code, tests.feature[index], pattern),
+                    _votes(bins.starts, released, code, feature, pattern),
                     share=share * (1 - self.select_share),
                     name=f"{text}: step",
                 )
                 edge = min(max((right - wrong) / max(right + wrong, 1.0), 0.0), 0.95)
                 step = min(self.max_step, math.log((1 + edge) / (1 - edge)))
                 model.append(Stump(labels[code], *tests.describe(index), sign, step))
-                scores[:, column] += step * pattern
+                scores[bins.starts[feature] : bins.starts[feature + 1], column] += step * pattern
         self.classes_ = np.array(labels)
         self._bins, self._tests = bins, tests
         self.scores_ = scores[:, 0] if K == 2 else scores
@@ -170,8 +174,10 @@ class DPBoostedStumps(BinnedClassifier):
         width = 1 if K == 2 else K
         total = np.zeros((len(codes), width))
         for at, stump in enumerate(self.model_):
-            column = at % width
-            total[:, column] += stump.step * stump.polarity * self._bins.scores(codes, self._tests.pattern(stump))
+            column, code = at % width, codes[:, stump.feature]
+            pattern = np.append(self._tests.pattern(self._tests.index(stump)), 0.0)  # a missing value votes for nothing
+            votes = pattern[np.where(np.isnan(code), -1, np.nan_to_num(code)).astype(np.int64)]
+            total[:, column] += stump.step * stump.polarity * votes
             if column == width - 1:
                 yield self._labels(total[:, 0] if K == 2 else total)
 
@@ -183,11 +189,6 @@ class _Tests:
     ----------
     size : int
     feature : ndarray of shape (size,)
-    patterns : ndarray of shape (size, number of bins)
-        1 in bins of the feature where the test holds, -1 in its others, 0 in those of other features.
-    cells : ndarray of shape (2 size, 2 number of bins)
-        Cells are bins and, in each, the other classes and the class; 1 in cells of rows that the test, or then the test
-        with the other sign, puts into the right class.
     """
 
     def __init__(self, bins: Bins) -> None:
@@ -200,14 +201,22 @@ class _Tests:
         self.size = len(found)
         self.feature: IntArray = np.array([j for j, _ in found], dtype=np.int64)
         self._codes = [code for _, code in found]
-        self.patterns = np.zeros((self.size, bins.total))
-        for pattern, (j, code) in zip(self.patterns, found, strict=True):
-            start, stop = bins.starts[j : j + 2]
-            here = np.arange(stop - start)
-            pattern[start:stop] = np.where(here >= code if bins.ordered[j] else here == code, 1.0, -1.0)
-        agree = np.stack([self.patterns < 0, self.patterns > 0], axis=2).reshape(self.size, -1)
-        other = np.stack([self.patterns > 0, self.patterns < 0], axis=2).reshape(self.size, -1)
-        self.cells: IntArray = np.concatenate([agree, other]).astype(np.int64)
+
+    def cells(self) -> sparse.csr_array:
+        """Sparse array of shape (2 size, 2 number of bins), of at most the square of a feature's bins for each feature.
+
+        Cells are bins and, in each, the other classes and the class; 1 in cells of rows that the test, or then the test
+        with the other sign, puts into the right class.
+        """
+        holds = [self.pattern(index) > 0 for index in range(self.size)]
+        places = [2 * np.arange(*self._bins.starts[j : j + 2]) for j in self.feature.tolist()]
+        right = [at + here for at, here in zip(places, holds, strict=True)]
+        wrong = [at + ~here for at, here in zip(places, holds, strict=True)]
+        ends = np.cumsum([0, *(len(at) for at in right + wrong)])
+        ones = np.ones(int(ends[-1]), dtype=np.int64)
+        return sparse.csr_array(
+            (ones, np.concatenate(right + wrong), ends), shape=(2 * self.size, 2 * self._bins.total)
+        )
 
     def describe(self, index: int) -> tuple[int, Any]:
         """Feature, and its cut or label."""
@@ -215,10 +224,16 @@ class _Tests:
         spec = self._bins.specs[feature]
         return feature, float(spec.cuts[code - 1]) if isinstance(spec, Numeric) else spec.values[code]
 
-    def pattern(self, stump: Stump) -> FloatArray:
-        """Pattern of the test of a stump: 1 where it holds, -1 elsewhere in its feature's bins."""
+    def pattern(self, index: int) -> FloatArray:
+        """1 in bins of the test's feature where it holds, -1 in its others."""
+        feature, code = int(self.feature[index]), self._codes[index]
+        here = np.arange(int(self._bins.sizes[feature]))
+        return np.where(here >= code if self._bins.ordered[feature] else here == code, 1.0, -1.0)
+
+    def index(self, stump: Stump) -> int:
+        """Number of the test of a stump."""
         same = np.flatnonzero(self.feature == stump.feature).tolist()
-        return np.asarray(self.patterns[next(i for i in same if self.describe(i)[1] == stump.test)])
+        return int(next(i for i in same if self.describe(i)[1] == stump.test))
 
 
 def _weights(starts: IntArray, scores: FloatArray, codes: FloatArray, positive: FloatArray) -> FloatArray:
@@ -239,16 +254,14 @@ def _cells(starts: IntArray, scores: FloatArray, wanted: int) -> RowFunction:
 
 
 def _votes(starts: IntArray, scores: FloatArray, wanted: int, feature: int, pattern: FloatArray) -> RowFunction:
-    """Row function: (w 1[h(x) = y], w 1[h(x) ≠ y]), (m, 2), of the test with this pattern."""
-    start = int(starts[feature])
-    low = pattern[start : int(starts[feature + 1])]
+    """Row function: (w 1[h(x) = y], w 1[h(x) ≠ y]), (m, 2), of the test with this pattern, (bins of its feature,)."""
 
     def votes(rows: Rows) -> FloatArray:
         codes, label = rows
         positive = label == wanted
         w = _weights(starts, scores, codes, positive) + 0 * label
-        at = np.clip(np.nan_to_num(codes[:, feature]), 0, len(low) - 1).astype(np.int64)
-        right = (low[at] > 0) == positive
+        at = np.clip(np.nan_to_num(codes[:, feature]), 0, len(pattern) - 1).astype(np.int64)
+        right = (pattern[at] > 0) == positive
         return np.stack([np.where(right, w, 0 * w), np.where(right, 0 * w, w)], axis=1)
 
     return votes

@@ -198,7 +198,10 @@ def add_cells(codes, weights, m, starts, limit, total):  # type: ignore[no-untyp
 
 @njit(cache=True, nogil=True)
 def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore[no-untyped-def]
-    """Write each row's utility of each test: its weight where its cell of the test's feature passes, else 0."""
+    """Write each row's utility of each test: its weight where its cell of the test's feature passes, else 0.
+
+    ``tests``: for each test whether it lets the cells of its feature pass.
+    """
     for i in range(codes.shape[0]):
         usable = math.isfinite(weights[i])
         for j in range(codes.shape[1]):
@@ -206,7 +209,7 @@ def test_utilities(codes, weights, starts, tests, feature, out):  # type: ignore
             usable = usable and code >= 0 and code < starts[j + 1] - starts[j] and code == math.floor(code)
         for t in range(feature.size):
             if usable:
-                passes = tests[t, starts[feature[t]] + np.int64(codes[i, feature[t]])] != 0
+                passes = tests[t, np.int64(codes[i, feature[t]])] != 0
                 out[i, t] = weights[i] if passes else 0.0
             else:
                 out[i, t] = np.nan

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
@@ -47,7 +48,13 @@ class Selections:
         return int(noisy[0])
 
     def select_test(
-        self, cells: RowFunction, tests: npt.ArrayLike, sizes: npt.ArrayLike, *, share: float, name: str
+        self,
+        cells: RowFunction,
+        tests: npt.ArrayLike | sparse.csr_array,
+        sizes: npt.ArrayLike,
+        *,
+        share: float,
+        name: str,
     ) -> int:
         """Release the index of a test with a large sum of the weights of the persons who pass it.
 
@@ -60,44 +67,54 @@ class Selections:
         cells : callable
             Row-local; gives the pair (codes (m, d), weights (m,)): for each of d features which of its cells the row
             is in, and the row's weight, which is clipped to [0, 1]. A row with a code that is no cell counts as no row.
-        tests : array_like of shape (C, sum of sizes)
+        tests : array_like or sparse array of shape (C, sum of sizes)
             0 and 1: which cells pass. A test may let cells of one feature pass only, so that a person's utility is at
-            most its weight.
+            most its weight; so a sparse one takes memory, and a release time, linear in the number of features.
         sizes : array_like of int
             Number of cells of each feature.
         """
         shapes = self._kernel.probe(cells, name, 2)
         starts: IntArray = np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.int64))]).astype(np.int64)
-        passing: IntArray = np.array(tests, dtype=np.int64)
+        passing = _zeros_and_ones(tests)
         if shapes != [(len(starts) - 1,), ()]:
             raise PrivacyError(
                 f"{name}: the function must give {len(starts) - 1} codes and one weight a row, got shapes {shapes}"
             )
-        if (
-            passing.ndim != 2
-            or passing.shape[1] != starts[-1]
-            or len(passing) < 2
-            or not ((passing == 0) | (passing == 1)).all()
-        ):
+        if passing is None or passing.shape[1] != starts[-1] or passing.shape[0] < 2:
             raise PrivacyError(
-                f"{name}: tests must be 0 and 1, at least two rows of {starts[-1]}, got shape {passing.shape}"
+                f"{name}: tests must be 0 and 1, at least two rows of {starts[-1]}, got shape {np.shape(tests)}"
             )
-        by_feature = np.add.reduceat(passing, starts[:-1], axis=1) > 0
-        if (by_feature.sum(axis=1) > 1).any():
+        of = (np.searchsorted(starts, passing.indices, side="right") - 1).astype(np.int64)
+        test = np.repeat(np.arange(passing.shape[0]), np.diff(passing.indptr))
+        feature = np.zeros(passing.shape[0], dtype=np.int64)
+        feature[test] = of
+        if (feature[test] != of).any():
             raise PrivacyError(f"{name}: a test must be of one feature; some let cells of several pass")
         if self._kernel.vault.grouped:
-            feature = by_feature.argmax(axis=1)
+            passes = np.zeros((passing.shape[0], int(np.diff(starts).max())), dtype=np.int64)
+            passes[test, passing.indices - starts[of]] = 1
 
             def utilities(rows: Rows) -> FloatArray:
                 codes, weights = cells(rows)
-                out = np.empty((len(codes), len(passing)))
-                test_utilities(codes, weights, starts, passing, feature, out)
+                out = np.empty((len(codes), len(passes)))
+                test_utilities(codes, weights, starts, passes, feature, out)
                 return out
 
             return self.select(utilities, share=share, name=name)
 
         def sums(bits: int) -> IntArray:
-            return passing @ cell_sums(self._kernel.vault, cells, shapes, starts, bits=bits)
+            return np.asarray(passing @ cell_sums(self._kernel.vault, cells, shapes, starts, bits=bits))
 
-        noisy, _ = self._kernel.release("select", len(passing), 1.0, share, name, LINF, 24, None, None, exact=sums)
+        noisy, _ = self._kernel.release("select", passing.shape[0], 1.0, share, name, LINF, 24, None, None, exact=sums)
         return int(noisy[0])
+
+
+def _zeros_and_ones(tests: npt.ArrayLike | sparse.csr_array) -> sparse.csr_array | None:
+    """Tests as a sparse array of integers that holds its ones; None if they are not 0 and 1 in two dimensions."""
+    given = tests if sparse.issparse(tests) else np.asarray(tests, dtype=np.float64)
+    if given.ndim != 2:
+        return None
+    found = sparse.csr_array(given, copy=True)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    return found.astype(np.int64) if (found.data == 1).all() else None
