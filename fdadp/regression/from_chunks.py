@@ -46,6 +46,7 @@ class FromChunks(FunctionalModel):
         Parameters
         ----------
         chunks : sequence of (X, Y), or function returning an iterator over (X, Y)
+            A mapping with X and Y, as a piece of a table that was opened, will do.
             Read twice; once, after a look at the first chunk, if `x_range` is given (fewer than 1,100 curves again a
             second time where the sizes of the bases are ``"auto"``). Pairs that are ``dask.delayed``, or of Dask's
             arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.

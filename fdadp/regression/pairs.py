@@ -129,7 +129,7 @@ def pairs_of(x: Any, y: Any, s: Any = None, t: Any = None) -> Callable[[], Itera
 def _table(s: Any, t: Any, pair: Any, first: int) -> Mapping[str, Curves]:
     """Both columns of a pair, checked; `first` is the number of its first curve."""
     try:
-        x_data, y_data = pair
+        x_data, y_data = (pair["X"], pair["Y"]) if isinstance(pair, Mapping) and {"X", "Y"} <= pair.keys() else pair
     except (TypeError, ValueError) as exc:
         raise InputError(f"chunks: each chunk must be a pair (X, Y), got {type(pair).__name__}") from exc
     table = {"X": as_curves(x_data, s, name="X"), "Y": as_curves(y_data, t, name="Y")}

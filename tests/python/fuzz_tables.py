@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import tempfile
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,10 @@ LABELS = (("0", "1"), ("False", "True"), ("0.0", "1.0"), ("0", "True"))
 IDS = ("integers", "long", "padded", "decimal", "text", "mixed")
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 FORMS = ("frame", "objects", "array", "masked", "nullable", "arrow", "categories", "lists", "lazy", "dask", "xarray")
+FORMS += ("polars", "Arrow table", "parquet", "Dataset")
+"""The last are opened by ``open_curves``."""
+QUERIES = ("DuckDB", "LazyFrame")
+"""Opened, too, and read anew on each pass."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,9 @@ def _make_odd(columns, mine, rng):
 
 def table(columns, form, rng):
     """(X, y, ids) as a user has them after reading the file."""
+    if form in FORMS[-4:]:
+        found = opened(columns, form)
+        return found["X"], found["y"], found["id"]
     frame = pd.read_csv(io.StringIO(csv(columns)))
     if form in ("nullable", "arrow"):
         # The user's own conversion: Arrow takes no whole numbers beyond 64 bits, and pandas 2 warns of large ones.
@@ -133,6 +142,43 @@ def table(columns, form, rng):
         return xr.DataArray(rows, dims=("person", "point")), xr.DataArray(y.to_numpy(), dims="person"), ids
     assert form == "lazy", form
     return Lazy(rows), Lazy(y.to_numpy()), ids
+
+
+def opened(columns, form):
+    """A table that was opened, after another library read the file and chose types for its columns."""
+    from fdadp import open_curves
+
+    text, by_prefix = csv(columns), {"curves": {"X": "x"}}
+    by_prefix["grids"] = {"X": np.linspace(0, 1, sum(name.startswith("x") for name in columns))}
+    if form == "Dataset":
+        import xarray as xr
+
+        frame = pd.read_csv(io.StringIO(text))
+        points = [name for name in frame.columns if name.startswith("x")]
+        rows = {name: ("row", frame[name].to_numpy()) for name in ("id", "y")}
+        return open_curves(xr.Dataset({"X": (("row", "point"), frame[points].to_numpy()), **rows}))
+    if form == "polars":
+        import polars as pl
+
+        return open_curves(pl.read_csv(text.encode(), infer_schema_length=None), **by_prefix)
+    folder = Path(tempfile.mkdtemp())
+    (folder / "a.csv").write_text(text, encoding="utf-8")
+    if form == "LazyFrame":
+        import polars as pl
+
+        return open_curves(pl.scan_csv(folder / "a.csv", infer_schema_length=None), **by_prefix)
+    if form == "DuckDB":
+        import duckdb
+
+        return open_curves(duckdb.from_df(pd.read_csv(io.StringIO(text))), **by_prefix)
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = pyarrow.csv.read_csv(folder / "a.csv")
+    if form == "parquet":
+        pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=7)
+        table = folder / "a.parquet"
+    return open_curves(table, **by_prefix)
 
 
 class Lazy:

@@ -8,6 +8,7 @@ a reader who looked at the values. Curves are columns of lists, or several colum
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,9 +45,7 @@ class TablePiece:
         rows = self.table
         if self.stop is not None:
             rows = rows.slice(self.start, self.stop - self.start)
-        names = _sources(fields)
-        objects = _python_objects(rows, names)
-        return read_fields(_as_arrow(rows, [n for n in names if n not in objects]), fields, objects, lenient=lenient)
+        return read_fields(_columns_of(rows, _sources(fields)), fields, lenient=lenient)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class RowGroup:
             names = _sources(fields)
             dotted = any("." in name for name in file.schema_arrow.names)  # for pyarrow a path into nested columns
             table = file.read_row_group(self.number, columns=None if dotted else names)
-        return read_fields(table, fields, {}, lenient=lenient)
+        return read_fields(table, fields, lenient=lenient)
 
 
 @dataclass(frozen=True)
@@ -77,23 +76,19 @@ class Fragment:
     def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
         """Entries of columns; the others are not read."""
         table = self.fragment.to_table(schema=self.schema, columns=_sources(fields))
-        return read_fields(table, fields, {}, lenient=lenient)
+        return read_fields(table, fields, lenient=lenient)
 
 
-def read_fields(table: Any, fields: Sequence[Field], objects: dict[str, Any], *, lenient: bool) -> list[Any]:
-    """Entries of columns of an Arrow table; `objects` are columns that no Arrow table holds."""
-
-    def entries(name: str) -> Any:
-        return objects[name] if name in objects else entries_of(table[name])
-
+def read_fields(table: Any, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
+    """Entries of columns of an Arrow table, or of a mapping of Arrow's columns and lists of Python's objects."""
     out = []
     for f in fields:
         if isinstance(f.source, tuple):
-            out.append(_side_by_side([entries(name) for name in f.source]))
+            out.append(_side_by_side([entries_of(table[name]) for name in f.source]))
         elif f.grid is not None:
             out.append(curves_of(table[f.source], f.grid.size, f.name, lenient=lenient))
         else:
-            out.append(entries(f.source))
+            out.append(entries_of(table[f.source]))
     return out
 
 
@@ -137,38 +132,47 @@ def _is_list(types: Any, kind: Any) -> bool:
     return any(hasattr(types, name) and getattr(types, name)(kind) for name in names)
 
 
-def _fields(schema: Any, options: dict[str, Any]) -> Any:
-    lists, stored = _lists(schema)
+def _lists_of_polars(data: Any) -> tuple[dict[str, int | None], dict[str, Any]]:
+    """The same of a frame of polars, which knows types that Arrow does not."""
+    lists: dict[str, int | None] = {}
+    for name, kind in data.collect_schema().items():
+        lists[name] = getattr(kind, "size", None) if kind.is_nested() else None
+        if str(kind).startswith("List"):
+            lists[name] = 0
+    return lists, {}
+
+
+def _fields(public: tuple[dict[str, int | None], dict[str, Any]], options: dict[str, Any]) -> Any:
+    lists, stored = public
     if options.get("rows") is None and UNNAMED in lists:
         options = options | {"rows": UNNAMED}
     wanted = {name: options.get(name) for name in ("curves", "grids", "rows")}
     return fields_of(lists, stored=stored, whole=bool(options.get("whole")), **wanted)
 
 
-def _as_arrow(rows: Any, names: Sequence[str]) -> Any:
-    """An Arrow table of some columns of whatever speaks Arrow."""
+def _columns_of(rows: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Arrow columns of whatever speaks Arrow; lists of Python's objects where a type is none of Arrow's.
+
+    Such a type may be there because of a single entry: a reader makes 128 bits of a column with one large number, and
+    Python's objects would come as addresses.
+    """
     import pyarrow as pa
 
-    if hasattr(rows, "select") and not isinstance(rows, pa.RecordBatch):
-        rows = rows.select(names)
-    if isinstance(rows, pa.Table):
-        return rows
     if isinstance(rows, pa.RecordBatch):
-        return pa.Table.from_batches([rows])
-    return pa.RecordBatchReader.from_stream(rows).read_all()
-
-
-def _python_objects(rows: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Columns of Python's objects, which polars would hand over as addresses."""
-    kinds = getattr(rows, "schema", {})
+        rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        return {name: rows[name] for name in names}
     if not hasattr(rows, "get_column"):
-        return {}
+        table = pa.RecordBatchReader.from_stream(rows).read_all()
+        return {name: table[name] for name in names}
     found: dict[str, Any] = {}
     for name in names:
-        if str(kinds[name]) == "Object":
-            listed = rows.get_column(name).to_list()
-            found[name] = np.empty(len(listed), dtype=object)
-            found[name][:] = listed
+        column = rows.get_column(name)
+        if "Object" not in str(column.dtype):
+            with contextlib.suppress(pa.ArrowException):
+                found[name] = pa.RecordBatchReader.from_stream(rows.select(name)).read_all()[name]
+        if name not in found:
+            found[name] = column.to_list()
     return found
 
 
@@ -191,10 +195,10 @@ def of_table(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) ->
         Columns that are not there, or grids that do not suit.
     """
     _arrow_needed(called)
-    head = data.schema if kind == "arrow" else _stream(data.limit(0)).schema
+    public = _lists(data.schema) if kind == "arrow" else _lists_of_polars(data)
     places = starts_of(len(data) if kind == "polars" else data.num_rows)
     pieces = tuple(TablePiece(data, *at) for at in places)
-    return Source(called, _fields(head, options), kind, pieces, tuple(stop - start for start, stop in places))
+    return Source(called, _fields(public, options), kind, pieces, tuple(stop - start for start, stop in places))
 
 
 @dataclass(frozen=True)
@@ -216,7 +220,6 @@ class Stream:
 def _stream(data: Any) -> Any:
     import pyarrow as pa
 
-    data = data.collect() if hasattr(data, "collect") else data
     return pa.RecordBatchReader.from_stream(data)
 
 
@@ -233,7 +236,8 @@ def of_stream(data: Any, called: str, *, kind: Kind = "arrow", **options: Any) -
         raise InputError(
             f"{called} must be something that can be read several times, got a one-way stream: use .read_all()"
         )
-    return Source(called, _fields(_stream(data.limit(0)).schema, options), kind, Stream(data), ordered=False)
+    public = _lists_of_polars(data) if kind == "polars" else _lists(_stream(data.limit(0)).schema)
+    return Source(called, _fields(public, options), kind, Stream(data), ordered=False)
 
 
 def of_arrow_dataset(data: Any, called: str, **options: Any) -> Source:
@@ -242,7 +246,7 @@ def of_arrow_dataset(data: Any, called: str, **options: Any) -> Source:
     known = all(hasattr(part, "row_groups") for part in parts)
     sizes = tuple(int(part.count_rows()) for part in parts) if known else None
     pieces = tuple(Fragment(part, data.schema) for part in parts)
-    return Source(called, _fields(data.schema, options), "arrow", pieces, sizes)
+    return Source(called, _fields(_lists(data.schema), options), "arrow", pieces, sizes)
 
 
 def _split(fragment: Any) -> list[Any]:
@@ -286,4 +290,4 @@ def of_parquet(path: Path, **options: Any) -> Source:
             raise FileFormatError(f"{file} must have the columns of {files[0]}, with lists of the same lengths")
         pieces += [RowGroup(str(file.resolve()), i) for i in range(len(groups))]
         sizes += groups
-    return Source(str(path), _fields(first, options), "arrow", tuple(pieces), tuple(sizes))
+    return Source(str(path), _fields(_lists(first), options), "arrow", tuple(pieces), tuple(sizes))

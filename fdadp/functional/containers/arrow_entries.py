@@ -18,14 +18,19 @@ def entries_of(column: Any) -> Any:
 
     Parameters
     ----------
-    column : pyarrow.Array or ChunkedArray
+    column : pyarrow.Array or ChunkedArray, or list of objects
     """
     import pyarrow.types as types
 
+    if isinstance(column, list):
+        return _objects(column)
     kind = column.type
     if types.is_floating(kind) or (types.is_integer(kind) and column.null_count == 0):
         return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
-    listed = column.to_pylist()
+    return _objects(column.to_pylist())
+
+
+def _objects(listed: list[Any]) -> Any:
     out = np.empty(len(listed), dtype=object)
     for i, entry in enumerate(listed):
         out[i] = entry
@@ -37,7 +42,7 @@ def curves_of(column: Any, size: int, name: str, *, lenient: bool) -> Any:
 
     Parameters
     ----------
-    column : pyarrow.ChunkedArray
+    column : pyarrow.ChunkedArray, or list of objects
     size : int
     name : str
         For messages.
@@ -49,7 +54,8 @@ def curves_of(column: Any, size: int, name: str, *, lenient: bool) -> Any:
     InputError
         A list of another length, if not `lenient`; or a column of something else than lists.
     """
-    parts = [_rows(chunk, size, name, lenient) for chunk in column.chunks]
+    chunks = [column] if isinstance(column, list) else column.chunks
+    parts = [(_of_objects if isinstance(chunk, list) else _rows)(chunk, size, name, lenient) for chunk in chunks]
     if not parts:
         return np.empty((0, size))
     start = 0
@@ -87,4 +93,15 @@ def _rows(chunk: Any, size: int, name: str, lenient: bool) -> tuple[Any, tuple[i
     else:
         out = np.full((m, size), None, dtype=object)
     out[fits] = values.reshape(-1, size)
+    return out, None
+
+
+def _of_objects(rows: list[Any], size: int, name: str, lenient: bool) -> tuple[Any, tuple[int, int] | None]:
+    out: Any = np.full((len(rows), size), None, dtype=object)
+    for i, row in enumerate(rows):
+        listed = row.to_list() if hasattr(row, "to_list") else row
+        if isinstance(listed, list | tuple) and len(listed) == size:
+            out[i] = _objects(list(listed))
+        elif listed is not None and not lenient:
+            return out, (i, len(listed) if isinstance(listed, list | tuple) else 1)
     return out, None

@@ -152,10 +152,15 @@ class Read:
 
 
 class Chunks:
-    """Tuples of columns for the kernel, read anew on each pass: entries as they are, made numbers of by nobody yet."""
+    """Tuples of columns for the kernel, read anew on each pass: entries as they are, made numbers of by nobody yet.
+
+    The first tuple is empty and says what a row is, so that nothing is read to find that.
+    """
 
     def __init__(self, source: Source, names: Sequence[str]) -> None:
         self._source, self._fields = source, [source.field(name) for name in names]
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return (tuple(self._source.entries(piece, self._fields)) for piece in self._source.passed(lenient=True))
+        yield tuple(np.empty(0 if f.grid is None else (0, f.grid.size)) for f in self._fields)
+        for piece in self._source.passed(lenient=True):  # not before the kernel asks: a query that fails may tell why
+            yield tuple(self._source.entries(piece, self._fields))

@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from fuzz_tables import FORMS, neighbouring, source, table
+from fuzz_tables import FORMS, QUERIES, neighbouring, opened, source, table
 from learner_registry import LEARNERS
 from privacy_tools import COUNT, RELEASES
 from sklearn.base import clone
@@ -186,8 +186,29 @@ def trial_regression(rng):
     return "AdditiveFunctionOnFunction", moved(fit, pair.first, pair.second)
 
 
+def trial_query(rng):
+    """Rows of a query have no known number, and come anew on each pass, with their ids."""
+    pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4)
+    form, pure, whole = str(rng.choice(QUERIES)), bool(rng.integers(2)), bool(rng.integers(2))
+    settings = {"adjacency": pair.adjacency, "n": pair.n}
+    privacy = Privacy(8.0, None if pure else 1e-6, **settings, random_state=0)
+
+    def fit(columns):
+        found = opened(columns, form)
+        if whole:
+            mean = PrivateMean(privacy=clone(privacy, safe=False), bounds=(-2, 2), allow_useless=True)
+            mean.fit(found["X"], groups=found["id"])
+        else:
+            seeded, budget = noise.SeededNoise(0), Budget(1.0, None if pure else 1e-6)
+            cohort = Cohort(found.chunks("X", "y", "id"), groups=True, budget=budget, **settings, noise=seeded)
+            cohort.sum(lambda rows: rows[1], clip=1.0, share=0.5, name="labels")
+
+    return f"{form}", moved(fit, pair.first, pair.second)
+
+
 SHARES = {
-    trial_cohort: 0.56,
+    trial_cohort: 0.52,
+    trial_query: 0.04,
     trial_chunks_of_a_cohort: 0.2,
     trial_learner: 0.14,
     trial_rows_of_a_learner: 0.03,
