@@ -102,7 +102,7 @@ class CsvPiece:
     def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
         """Entries of columns."""
         if not self.alone:
-            frame = pd.read_csv(self.path, encoding="utf-8-sig", float_precision="round_trip")
+            frame = pd.read_csv(self.path, encoding="utf-8-sig")
             frame.columns = pd.Index([str(name).strip() for name in frame.columns])
             return [_entries(frame, f) for f in fields]
         frame = read_curves(self.path)
