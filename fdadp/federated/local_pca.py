@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -112,9 +113,10 @@ class PrivateLocalPCA(Components, PrivateEstimator):
         self.ledgers_ = []
         for i, table in enumerate(tables):
             cohort = self._settings_of(i).cohort((table,), mechanism="PrivateLocalPCA", public=public)
-            P = merged(P, noisy_moment(cohort, center, B, const, 1.0), passed)
+            moment, sd = noisy_moment(cohort, center, B, const, 1.0)
+            P = merged(P, moment, passed)
             self.ledgers_.append(cohort.ledger)
-        n, mean, scatter = centred(P @ P.T, B, const)
+        n, mean, scatter = centred(P @ P.T, sd * math.sqrt(len(tables)), B, const)
         values, axes = np.linalg.eigh(scatter)
         self._keep(n, center + mean, axes[:, ::-1][:, :k].T, values[::-1][:k])
         self._close(cohort)

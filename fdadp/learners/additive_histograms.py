@@ -46,8 +46,8 @@ class DPAdditiveHistograms(BinnedClassifier):
         Share of the budget for the numbers of rows in the bins.
     prior_sd, smooth_sd : float
         Standard deviations, in logits, of what is believed in public of a step of a score, and of the difference of the
-        steps of neighbouring bins of a number: noise is shrunk and smoothed by them, and with a large budget they do
-        not matter.
+        steps of the first and the last bin of a number, of which each step between neighbours has its share, however
+        many bins there are: noise is shrunk and smoothed by them, and with a large budget they do not matter.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class DPAdditiveHistograms(BinnedClassifier):
     n_passes: int = 4
     learning_rate: float = 0.7
     count_share: float = 0.15
-    prior_sd: float = 0.7
-    smooth_sd: float = 0.6
+    prior_sd: float = 1.4
+    smooth_sd: float = 1.2
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Counts of rows in the bins, then feature after feature its residual sums."""
@@ -192,12 +192,12 @@ def _steps(
 ) -> FloatArray:
     """Posterior mean of the bins' steps, (bins, K), given ``total = H step + N(0, sd²)`` with curvature H = count/4.
 
-    Prior: each step N(0, prior_sd²) and, of ordered bins, each difference of neighbours N(0, smooth_sd²).
+    Prior: each step N(0, prior_sd²) and, of ordered bins, a random walk N(0, smooth_sd²) from the first to the last.
     """
     curvature = np.maximum(count, 0.0) / 4
     precision = np.diag((curvature / sd) ** 2 + 1 / prior_sd**2)
-    if ordered:
+    if ordered and len(count) > 1:
         difference = np.diff(np.eye(len(count)), axis=0)
-        precision += difference.T @ difference / smooth_sd**2
+        precision += difference.T @ difference * (len(count) - 1) / smooth_sd**2
     steps = np.linalg.solve(precision, (curvature / sd**2)[:, None] * total)
     return np.asarray(np.clip(steps, -_LARGEST_STEP, _LARGEST_STEP))

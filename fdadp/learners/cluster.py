@@ -18,6 +18,8 @@ from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner
+from fdadp.learners._grid import MOST_DIMENSIONS, grid_start
+from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
 from fdadp.learners.inputs import as_table, ball, box, positive
@@ -29,6 +31,8 @@ __all__ = ["DPKMeans"]
 _RHO = 0.225
 """Su et al.: expected size of a centre's coordinate, as a share of half the range."""
 _COUNT_SHARE = 0.01
+_GRID_SHARE, _AFTER_GRID = 0.5, 1
+"""Share of the budget for the histogram on a grid, and Lloyd's iterations after it."""
 
 
 def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Generator) -> FloatArray:
@@ -77,10 +81,12 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     center : float or array_like of shape (d,)
         Public middle, where there are no bounds.
     n_iter : int, optional
-        Lloyd's iterations. Default 4 with a δ; with pure ε by Su et al., 2 to 7, from the declared n, or under
-        "add-remove" from a noisy count for one percent of the budget.
-    init : {"sphere_packing"} or array_like of shape (k, d)
-        Start: public points far from each other, or given ones.
+        Lloyd's iterations. Default 1 after a grid; else 4 with a δ, and with pure ε by Su et al., 2 to 7, from the
+        declared n, or under "add-remove" from a noisy count for one percent of the budget.
+    init : {"auto", "grid", "sphere_packing"} or array_like of shape (k, d)
+        Start. "grid": a noisy histogram on a public grid, clustered from twenty starts, for half of the budget; of at
+        most three features, or principal components. "sphere_packing": public points far from each other. "auto": the
+        first where it can be. Or given points.
     split : float
         Share of the budget for the sums in each iteration; the rest is for the counts. Not with pure ε.
     projection : int, optional
@@ -101,7 +107,9 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     -----
     With T iterations the share of each is 1/T. In one a row adds, to the block of its nearest centre, a weight w_0 to
     the count and w z to the sums, z clipped: a row lies in one block, so the clusters compose in parallel. The centre
-    is the noisy sum over the noisy count, clipped; where the noisy count is at most 2 sd it stays where it was.
+    is the noisy sum over the noisy count, clipped; where the noisy count is at most 2 sd it stays where it was. At the
+    last iteration centres are posterior means given the noise's sd, about the centres before it; with many features
+    drawn to the mean of all rows, from which rows are nearer than from a wrong guess.
 
     *Sensitivity*: ``docs/theory/learners.md#k-means``.
 
@@ -132,7 +140,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     data_norm: float | None = None
     center: ArrayLike = 0.0
     n_iter: int | None = None
-    init: Any = "sphere_packing"
+    init: Any = "auto"
     split: float = 0.8
     projection: int | None = None
     projection_norm: float | None = None
@@ -167,8 +175,13 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     def _start(self, d: int, middle: FloatArray) -> FloatArray | None:
         """Return the starting centres that the user gave, relative to the middle, or None."""
         if isinstance(self.init, str):
-            if self.init != "sphere_packing":
-                raise InputError(f"init must be 'sphere_packing' or an array, got {self.init!r}")
+            if self.init not in ("auto", "grid", "sphere_packing"):
+                raise InputError(f"init must be 'auto', 'grid', 'sphere_packing' or an array, got {self.init!r}")
+            if self.init == "grid" and (self.projection or d) > MOST_DIMENSIONS:
+                raise InputError(
+                    f"init must not be 'grid' with more than {MOST_DIMENSIONS} features or components (projection), "
+                    f"got {self.projection or d}"
+                )
             return None
         start = numbers(self.init, "init")
         if start.shape != (self.n_clusters, d) or not np.isfinite(start).all():
@@ -206,13 +219,19 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
                 x = rowwise_matmul(in_ball(x, whole) - offset, axes)
             return in_ball(x, radius)
 
+        on_grid = centers is None and p <= MOST_DIMENSIONS and self.init in ("auto", "grid")
         if centers is None:
             centers = sphere_packing(int(self.n_clusters), radius if half is None else half, p, rng)
-        steps, share = self._steps(cohort, p, share)
+        if on_grid:
+            width = np.full(p, radius) if half is None else np.minimum(half, radius)
+            given, share = share * _GRID_SHARE, share * (1 - _GRID_SHARE)
+            centers = grid_start(cohort, row, width, given, centers, int(rng.integers(2**31)))
+        steps, share = (self.n_iter or _AFTER_GRID, share) if on_grid else self._steps(cohort, p, share)
         sizes = np.zeros(len(centers))
         for step in range(steps):
             name = f"counts and sums of the clusters, iteration {step + 1}"
-            centers, sizes = self._iterate(cohort, row, centers, radius, half, share / steps, name)
+            last = step == steps - 1
+            centers, sizes = self._iterate(cohort, row, centers, radius, half, share / steps, name, last=last)
         self.cluster_centers_ = middle + offset + centers @ axes.T
         self.noisy_sizes_ = sizes
         return cohort
@@ -239,6 +258,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         half: FloatArray | None,
         share: float,
         name: str,
+        *,
+        last: bool = False,
     ) -> tuple[FloatArray, FloatArray]:
         k, d = centers.shape
         if cohort.pure:
@@ -261,6 +282,10 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         total, sd = cohort.sum(counts_and_sums, clip=1.0, share=share, name=name)
         table = total.reshape(k, d + 1)
         sizes = table[:, 0] / count
+        if last:
+            wide = np.full(d, radius / math.sqrt(d)) if half is None else half
+            believed = _believed(centers, sizes, table[:, 1:] / weight, sd / count, sd / weight, wide)
+            return np.array([clip_to_ball(c, radius) for c in believed]), sizes
         moved = table[:, 1:] / weight / np.maximum(sizes, 1.0)[:, None]
         seen = sizes > 2 * sd / count
         new = [clip_to_ball(m, radius) if s else c for m, c, s in zip(moved, centers, seen, strict=True)]
@@ -286,3 +311,23 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         """Minus the sum of squared distances of some rows from their nearest centres."""
         score_is_not_private(self)
         return -float((self._distances(X).min(axis=1) ** 2).sum())
+
+
+def _believed(
+    start: FloatArray, sizes: FloatArray, sums: FloatArray, sd_size: float, sd_sum: FloatArray, half: FloatArray
+) -> FloatArray:
+    """Centres (k, d) of noisy sizes (k,) and sums (k, d): posterior means.
+
+    About the centres that were there, drawn to the mean of all rows: of k points in directions at random the nearest
+    one to a row has a squared cosine of 2 log k/d, and where that is small a wrong guess is worse than the mean.
+    `sd_sum` (d,) is the noise's on sums, `half` (d,) how far a coordinate can be from 0.
+    """
+    k, d = start.shape
+    n = max(float(sizes.sum()), math.sqrt(k) * sd_size, 1.0)
+    mean, noise = sums.sum(axis=0) / n, k * (sd_sum / n) ** 2
+    middle, _ = posterior(mean, noise, 0.0, half**2 * spread(mean, noise, half**2))
+    near = min(1.0, 2 * math.log(max(k, 2)) / d)
+    guess = middle + near * (start - middle)
+    rows = np.maximum(sizes, max(sd_size, 1.0))[:, None]
+    gaps, noise = sums / rows - guess, (sd_sum / rows) ** 2
+    return np.asarray(guess + posterior(gaps, noise, 0.0, half**2 * spread(gaps, noise, half**2))[0])

@@ -18,6 +18,7 @@ from fdadp._common.checks import is_number, is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
+from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, in_ball, with_constant
 from fdadp.learners.inputs import as_table, ball, positive
 from fdadp.privacy import Cohort, rowwise_matmul
@@ -48,23 +49,28 @@ def noisy_scatter(
 
     a = (x - center, const) has ‖a‖² <= radius² + const², hence so have the Frobenius and the nuclear norm of aa'.
     """
-    return centred(noisy_moment(cohort, center, radius, const, share), radius, const)
+    return centred(*noisy_moment(cohort, center, radius, const, share), radius, const)
 
 
 def noisy_moment(
     cohort: Cohort, center: FloatArray, radius: float, const: float, share: float, norm: str | None = None
-) -> FloatArray:
-    """Second moment (d + 1, d + 1) of clipped rows with a constant added; clips as in :func:`noisy_scatter`."""
+) -> tuple[FloatArray, float]:
+    """Second moment (d + 1, d + 1) of clipped rows with a constant, and its noise's sd; as :func:`noisy_scatter`."""
     row, clip = with_constant(center, radius, const), radius**2 + const**2
-    M, _ = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant", norm=norm)
-    return np.asarray(M)
+    M, sd = cohort.second_moment(row, clip=clip, share=share, name="second moment of rows and a constant", norm=norm)
+    return np.asarray(M), float(sd)
 
 
-def centred(M: FloatArray, radius: float, const: float) -> tuple[float, FloatArray, FloatArray]:
-    """Number, mean and scatter of rows, from a noisy second moment (d + 1, d + 1) of rows and a constant."""
+def centred(M: FloatArray, sd: float, radius: float, const: float) -> tuple[float, FloatArray, FloatArray]:
+    """Number, mean and scatter of rows, from a noisy second moment (d + 1, d + 1) of rows and a constant.
+
+    The mean is what is believed given the noise, of this sd on the diagonal and 1/√2 of it elsewhere.
+    """
     d = len(M) - 1
-    n = max(float(M[d, d]) / const**2, 1.0)
-    mean = clip_to_ball(M[:d, d] / (const * n), radius)
+    n = max(float(M[d, d]) / const**2, sd / const**2, 1.0)
+    found, noise = M[:d, d] / (const * n), 0.5 * (sd / (const * n)) ** 2
+    wide = radius**2 / d
+    mean = clip_to_ball(posterior(found, noise, 0.0, wide * spread(found, noise, wide))[0], radius)
     return n, mean, M[:d, :d] - n * np.outer(mean, mean)
 
 
@@ -208,8 +214,8 @@ class DPPCA(Components, PrivateLearner):
         cohort = self._open(X, groups=groups, public=shown)
         if self.mechanism == "moments":
             quiet = cohort.pure_is_quieter(_DIRECTIONS * (d + 2), symmetric=True)
-            moment = noisy_moment(cohort, center, B, const, 1.0, "nuclear" if quiet else None)
-            n, mean, scatter = centred(moment, B, const)
+            moment, sd = noisy_moment(cohort, center, B, const, 1.0, "nuclear" if quiet else None)
+            n, mean, scatter = centred(moment, sd, B, const)
             values, axes = np.linalg.eigh(scatter)
             components, variances = axes[:, ::-1][:, :k].T, values[::-1][:k]
         else:

@@ -98,7 +98,7 @@ def test_model_is_made_of_the_totals_only(digits):
     M[np.triu_indices(d + 1)] = total * (radius**2 + const**2) * 2.0**-24
     M /= np.where(weights > 0, weights, 1)
     M += np.triu(M, 1).T
-    n, mean, scatter = centred(M, radius, const)
+    n, mean, scatter = centred(M, model.ledger_.releases[0].sd, radius, const)
     values, axes = np.linalg.eigh(scatter)
     assert model.noisy_n_ == pytest.approx(n)
     np.testing.assert_allclose(model.mean_, 0.3 + mean, atol=1e-12)

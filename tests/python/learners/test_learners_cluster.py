@@ -23,7 +23,7 @@ CORNERS = [np.array([c]) for c in itertools.product((-9.0, -1.0, 0.0, 3.0), repe
 
 def model(delta=None, **more):
     settings = {"epsilon": 1.0, "n_clusters": 2, "bounds": (-1, 3), "n_iter": 1, "random_state": 0}
-    return DPKMeans(delta=delta, **settings | more)
+    return DPKMeans(delta=delta, **settings | {"init": "sphere_packing"} | more)
 
 
 def tape_of(model, X, tape=None):
@@ -69,6 +69,56 @@ def test_without_noise_it_is_lloyds_algorithm():
         assert ours.noisy_sizes_.sum() == pytest.approx(600, abs=5)
 
 
+def clouds(n):
+    """Five well separated clouds in the plane, in a box from -10 to 10."""
+    rng = np.random.default_rng(2)
+    centers = np.array([[-7.0, -7.0], [-7.0, 6.0], [0.0, 0.0], [6.0, 7.0], [7.0, -6.0]])
+    return centers[rng.integers(0, 5, n)] + rng.normal(size=(n, 2))
+
+
+def test_a_grid_finds_clouds_that_lloyds_steps_miss():
+    """At ε = 1 the inertia is nearly the exact one, at every seed: Lloyd's steps end in a local optimum at most."""
+    X = clouds(20_000)
+    exact = KMeans(5, n_init=5, random_state=0).fit(X).inertia_
+    settings = {"epsilon": 1.0, "n_clusters": 5, "bounds": (-10, 10)}
+    on_grid = [-DPKMeans(**settings, random_state=seed).fit(X).score(X) / exact for seed in range(3)]
+    assert max(on_grid) < 1.1
+    steps = [
+        -DPKMeans(**settings, init="sphere_packing", random_state=seed).fit(X).score(X) / exact for seed in range(3)
+    ]
+    assert max(steps) > 1.5
+
+
+@pytest.mark.parametrize("d", [2, 30])
+def test_with_little_budget_it_is_hardly_worse_than_the_middle_of_the_box(d):
+    """400 rows at ε = 0.1: nothing can be seen, and centres that are noise would be farther than the middle."""
+    rng = np.random.default_rng(3)
+    X = 0.4 * rng.normal(size=(400, d)) + 0.2
+    found = [
+        -DPKMeans(epsilon=0.1, delta=1e-5, n_clusters=5, bounds=(-1, 1), random_state=s).fit(X).score(X)
+        for s in range(4)
+    ]
+    assert np.mean(found) < 1.1 * (X**2).sum()
+
+
+def test_a_grid_cannot_have_many_dimensions():
+    with pytest.raises(InputError, match="more than 3"):
+        DPKMeans(bounds=(0, 1), init="grid").fit(np.ones((9, 4)))
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_row_is_in_one_cell_of_the_grid(delta):
+    """Rows at edges of cells, beyond the box and not finite move the histogram by one count at most."""
+    X = np.array([[0.5, 0.5], [2.0, -0.5]])
+    make = {"init": "auto", "n_iter": 1}
+    whole = tape_of(model(delta, **make), X)
+    records = [*CORNERS, np.array([[1.0, 1.0]]), np.array([[np.nan, 0.0]]), np.array([[np.inf, 1e30]])]
+    moved = [losses(whole, tape_of(model(delta, **make), np.vstack([X, r]), whole))[0].change for r in records]
+    assert max(moved) <= 1
+    assert max(moved) > 0.999
+    assert min(moved) == 0  # NaN
+
+
 def test_projection_finds_clusters_along_private_axes():
     rng = np.random.default_rng(1)
     centers = np.zeros((3, 30))
@@ -93,13 +143,14 @@ def test_records_beyond_the_bounds_count_as_on_them():
 @pytest.mark.parametrize(("n", "steps"), [(10**6, 7), (100, 2)])
 def test_number_of_iterations_from_the_declared_n_alone(n, steps):
     X = np.random.default_rng(0).uniform(0, 1, (50, 2))
-    fitted = DPKMeans(epsilon=1.0, n=n, n_clusters=3, bounds=(0, 1), random_state=0).fit(X)
+    settings = {"n_clusters": 3, "bounds": (0, 1), "init": "sphere_packing", "random_state": 0}
+    fitted = DPKMeans(epsilon=1.0, n=n, **settings).fit(X)
     assert len(fitted.ledger_.releases) == steps
 
 
 def test_with_a_private_n_it_is_counted_first():
     X = np.random.default_rng(0).uniform(0, 1, (50, 2))
-    fitted = DPKMeans(epsilon=1.0, n_clusters=3, bounds=(0, 1), random_state=0).fit(X)
+    fitted = DPKMeans(epsilon=1.0, n_clusters=3, bounds=(0, 1), init="sphere_packing", random_state=0).fit(X)
     assert fitted.ledger_.releases[0].name == "number of persons"
     assert sum(r.share for r in fitted.ledger_.releases) == pytest.approx(1)
 

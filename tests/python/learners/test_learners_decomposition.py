@@ -257,3 +257,11 @@ def test_digits():
             )
             captured.append(np.trace(V @ S @ V.T) / best)
         assert np.mean(captured) > expected
+
+
+def test_a_mean_that_is_all_noise_is_none():
+    """64 features at ε = 0.1: the noise on the mean is several times what the mean can be."""
+    X = 0.05 * np.random.default_rng(8).standard_normal((1000, 64))
+    settings = {"epsilon": 0.1, "delta": 1e-5, "n_components": 2, "data_norm": 1.0}
+    away = [np.linalg.norm(DPPCA(**settings, random_state=seed).fit(X).mean_) for seed in range(4)]
+    assert np.mean(away) < 0.2
