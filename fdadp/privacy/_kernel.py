@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -207,7 +208,8 @@ class Kernel:
         check_clip(clip, name)
 
         def exact(bits: int) -> IntArray:
-            total = rank_one_sum(self.vault, factors, D, K, clip=float(clip), bits=bits // 2)
+            task = partial(rank_one_sum, factors=factors, D=D, K=K, clip=float(clip), bits=bits // 2)
+            total = self.vault.total(task)
             return total.reshape(D, K)[np.triu_indices(D)] if symmetric else total
 
         size, matrix = (D * (D + 1) // 2, "symmetric") if symmetric else (D * K, "product")
@@ -278,10 +280,10 @@ class Kernel:
             if exact is not None:
                 total = exact(bits)
             elif contributions is None:
-                total = count_persons(self.vault, bits)
+                total = self.vault.total(partial(count_persons, bits=bits))
             else:
-                mean = per_person == "mean"
-                total = exact_sum(self.vault, contributions, size, clip=clip, bits=bits, norm=norm, mean=mean)
+                how: dict[str, Any] = {"clip": clip, "bits": bits, "norm": norm, "mean": per_person == "mean"}
+                total = self.vault.total(partial(exact_sum, contributions=contributions, size=size, **how))
             noisy = sampler(total)
         return noisy, sampler
 

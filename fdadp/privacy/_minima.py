@@ -16,6 +16,7 @@ doi:10.1109/SP.2019.00001 (noise on an approximate minimum).
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -117,6 +118,21 @@ def least_squares(
     radius: float,
 ) -> FloatArray:
     """Ridge solution in a ball of the Frobenius norm, shape (D, K); a person with m rows counts 1/m for each."""
+    D = math.prod(shapes[0])
+    task = partial(_lattice_products, f=f, shapes=shapes, clip=clip, target_clip=target_clip)
+    total = vault.total(task).reshape(D, -1)
+    unit = 2.0**-_BITS
+    with silence():
+        gram = np.asarray(total[:, :D], dtype=np.float64) * (clip * unit) ** 2
+        cross = np.asarray(total[:, D:], dtype=np.float64) * (clip * unit * target_clip * unit)
+        return _in_ball(gram, cross, ridge, radius)
+
+
+@sealed
+def _lattice_products(
+    vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], *, clip: float, target_clip: float
+) -> IntArray:
+    """Σ over rows of features times features and targets, (D (D + K),), in steps of both lattices; exact integers."""
     D, K = math.prod(shapes[0]), math.prod(shapes[1])
     gram, cross = np.zeros((D, D), dtype=np.int64), np.zeros((D, K), dtype=np.int64)
     features, targets = np.empty((BLOCK, D)), np.empty((BLOCK, K))
@@ -130,9 +146,7 @@ def least_squares(
             )
             gram += (features[:m].T @ features[:m]).astype(np.int64)  # exact, whatever the order
             cross += (features[:m].T @ targets[:m]).astype(np.int64)
-        unit = 2.0**-_BITS
-        a = np.asarray(gram, dtype=np.float64) * (clip * unit) ** 2
-        return _in_ball(a, np.asarray(cross, dtype=np.float64) * (clip * unit * target_clip * unit), ridge, radius)
+    return np.hstack([gram, cross]).ravel()
 
 
 def _in_ball(gram: FloatArray, cross: FloatArray, ridge: float, radius: float) -> FloatArray:

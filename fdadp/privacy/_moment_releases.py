@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -154,9 +156,8 @@ class MomentReleases:
             )
             samplers.append(sampler)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
-        total = exact_sum(
-            self._kernel.vault, _products(f, shape, W), size, clip=float(clip), bits=24, norm=L2, mean=True
-        )
+        own: dict[str, Any] = {"contributions": _products(f, shape, W), "size": size, "clip": float(clip)}
+        total = self._kernel.vault.total(partial(exact_sum, **own, bits=24, norm=L2, mean=True))
         S = _symmetric(total / W[triangle(D)])
         found = np.zeros((0, D))
         for j in range(k):
@@ -199,7 +200,7 @@ class MomentReleases:
         unit = (clip * 2.0**-BITS) ** 2
         cost = self._kernel.account.amount
         self._kernel.charge(sampler, unit, share, name, cost=cost, clip=float(clip), whole=True)
-        noisy = sampler(exact_moment(self._kernel.vault, f, shape, float(clip)))
+        noisy = sampler(self._kernel.vault.total(partial(exact_moment, f=f, shape=shape, clip=float(clip))))
         upper = np.zeros((p, p))
         upper[np.triu_indices(p)] = noisy * unit
         m = nu + p - 1

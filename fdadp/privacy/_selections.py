@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +104,8 @@ class Selections:
             return self.select(utilities, share=share, name=name)
 
         def sums(bits: int) -> IntArray:
-            return np.asarray(passing @ cell_sums(self._kernel.vault, cells, shapes, starts, bits=bits))
+            task = partial(cell_sums, f=cells, shapes=shapes, starts=starts, bits=bits)
+            return np.asarray(passing @ self._kernel.vault.total(task))
 
         noisy, _ = self._kernel.release("select", passing.shape[0], 1.0, share, name, LINF, 24, None, None, exact=sums)
         return int(noisy[0])

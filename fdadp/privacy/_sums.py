@@ -1,4 +1,8 @@
-"""Exact integer sums over persons: the only loop over private rows that leads to a release."""
+"""Exact integer sums over persons: the only loops over private rows that lead to a release.
+
+Each is a task, "rows here -> integers", that a vault runs on all its rows (:meth:`Vault.total`): what it is told
+besides the rows is public or released, and may be sent to where the rows are.
+"""
 
 from __future__ import annotations
 

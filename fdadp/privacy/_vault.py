@@ -9,7 +9,7 @@ rows of a person than there were then (``docs/theory/kernel.md#persons``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -130,6 +130,10 @@ class Vault:
         sources = [t.source for t in self.__tables]
         where = [getattr(a, "__array_interface__", {"data": (id(a),)})["data"][0] for a in sources]
         return ("arrays", *where)
+
+    def total(self, task: Callable[[Vault], IntArray]) -> IntArray:
+        """Integers that a task sums over all persons."""
+        return task(self)
 
     def blocks(self) -> Iterator[Block]:
         """One pass over all rows, in blocks of BLOCK rows of which the last of a chunk is padded with zeros."""
