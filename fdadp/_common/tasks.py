@@ -20,12 +20,32 @@ from fdadp.errors import FdadpError, InputError
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-__all__ = ["computed", "mapped", "merged"]
+__all__ = ["active_client", "computed", "is_dask", "mapped", "merged"]
 
 A = TypeVar("A")
 
 AT_ONCE = 8
 """Partial results that one task merges."""
+
+
+def active_client() -> Any:
+    """The client of dask.distributed to whose cluster work goes; None where it is done in this process."""
+    if "distributed" not in sys.modules:
+        return None
+    from dask.base import get_scheduler
+    from distributed import Client
+
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if isinstance(client, Client) else None
+
+
+def is_dask(data: Any) -> bool:
+    """Whether `data` is one of Dask's collections (without importing dask)."""
+    if "dask" not in sys.modules:  # nobody can have made one
+        return False
+    from dask.base import is_dask_collection
+
+    return bool(is_dask_collection(data))
 
 
 def mapped(function: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Delayed]:
@@ -93,7 +113,7 @@ def computed(task: Delayed, what: str, progress: bool | str = "auto", parts: Seq
     -----
     On an error or an interruption tasks that wait are cancelled; those that run end, and what they give is dropped.
     """
-    client = _client(task)
+    client = active_client()
     counted = list(parts) or [task]
     bar = tqdm(
         total=len(counted),
@@ -115,17 +135,6 @@ def _alone(function: Callable[[Any], A], piece: Any) -> A:
 def _together(merge: Callable[[A, A], A], parts: list[A]) -> A:
     # A task that is run again, on another worker, must find its arguments as they were.
     return functools.reduce(merge, parts[1:], copy.deepcopy(parts[0]))
-
-
-def _client(task: Delayed) -> Any:
-    """The active client of dask.distributed, if work goes there."""
-    if "distributed" not in sys.modules:
-        return None
-    from dask.base import get_scheduler
-    from distributed import Client
-
-    client = getattr(get_scheduler(collections=[task]), "__self__", None)
-    return client if isinstance(client, Client) else None
 
 
 def _on(client: Any, task: Delayed, counted: list[Delayed], what: str, bar: Any) -> Any:

@@ -17,10 +17,10 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import RowFunction, probe, silence
 from fdadp.privacy._measures import IN_RHO, amount_for, cost_of
+from fdadp.privacy._placed import AnyVault
 from fdadp.privacy._rows import L1, L2, LINF, NUCLEAR
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy._sums import Contributions, Factors, count_persons, exact_sum, rank_one_sum
-from fdadp.privacy._vault import Vault
 from fdadp.privacy._wishart import BITS
 from fdadp.privacy.budget import Account, Budget
 from fdadp.privacy.distributed import DistributedNoise
@@ -68,7 +68,7 @@ class Kernel:
 
     Parameters
     ----------
-    vault : Vault
+    vault : Vault or PartitionedVault
     account : Account
         The reservation that releases draw on.
     noise : Noise
@@ -85,7 +85,7 @@ class Kernel:
 
     def __init__(
         self,
-        vault: Vault,
+        vault: AnyVault,
         account: Account,
         noise: Noise,
         budget: Budget,
@@ -122,6 +122,7 @@ class Kernel:
     def probe(self, f: RowFunction, name: str, outputs: int | None) -> list[tuple[int, ...]]:
         """Shapes of what f gives for a row, after the check on public rows."""
         shapes = probe(f, self.vault.spec, name)
+        self.vault.check(f, name)
         if outputs is not None and len(shapes) != outputs:
             raise PrivacyError(f"{name}: the function must give {outputs} array(s), got {len(shapes)}")
         if any(math.prod(shape) == 0 for shape in shapes):

@@ -23,6 +23,7 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._local import BLOCK, RowFunction, evaluate, silence
+from fdadp.privacy._placed import AnyVault
 from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
@@ -108,7 +109,7 @@ def row_weights(persons: FloatArray | None, codes: IntArray, m: int) -> FloatArr
 
 @sealed
 def least_squares(
-    vault: Vault,
+    vault: AnyVault,
     f: RowFunction,
     shapes: list[tuple[int, ...]],
     *,

@@ -21,6 +21,7 @@ from fdadp.privacy._minima import (
     steps_from_real,
 )
 from fdadp.privacy._objective import gaussian_multiplier
+from fdadp.privacy._vault import Vault
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.gaussian_dp import mu_from
 from fdadp.privacy.noise import Sampler
@@ -130,15 +131,25 @@ class MinimumReleases:
                 )
         else:
             check_rounding(n, float(ridge), 0.0, name)
+            rows = self._rows_in_one_place(name)
             bound = math.sqrt(K) / ridge
 
             def solve() -> FloatArray:
-                return logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=np.zeros((D, K)))
+                return logistic(rows, f, shapes, ridge=ridge, linear=np.zeros((D, K)))
 
         # 0.1 % more than a person's influence for rounding in the solution (_minima), and a lattice step for its own.
         slack = both * 1.001 + (0 if squared else 2 * GRADIENT_ERROR)
         value, sampler, step = self._noisy_point(solve, D * K, bound, slack, share, name, float(clip))
         return Noisy(value.reshape(D, K), sampler.sd * step)
+
+    def _rows_in_one_place(self, name: str) -> Vault:
+        """The rows, which a search for a minimum goes through again and again in floating point."""
+        if not isinstance(self._kernel.vault, Vault):
+            raise PrivacyError(
+                f"{name}: the minimum of a logistic loss is no sum over partitions: the rows must be in one place, not "
+                "on a cluster's workers; nothing was read"
+            )
+        return self._kernel.vault
 
     def _noisy_point(
         self,
@@ -175,6 +186,7 @@ class MinimumReleases:
                 f"{name}: perturb must be 'output' where a person may have several rows: the proof for 'objective' "
                 "needs one row a person"
             )
+        rows = self._rows_in_one_place(name)
         amount = self._kernel.account.check(share)
         delta = self._kernel.budget.delta
         if delta is None:
@@ -213,7 +225,7 @@ class MinimumReleases:
             spent=amount if pure else None,
         )
         b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
-        w = logistic(self._kernel.vault, f, shapes, ridge=ridge, linear=b)
+        w = logistic(rows, f, shapes, ridge=ridge, linear=b)
         noisy = point(_to_lattice(w, step)) * step
         return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
 

@@ -59,6 +59,8 @@ class Vault:
         "__spec",
         "__tables",
     )
+    in_one_place = True
+    """Whether tasks may go through the rows more than once."""
 
     def __init__(self, data: Any, groups: Any = None) -> None:
         self.__tables: tuple[Table, ...] | None = None
@@ -231,6 +233,15 @@ class Vault:
                 codes = leave_out_surplus(np.append(codes, np.full(n - len(codes), NOBODY)), left)
             yield arrays, codes
             at += n
+
+    def check(self, f: RowFunction, name: str) -> None:
+        """Any function will do where it is."""
+
+    def held(self) -> tuple[tuple[FloatArray, ...], IntArray | None]:
+        """Rows that are in memory, and the person of each: for another carrier that is as private as this."""
+        self.__load()
+        assert self.__tables is not None
+        return tuple(t.read() for t in self.__tables), self.__codes if self.__grouped else None
 
     @sealed
     def derive(self, f: RowFunction, shapes: list[tuple[int, ...]]) -> Vault:

@@ -32,10 +32,10 @@ from fdadp.privacy._kernel import Kernel, Noisy, is_secure
 from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
+from fdadp.privacy._placed import vault_of
 from fdadp.privacy._selections import Selections
 from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
-from fdadp.privacy._vault import Vault
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
@@ -132,7 +132,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         check_delta(budget.delta, n)
         if noise is not None and not (hasattr(noise, "prepare") and hasattr(noise, "description")):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
-        vault = Vault(data, groups)
+        vault = vault_of(data, groups)
         token = vault.identity() if dataset is None else ("named", dataset)
         source: Noise = OpenDPNoise() if noise is None else noise
         about = {"mechanism": mechanism, "public": dict(public or {}), "secure": is_secure(source)}

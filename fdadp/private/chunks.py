@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
+from fdadp._common.tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.axis import axis_of
 from fdadp.functional.curves import Kind
 from fdadp.privacy.boundary import Table, table
+from fdadp.privacy.partitions import Partitions
 from fdadp.private.inputs import check_groups
 
 __all__ = ["PrivateChunks", "is_one_way", "values_of"]
@@ -32,7 +35,8 @@ class PrivateChunks:
     Parameters
     ----------
     source : sequence of chunks, or function that returns a fresh iterator over them
-        A chunk is a tuple of curves, one for each grid, and of the persons where `groups` is True; or the curves
+        Also a list of Dask's Delayed, each of a chunk: where a client of a cluster is active its workers read them. A
+        chunk is a tuple of curves, one for each grid, and of the persons where `groups` is True; or the curves
         themselves where they are all of it.
     grids : mapping from name to ndarray
         Declared grids of the curves in a chunk, in their order.
@@ -73,6 +77,7 @@ class PrivateChunks:
         self._ids = None if groups is None or groups is True else groups
         self.groups = None if groups is None else True
         self._names = [*grids, *(["groups"] if self._grouped else [])]
+        self._public = tuple(self._grids.values()), tuple(self._names)
         self.grid = list(self._grids.values())[-1]
         self.kind: Kind = kind
         self.columns = columns
@@ -88,7 +93,8 @@ class PrivateChunks:
                 f"data are read many times), got {'one' if callable(source) else 'a one-way'} {type(source).__name__}"
                 f"{' that returns the same iterator again' if callable(source) else ''}"
             )
-        if isinstance(source, list | tuple):
+        self._delayed = isinstance(source, list | tuple) and bool(source) and all(map(is_dask, source))
+        if isinstance(source, list | tuple) and not self._delayed:
             self._check(source)
         elif self._ids is not None:
             raise InputError(
@@ -101,17 +107,19 @@ class PrivateChunks:
         yield first if self.groups is None else (*first, [])
         at = 0
         for chunk in self._source() if callable(self._source) else self._source:
-            parts = tuple(self._parts(chunk))
-            if len(parts) != len(self._names):
-                raise InputError("another number of parts in a chunk")
-            curves = tuple(values_of(part, grid) for part, grid in zip(parts, self._grids.values(), strict=False))
+            parts = _read(chunk.compute() if self._delayed else chunk, *self._public)
             if self._ids is not None:
-                parts = (*parts, self._ids[at : at + len(curves[0])])
-                at += len(curves[0])
-            yield curves if self.groups is None else (*curves, parts[-1])
+                parts = (*parts, self._ids[at : at + len(parts[0])])
+                at += len(parts[0])
+            yield parts
 
-    def _parts(self, chunk: Any) -> Sequence[Any]:
-        return chunk if len(self._names) > 1 else (chunk,)
+    def on_workers(self) -> Partitions | None:
+        """What workers read, each its own chunks; None where the chunks are not Dask's."""
+        if not self._delayed:
+            return None
+        spec = tuple((grid.size,) for grid in self._grids.values())
+        read = partial(_read, grids=self._public[0], names=self._public[1])
+        return Partitions(list(self._source), read, spec, self._grouped, self._source)  # type: ignore[arg-type]
 
     def _check(self, chunks: Sequence[Any]) -> None:
         wanted = _tuple(self._names)
@@ -120,7 +128,7 @@ class PrivateChunks:
         if not chunks:
             raise InputError("chunks must hold at least one chunk, got none")
         for chunk in chunks:
-            parts = self._parts(chunk)
+            parts = _parts(chunk, self._names)
             if not isinstance(parts, tuple | list) or len(parts) != len(self._names):
                 number = f" of {len(chunk)} parts" if hasattr(chunk, "__len__") else ""
                 raise InputError(f"each chunk must be {wanted}, got {type(chunk).__name__}{number}")
@@ -131,8 +139,21 @@ class PrivateChunks:
             if len({len(part) for part in parts}) > 1:
                 raise InputError(f"{', '.join(self._names)} of each chunk must be of the same length")
         if self._ids is not None:
-            check_groups(self._ids, sum(len(self._parts(chunk)[0]) for chunk in chunks))
+            check_groups(self._ids, sum(len(_parts(chunk, self._names)[0]) for chunk in chunks))
             self._ids = getattr(self._ids, "array", self._ids)  # of a series, which would be cut by labels
+
+
+def _parts(chunk: Any, names: Sequence[str]) -> Sequence[Any]:
+    return chunk if len(names) > 1 else (chunk,)
+
+
+def _read(chunk: Any, grids: Sequence[FloatArray], names: Sequence[str]) -> tuple[Any, ...]:
+    """Curves of a chunk as tables, and the persons of its rows where it has them."""
+    parts = tuple(_parts(chunk, names))
+    if len(parts) != len(names):
+        raise InputError("another number of parts in a chunk")
+    curves = tuple(values_of(part, grid) for part, grid in zip(parts, grids, strict=False))
+    return curves + parts[len(grids) :]
 
 
 def _tuple(names: Sequence[str]) -> str:

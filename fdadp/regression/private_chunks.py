@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from fdadp._common.tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened import OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.privacy.boundary import Table
+from fdadp.privacy.partitions import Partitions, blocks_of
 from fdadp.private.chunks import is_one_way, values_of
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.opened import public_head
@@ -25,7 +28,6 @@ from fdadp.regression.chunked_records import blocks_of_dask
 from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_functions import row_function
 from fdadp.regression.table import Grids
-from fdadp.solve.chunks import is_dask
 
 __all__ = ["DeclaredTable", "TableChunks"]
 
@@ -38,7 +40,8 @@ class DeclaredTable(PrivateTable):
     Parameters
     ----------
     source : sequence of tables, function that returns a fresh iterator over tables, or one table of dask's
-        A table is a data frame or a mapping of columns.
+        A table is a data frame or a mapping of columns. Also a list of Dask's Delayed, each of a table. Where a client
+        of a cluster is active its workers read what is Dask's.
     grids : mapping of array_like, optional
         Points of all columns of curves.
     bounds : mapping of str
@@ -60,7 +63,7 @@ class DeclaredTable(PrivateTable):
             points |= {name: head.grid for name, head in self._heads.items()}
         public: dict[str, Any] = {name: np.zeros(1) for name in bounds if row_function(str(name)) is None}
         super().__init__(public | {name: np.zeros((1, grid.size)) for name, grid in points.items()}, points, bounds)
-        self._source, self._points = _readable(source), points
+        self._given, self._source, self._points = source, _readable(source), points
 
     def has(self, name: str) -> bool:
         """Whether chunks may have such a column: one that was declared, or whose name is no expression."""
@@ -93,7 +96,7 @@ class DeclaredTable(PrivateTable):
         """Chunks of the columns as `asked`, and of the persons of their rows."""
         if self._opened is not None and groups is not None:
             self._opened.source.field(groups)
-        chunks = TableChunks(self._source, asked, self._points, self._bounds, groups)
+        chunks = TableChunks(self._source, asked, self._points, self._bounds, groups, self._given)
         if isinstance(self._source, list | tuple):
             chunks.check(labelled=labelled)
         return chunks, None if groups is None else True
@@ -111,19 +114,46 @@ class TableChunks:
     bounds : mapping of str
     groups : str or None
         Column that says whose each row is.
+    given : object, optional
+        What `source` was made of.
     """
 
     def __init__(
-        self, source: Any, asked: Sequence[Entries], points: Mapping[str, FloatArray], bounds: Any, groups: str | None
+        self,
+        source: Any,
+        asked: Sequence[Entries],
+        points: Mapping[str, FloatArray],
+        bounds: Any,
+        groups: str | None,
+        given: Any = None,
     ) -> None:
-        self._source, self._asked, self._points = source, tuple(asked), points
+        self._given, self._source, self._asked, self._points = given, source, tuple(asked), points
         self._bounds, self._groups = bounds, groups
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         first = [np.empty((0, self._points[a.column].size) if a.kind == "curves" else 0) for a in self._asked]
         yield (*first, *([] if self._groups is None else [[]]))
         for chunk in self._tables():
-            yield self._parts(PrivateTable(chunk, None, self._bounds))
+            yield self.read(chunk)
+
+    def read(self, chunk: Any) -> tuple[Any, ...]:
+        """Columns of a table, and the persons of its rows where they are wanted."""
+        return self._parts(PrivateTable(chunk, None, self._bounds))
+
+    def on_workers(self) -> Partitions | None:
+        """What workers read, each its own partitions; None where the table is not Dask's."""
+        given, names = self._given, None
+        if isinstance(given, Mapping) and any(map(is_dask, given.values())):
+            names, pieces = tuple(given), blocks_of(list(given.values()))
+        elif is_dask(given) and hasattr(given, "to_delayed"):
+            pieces = list(given.to_delayed())
+        elif isinstance(given, list | tuple) and given and all(map(is_dask, given)):
+            pieces = list(given)
+        else:
+            return None
+        spec = tuple((self._points[a.column].size,) if a.kind == "curves" else () for a in self._asked)
+        public = TableChunks(None, self._asked, self._points, dict(self._bounds), self._groups)
+        return Partitions(pieces, partial(_read, public, names), spec, self._groups is not None, given)
 
     def _tables(self) -> Any:
         if isinstance(self._source, OpenedTable):
@@ -165,6 +195,11 @@ class TableChunks:
                 table.same_rows()
 
 
+def _read(public: TableChunks, names: Sequence[str] | None, piece: Any) -> tuple[Any, ...]:
+    """Columns of a partition; `names` where it is a list of columns."""
+    return public.read(piece if names is None else dict(zip(names, piece, strict=True)))
+
+
 def _readable(source: Any) -> Any:
     if isinstance(source, OpenedTable):
         return source
@@ -182,4 +217,6 @@ def _readable(source: Any) -> Any:
         raise InputError(f"{READ}, got a one-way {type(source).__name__}")
     if isinstance(source, str | Mapping) or not isinstance(source, Sequence):
         raise InputError(f"{READ}, got {type(source).__name__}")
+    if source and all(map(is_dask, source)):
+        return lambda: (piece.compute() for piece in source)
     return source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from fdadp._common.tasks import computed, mapped, merged
+from fdadp._common.tasks import computed, is_dask, mapped, merged
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.curves import Curves
@@ -209,15 +208,6 @@ def without_curves(curves: Curves) -> Curves:
     """Their grid and what they came as."""
     given = None if curves.given is None else curves.given.without_rows()
     return replace(curves, values=np.empty((0, curves.grid.size)), index=None, given=given)
-
-
-def is_dask(data: Any) -> bool:
-    """Whether `data` is a dask collection (without importing dask)."""
-    if "dask" not in sys.modules:  # nobody can have made one
-        return False
-    from dask.base import is_dask_collection
-
-    return bool(is_dask_collection(data))
 
 
 def pairs_in_partitions(x: Any, y: Any) -> Partitions:

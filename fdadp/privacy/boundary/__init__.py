@@ -7,12 +7,13 @@ kernel, after the budget was spent. See ``docs/theory/kernel.md#boundary``.
 
 from fdadp.privacy.boundary.entries import meaning, number_of, person_of
 from fdadp.privacy.boundary.failures import FAILED, sealed
-from fdadp.privacy.boundary.persons import NOBODY, Persons, check_ids
+from fdadp.privacy.boundary.persons import NO_NUMBER, NOBODY, Persons, check_ids, persons_of
 from fdadp.privacy.boundary.tables import Table, codes_of, columns, index_of, labels, numbers, table
 
 __all__ = [
     "FAILED",
     "NOBODY",
+    "NO_NUMBER",
     "Persons",
     "Table",
     "check_ids",
@@ -24,6 +25,7 @@ __all__ = [
     "number_of",
     "numbers",
     "person_of",
+    "persons_of",
     "sealed",
     "table",
 ]

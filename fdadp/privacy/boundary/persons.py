@@ -11,9 +11,10 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary.entries import LARGEST_ID, person_of
 from fdadp.privacy.boundary.tables import entries
 
-__all__ = ["NOBODY", "Persons", "check_ids"]
+__all__ = ["NOBODY", "NO_NUMBER", "Persons", "check_ids", "persons_of"]
 
 NOBODY = -1
+NO_NUMBER = int(np.iinfo(np.int64).min)
 
 
 def check_ids(ids: Any, n: int | None = None, name: str = "groups") -> Any:
@@ -64,8 +65,8 @@ class Persons:
 
     def add(self, ids: Any) -> None:
         """Take note of the ids of some rows."""
-        whole, others = _split(ids)
-        self._found.append(whole[whole != _NO_NUMBER])
+        whole, others = persons_of(ids)
+        self._found.append(whole[whole != NO_NUMBER])
         for key in others.values():
             code = self._others.setdefault(key, len(self._others))
             if code == len(self._counts):
@@ -82,7 +83,7 @@ class Persons:
 
     def codes(self, ids: Any) -> IntArray:
         """Person of each row, (m,): an index of :attr:`row_counts`, or NOBODY for an id that was never added."""
-        whole, others = _split(ids)
+        whole, others = persons_of(ids)
         place = np.searchsorted(self._numbers, whole).clip(max=max(len(self._numbers) - 1, 0))
         known = self._numbers[place] == whole if len(self._numbers) else np.zeros(len(whole), dtype=bool)
         codes: IntArray = np.where(known, place, NOBODY).astype(np.int64)
@@ -92,20 +93,17 @@ class Persons:
         return codes
 
 
-_NO_NUMBER = np.iinfo(np.int64).min
-
-
-def _split(ids: Any) -> tuple[IntArray, dict[int, Any]]:
-    """Whole numbers of the rows (m,), _NO_NUMBER where an id is none, and the other ids by row."""
+def persons_of(ids: Any) -> tuple[IntArray, dict[int, Any]]:
+    """Ids that are whole numbers (m,), NO_NUMBER where one is not, and the other ids by row; of nobody neither."""
     array = getattr(ids, "to_numpy", lambda: ids)() if hasattr(ids, "iloc") else ids
     if type(array) is np.ndarray and array.dtype.kind in "biuf" and array.dtype.char != "g":
         with np.errstate(all="ignore"):
             fits = (array < LARGEST_ID) & (array > -LARGEST_ID)
             if array.dtype.kind == "f":
                 fits &= np.floor(array) == array
-        return np.where(fits, np.where(fits, array, 0).astype(np.int64), _NO_NUMBER), {}
+        return np.where(fits, np.where(fits, array, 0).astype(np.int64), NO_NUMBER), {}
     listed = entries(ids)
-    whole: IntArray = np.full(len(listed), _NO_NUMBER, dtype=np.int64)
+    whole: IntArray = np.full(len(listed), NO_NUMBER, dtype=np.int64)
     others: dict[int, Any] = {}
     known: dict[str, Any] = {}
     for row, entry in enumerate(listed):

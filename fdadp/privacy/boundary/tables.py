@@ -51,7 +51,8 @@ class Table:
 
     def turned(self) -> Table:
         """Columns in the opposite order."""
-        return replace(self, convert=lambda values: np.ascontiguousarray(self.convert(values)[:, ::-1]))
+        convert = self.convert  # and not the rows
+        return replace(self, convert=lambda values: np.ascontiguousarray(convert(values)[:, ::-1]))
 
 
 # ------------------------------------------------------------------ from a slice to float64
