@@ -55,11 +55,15 @@ class _Tenth:
     """A cohort that gives each release a tenth of what it asks for."""
 
     def __init__(self, cohort):
-        self._cohort, self.pure = cohort, cohort.pure
+        self._cohort = cohort
 
     def __getattr__(self, name):
+        method = getattr(self._cohort, name)
+        if not callable(method):
+            return method
+
         def ask(*args, **kwargs):
-            found = getattr(self._cohort, name)(*args, **kwargs | ({"share": 0.01} if "share" in kwargs else {}))
+            found = method(*args, **kwargs | ({"share": 0.01} if "share" in kwargs else {}))
             return _Tenth(found) if isinstance(found, Cohort) else found
 
         return ask
