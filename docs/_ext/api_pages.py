@@ -65,6 +65,7 @@ EXAMPLES_OF = {
     "fdadp.privacy.Release": "fdadp.privacy.Cohort",
     "fdadp.privacy.certificate.ABOUT": "fdadp.Study",
     "fdadp.privacy.certificate.Certificate": "fdadp.Study",
+    "fdadp.summaries.SuggestedBounds": "fdadp.summaries.suggest_bounds",
     "r_bridge.RBridgeUnavailable": "r_bridge.status",
     "r_bridge.RError": "r_bridge.status",
     "r_bridge.RWarning": "r_bridge.status",

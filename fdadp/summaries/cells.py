@@ -72,20 +72,16 @@ class Cells:
         value, most = float(self.counts[k]), math.inf if self.n is None else self.n
         return Estimate.about(value, half, (0.0, most), self.sd * math.sqrt(self.copies))
 
+    def everybody(self, level: float) -> Estimate:
+        """Persons in any cell or in none; the noise alone is in the interval."""
+        copies = self.copies * self.counts.size
+        half = half_width(level, 0.0, [self.sd], pure=self.pure, copies=copies)
+        return Estimate.about(float(self.counts.sum()), half, (0.0, math.inf), self.sd * math.sqrt(copies))
+
     @property
     def there(self) -> float:
         """Persons in any cell, with noise."""
         return max(float(self.counts[:-1].sum()) if self.n is None else self.n - float(self.counts[-1]), LEAST)
-
-    def total(self, level: float) -> Estimate:
-        """Persons in any cell; the noise alone is in the interval."""
-        if self.n is not None:
-            none = self.count(-1, level)
-            return Estimate(self.n - none.value, self.n - none.high, self.n - none.low, none.noise_sd)
-        copies = self.copies * (self.counts.size - 1)
-        half = half_width(level, 0.0, [self.sd], pure=self.pure, copies=copies)
-        value = float(self.counts[:-1].sum())
-        return Estimate.about(value, half, (0.0, math.inf), self.sd * math.sqrt(copies))
 
     def share(self, k: int, level: float, *, sampling: bool = True) -> Estimate:
         """Share of cell k among the persons in any cell."""

@@ -67,6 +67,8 @@ class AskDistribution(Question["Distribution"]):
         self.strategy = strategy(len(edges), pure=pure)
         self.size, self.clip = self.strategy.columns.shape[1], self.strategy.clip
         self.cumulate = self.strategy.cumulate(total=n is not None)
+        self.typical = float(np.sqrt((self.cumulate[0] ** 2).sum(axis=1)).mean())
+        """Mean sd of the noise in a cumulative count, over that of the noise drawn."""
 
     def rows(self, values: FloatArray) -> FloatArray:
         """The column of the strategy for the cell of each number; of several (m, k) their mean."""
@@ -106,6 +108,16 @@ class Distribution:
         sd = self.sd * np.sqrt(((matrix - (1 - q) * matrix[0] - q * matrix[-1]) ** 2).sum(axis=1))
         sd[0] = sd[-1] = 0.0
         return np.asarray(isotonic_regression(raw)), sd, n
+
+    @property
+    def persons(self) -> float:
+        """Who have a number, with noise."""
+        return self._excess(0.0)[2]
+
+    def shares_below(self, values: FloatArray) -> FloatArray:
+        """Shares of numbers at or below some values, with noise; increasing."""
+        excess, _, n = self._excess(0.0)
+        return np.asarray(np.interp(values, self.asked.edges, excess / n))
 
     def quantile(self, q: float, level: float, *, sampling: bool = True) -> Estimate:
         """The q-quantile, the least value that a share q of all is at or below.

@@ -6,6 +6,7 @@ what asking once does (``docs/theory/summaries.md#groups``).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -14,6 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
+from fdadp.privacy.accounting import noise_multiplier
 
 __all__ = ["Answer", "Question", "ask"]
 
@@ -38,6 +40,11 @@ class Question(ABC, Generic[Answer]):
     size: int
     clip: float
     nonnegative: bool
+
+    def planned_sd(self, amount: float, adjacency: str, *, pure: bool) -> float:
+        """Sd of the noise in each sum, for an amount in the measure of the budget: public."""
+        sd = noise_multiplier(amount, adjacency, pure=pure) * self.clip
+        return sd / math.sqrt(2) if adjacency == "replace" and self.nonnegative and not pure else sd
 
     @abstractmethod
     def rows(self, values: FloatArray) -> FloatArray:

@@ -23,6 +23,14 @@ from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.replay import losses
 from fdadp.private.mechanisms import SHORT
+from fdadp.summaries import (
+    PrivateTable1,
+    private_cross_table,
+    private_histogram,
+    private_mean,
+    private_quantiles,
+    suggest_bounds,
+)
 
 BOUNDS = {"X": (-2, 2), "Y": (-2, 2)}
 ON_TAPE = [learner for learner in LEARNERS if learner.sums]
@@ -167,6 +175,32 @@ def trial_summary(rng):
     return estimator.__name__, moved(fit, pair.first, pair.second)
 
 
+def trial_table(rng):
+    """Numbers and classes: a table 1, suggested bounds, or one of the single summaries."""
+    pair = neighbouring(rng, persons=int(rng.integers(3, 25)), width=2, grouped=bool(rng.random() < 0.6))
+    form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
+    privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
+    facts = {"x0": (-2, 2), "x1": [-1, 0, 1, "True", 2.5] if rng.integers(2) else (-3, 3)}
+    kind = str(rng.choice(["table1", "bounds", "mean", "quantiles", "classes", "cells"]))
+
+    def fit(columns):
+        X, y, ids = table(columns, form, np.random.default_rng(0))
+        told = {"privacy": privacy, "groups": ids if pair.grouped else None}
+        if kind == "table1":
+            by = "x1" if isinstance(facts["x1"], list) else None
+            PrivateTable1(privacy=privacy, columns=facts, by=by).fit(X, groups=told["groups"])
+        elif kind == "bounds":
+            suggest_bounds(X, within=(-9, 9), **told)
+        elif kind == "cells":
+            private_cross_table(X, {"x0": [0, 1, -1], "x1": [0.5, 2]}, **told)
+        elif kind == "classes":
+            private_histogram(y, levels=[0, 1], **told)
+        else:
+            {"mean": private_mean, "quantiles": private_quantiles}[kind](y, bounds=(-2, 2), **told)
+
+    return f"summaries, {kind}", moved(fit, pair.first, pair.second)
+
+
 def trial_regression(rng):
     pair = neighbouring(rng, persons=int(rng.integers(20, 40)), width=4, grouped=bool(rng.integers(2)))
     form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
@@ -207,12 +241,13 @@ def trial_query(rng):
 
 
 SHARES = {
-    trial_cohort: 0.52,
+    trial_cohort: 0.47,
     trial_query: 0.04,
     trial_chunks_of_a_cohort: 0.2,
     trial_learner: 0.14,
     trial_rows_of_a_learner: 0.03,
     trial_summary: 0.06,
+    trial_table: 0.05,
     trial_regression: 0.01,
 }
 

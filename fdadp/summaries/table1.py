@@ -1,0 +1,328 @@
+"""``PrivateTable1``: the table that begins a paper, who was in the study, under differential privacy."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fdadp._common.parameters import NestedParameters
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.files.container import Layout, complete, plain
+from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy._stored import privacy_from_json, privacy_to_json
+from fdadp.privacy.study.models import record_model
+from fdadp.summaries.columns import codes_table
+from fdadp.summaries.estimates import Estimates
+from fdadp.summaries.opening import check, open_cohort
+from fdadp.summaries.plan import MOMENTS, QUANTILES, Part, checked_facts, parts_of
+from fdadp.summaries.questions import ask
+from fdadp.summaries.scalars import quantile_list
+from fdadp.summaries.table1_rows import ALL, decimals_for, rows_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["PrivateTable1"]
+
+LAYOUT = Layout("private-table1", {"released": "R", "sds": "Q"})
+LEVEL = 0.95
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
+    """A study's table 1: counts, means, quantiles and shares of its columns, by group, each with an interval.
+
+    Parameters
+    ----------
+    privacy : Privacy
+        The guarantee for the whole table; required.
+    columns : mapping of name to (low, high) or list of classes, or list of names
+        Public facts of the columns that the table is of: a tuple is the range of a column of numbers, a list the
+        classes of another. Names alone, or nothing, where a study has fixed their facts.
+    by : str, optional
+        Name of one of `columns`, of classes: the groups that are shown side by side.
+    quantiles : sequence of float
+        Of numbers; default quartiles. Without any (``()``) means and standard deviations have all of the budget.
+    steps : mapping of name to float, optional
+        Of numbers that are multiples of something: years, counts, scores.
+
+    Attributes
+    ----------
+    estimates_ : Estimates
+        All of it, at other levels too: ``estimates_.at(0.9)``.
+    table_ : DataFrame
+        ``value``, ``low``, ``high``, ``noise_sd`` and what the ``interval`` holds; a row for each column, class,
+        statistic and group.
+    ledger_ : Ledger
+    privacy_ : Privacy
+
+    Notes
+    -----
+    *Releases.* The sizes of the groups (or the number of persons, where it is private); of a column of numbers the sums
+    of a flag and of powers, and cumulative counts; of a column of classes the counts. Each is one sum for all groups at
+    once, and all have equal shares of the budget: :meth:`plan` says so before. Proofs:
+    ``docs/theory/summaries.md#groups`` and the sections before it.
+
+    *Intervals.* Of counts: the persons in the data, noise alone. Of all else: the population that the persons are a
+    random sample of, noise and sampling. Each holds with its level by itself, not all at once.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from fdadp import Privacy
+    >>> rng = np.random.default_rng(0)
+    >>> people = pd.DataFrame({"age": rng.normal(60, 12, 4000), "sex": rng.choice(["f", "m"], 4000)})
+    >>> people["arm"] = rng.choice(["drug", "placebo"], 4000)
+    >>> columns = {"arm": ["drug", "placebo"], "age": (18, 100), "sex": ["f", "m"]}
+    >>> table = PrivateTable1(privacy=Privacy(1.0, n=4000, random_state=0), columns=columns, by="arm").fit(people)
+    >>> bool(abs(table.table_.loc[("age", "", "mean", "drug"), "value"] - 60) < 3)
+    True
+    """
+
+    privacy: Privacy | None = None
+    columns: Mapping[str, Any] | Sequence[str] | None = None
+    by: str | None = None
+    quantiles: Sequence[float] = (0.25, 0.5, 0.75)
+    steps: Mapping[str, float] | None = None
+    ledger_: Ledger = field(init=False)
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateTable1:
+        """Release the table.
+
+        Parameters
+        ----------
+        X : data frame, whose columns are found by name, or array_like of as many columns as there are facts
+            What is no finite number, or no declared class, is missing.
+        y : ignored
+        groups : array_like of shape (n,), optional
+            Person of each row: each counts once, by the mean over its rows.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            Something public is wrong. Nothing was read or spent.
+        """
+        privacy, facts, parts = self._declared()
+        names = list(facts)
+        private = codes_table(X, facts)
+        shown = {"columns": facts} | ({} if self.by is None else {"by": self.by})
+        cohort = open_cohort(privacy, private, groups, "private table 1", shown)
+        released = []
+        for part in parts:
+            at = names.index(part.column or self.by or names[0])
+            group = names.index(self.by) if part.grouped and self.by is not None else None
+            released.append(
+                ask(
+                    cohort,
+                    part.question,
+                    partial(_column, at),
+                    share=part.share,
+                    name=part.name,
+                    group=None if group is None else partial(_column, group),
+                    groups=0 if self.by is None else len(facts[self.by]),
+                )
+            )
+        self.ledger_, self.privacy_ = cohort.ledger, replace(privacy)
+        self._keep(facts, released)
+        return self
+
+    def plan(self, n: float | None = None) -> DataFrame:
+        """How the budget is shared, and how much noise follows: before any data are read.
+
+        Parameters
+        ----------
+        n : float, optional
+            Persons in a group, for the noise of means; default: the declared number over the number of groups.
+
+        Returns
+        -------
+        DataFrame
+            A row each release: ``share``, and the sd of its noise for one group: in a count of persons, a mean (in the
+            units of the column), or a cumulative count.
+        """
+        import pandas as pd
+
+        privacy, facts, parts = self._declared()
+        budget, part_of_budget = privacy.budget_share()
+        count = n if n is not None else privacy.n
+        if count is not None and n is None and self.by is not None:
+            count = count / len(facts[self.by])
+        rows = []
+        for part in parts:
+            amount = part.share * part_of_budget * budget.total
+            sd = part.question.planned_sd(amount, privacy.stated_adjacency, pure=budget.pure)
+            if part.kind == MOMENTS:
+                low, high = facts[part.column]
+                rows.append((part.share, "a mean", sd * (high - low) / 2 / count if count else math.nan))
+            elif part.kind == QUANTILES:
+                rows.append((part.share, "a cumulative count", sd * part.question.typical))  # type: ignore[attr-defined]
+            else:
+                rows.append((part.share, "a count", sd))
+        return pd.DataFrame(rows, columns=["share", "noise of", "sd"], index=[part.name for part in parts])
+
+    @property
+    def table_(self) -> DataFrame:
+        """All estimates with their intervals, a row each."""
+        return self.estimates_.frame.rename_axis(["column", "class", "statistic", "group"])
+
+    def to_frame(self, level: float = LEVEL) -> DataFrame:
+        """The table as it is printed: a column each group, cells as "value [low, high]"."""
+        import pandas as pd
+
+        check_is_fitted(self, "ledger_")
+        cells: dict[str, dict[str, str]] = {}
+        groups = self._groups
+        for (column, of, statistic, group), estimate, _ in self.estimates_.rows(level, True):
+            label = f"{column}: {of}, {statistic}" if of != "" else f"{column}, {statistic}" if column else statistic
+            percent = 100.0 if statistic == "%" else 1.0
+            value, low, high = (percent * v for v in (estimate.value, estimate.low, estimate.high))
+            decimals = decimals_for(high - low)
+            text = f"{value:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
+            cells.setdefault(label, {})[str(group)] = text
+        return pd.DataFrame.from_dict(cells, orient="index").reindex(columns=[str(g) for g in groups]).fillna("")
+
+    def summary(self, level: float = LEVEL) -> Any:
+        """The table as statsmodels' ``Summary``: ``print`` it, ``as_html()``, ``as_latex()``."""
+        from statsmodels.iolib.summary import Summary
+        from statsmodels.iolib.table import SimpleTable
+
+        frame = self.to_frame(level)
+        out = Summary()
+        rows = frame.to_numpy().tolist()
+        title = f"Private table 1, intervals at {100 * level:g} %"
+        out.tables.append(SimpleTable(rows, list(frame.columns), list(frame.index), title=title))
+        n = self.privacy_.n
+        out.add_extra_txt(
+            [
+                f"Persons: {'private' if n is None else f'{n}, declared'}. Intervals of n and missing hold the noise,",
+                "all others noise and sampling.",
+                self.ledger_.headline,
+                f"adjacency {self.privacy_.stated_adjacency}; details: ledger_",
+            ]
+        )
+        return out
+
+    def to_html(self, level: float = LEVEL) -> str:
+        """The table as HTML, with the ledger's headline below."""
+        return str(self.to_frame(level).to_html()) + f"<p>{self.ledger_.headline}</p>"
+
+    def _repr_html_(self) -> str:
+        return self.to_html() if hasattr(self, "estimates_") else str(super()._repr_html_())
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a pickle-free file, without the budget; return its path."""
+        check_is_fitted(self, "ledger_")
+        noisy = [values for values, _ in self._released]
+        content = {
+            "privacy": privacy_to_json(self.privacy_),
+            **_settings(self._facts, self._by, self._quantiles, self._steps),
+            "ledger": self.ledger_.to_json(),
+        }
+        arrays = {"released": np.concatenate([values.ravel() for values in noisy])}
+        arrays["sds"] = np.array([sd for _, sd in self._released])
+        written = LAYOUT.write(path, content, arrays, released=self.ledger_.for_release)
+        record_model(written, self.ledger_, self.privacy_)
+        return written
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PrivateTable1:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileFormatError
+            Not such a file.
+        """
+        content, arrays = LAYOUT.read(path)
+        with complete(path, LAYOUT.kind):
+            facts = {
+                name: tuple(fact["range"]) if "range" in fact else list(fact["classes"])
+                for name, fact in content["columns"]
+            }
+            model = cls(
+                privacy=privacy_from_json(content["privacy"]),
+                columns=facts,
+                by=content["by"],
+                quantiles=tuple(content["quantiles"]),
+                steps=dict(content["steps"]),
+            )
+            model.ledger_ = Ledger.from_json(content["ledger"])
+            model.privacy_ = privacy = Privacy(**content["privacy"])
+            parts = model._parts(facts, privacy)
+            blocks = [1 + len(facts[content["by"]]) if part.grouped else 1 for part in parts]
+            sizes = [block * part.question.size for block, part in zip(blocks, parts, strict=True)]
+            flat = np.split(arrays["released"], np.cumsum(sizes)[:-1])
+            model._keep(
+                facts,
+                [
+                    (values.reshape(block, -1), float(sd))
+                    for values, block, sd in zip(flat, blocks, arrays["sds"], strict=True)
+                ],
+            )
+        return model
+
+    # ------------------------------------------------------------------ what is behind it
+
+    def _declared(self) -> tuple[Privacy, dict[str, Any], list[Part]]:
+        check(self.privacy, LEVEL)
+        privacy = self.privacy
+        assert privacy is not None
+        if self.columns is None or not isinstance(self.columns, Mapping):
+            fixed = privacy.bounds_with(None)
+            names = list(fixed) if self.columns is None else self.columns
+            if isinstance(names, (str, bytes)) or not isinstance(names, Sequence) or not names:
+                raise InputError(f"columns must be facts by column, or names of columns of a study, got {names!r}")
+            unknown = [name for name in names if name not in fixed]
+            if unknown:
+                raise InputError(f"columns must be facts by column where no study has fixed them, as of {unknown[0]!r}")
+            facts = checked_facts({name: fixed[name] for name in names})
+        else:
+            facts = checked_facts(self.columns)
+            privacy.hold(facts.items())
+        if self.by is not None and not (isinstance(self.by, str) and isinstance(facts.get(self.by), list)):
+            raise InputError(f"by must be one of the columns with classes, got {self.by!r}")
+        if len(facts) == 1 and self.by is not None:
+            raise InputError(f"columns must name another column than {self.by!r}, by which groups are shown")
+        return privacy, facts, self._parts(facts, privacy)
+
+    def _parts(self, facts: dict[str, Any], privacy: Privacy) -> list[Part]:
+        quantiles = () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles)
+        steps = dict(self.steps or {})
+        for name in steps:
+            if not isinstance(facts.get(name), tuple):
+                raise InputError(f"steps must be of columns of numbers, got one of {name!r}")
+        plain(_settings(facts, self.by, quantiles, steps), "columns")  # or the table could not be saved
+        n = None if privacy.n is None else float(privacy.n)
+        self._by, self._quantiles, self._steps = self.by, quantiles, steps
+        return parts_of(facts, self.by, quantiles, steps, n, pure=privacy.delta is None)
+
+    def _keep(self, facts: dict[str, Any], released: list[tuple[FloatArray, float]]) -> None:
+        self._facts, self._released = facts, released
+        parts = self._parts(facts, self.privacy_)
+        rows = partial(rows_of, tuple(parts), tuple(released), tuple(self._groups), facts, self._quantiles)
+        self.estimates_ = Estimates("table 1", self.ledger_, rows, LEVEL)
+
+    @property
+    def _groups(self) -> list[Any]:
+        return [ALL] if self._by is None else [ALL, *self._facts[self._by]]
+
+
+def _settings(
+    facts: Mapping[str, Any], by: str | None, quantiles: Sequence[float], steps: Mapping[str, float]
+) -> dict[str, Any]:
+    columns = [[name, {"classes": f} if isinstance(f, list) else {"range": list(f)}] for name, f in facts.items()]
+    return {"columns": columns, "by": by, "quantiles": list(quantiles), "steps": dict(steps)}
+
+
+def _column(at: int, block: tuple[Any, ...]) -> FloatArray:
+    return np.asarray(block[0][:, at])
