@@ -211,9 +211,9 @@ class PrivateLearner(PrivateEstimator):
                     f"{type(value).__name__}; nothing was read and nothing was spent"
                 ) from exc
 
-    def _wants_whole_budget(self, groups: Any, instead: str) -> None:
+    def _wants_whole_budget(self, groups: Any, instead: str, name: str | None = None) -> None:
         """Refuse groups and, with a δ, a shared budget, for a mechanism that takes neither; name those that do."""
-        name = getattr(self, "mechanism", "")
+        name = name or getattr(self, "mechanism", "")
         if groups is not None:
             raise InputError(f'mechanism must be {instead} with groups: "{name}" wants one row a person')
         settings = self._settings()

@@ -25,6 +25,8 @@ from fdadp.privacy import Cohort
 __all__ = ["DPLinearRegression"]
 
 _MECHANISMS = ("moments", "adassp", "functional", "wishart")
+_LOOKS = 3
+"""Times that the noise on the matrix is priced by the coefficients it is multiplied by."""
 _SQUARES = 0.3
 """Weight of the targets' squares in the release: they only tell the residual variance, roughly."""
 
@@ -90,9 +92,9 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy._wishart`.
 
     *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
-    contains the noise on the matrix times θ. With θ ~ N(0, P), P = τ² for slopes and another for the intercept, both
-    chosen by the largest marginal likelihood, the estimate is P A (A P A + s² I)⁻¹ Σ zt. As the noise goes to 0 so does
-    s, and it becomes that of least squares.
+    contains the noise on the matrix times θ, priced by the estimate itself. With θ ~ N(0, P), P = τ² for slopes and
+    another for the intercept, the estimate is P A (A P A + s² I)⁻¹ Σ zt, averaged over public pairs of variances with
+    their marginal likelihoods as weights. As the noise goes to 0 so does s, and it becomes that of least squares.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     center: ArrayLike = 0.0
     bounds_y: Any = None
     mechanism: str = "moments"
-    intercept_scaling: float = 1.0
+    intercept_scaling: float = 0.5
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments, and solve."""
@@ -259,23 +261,26 @@ def _equations(m: _Moments, k: int, const: float) -> Equations:
 
 
 def _shrunk(m: _Moments, k: int) -> FloatArray:
-    """Posterior mean under the prior of largest marginal likelihood; see :class:`DPLinearRegression`."""
+    """Posterior mean, over priors as likely as what was released makes them; see :class:`DPLinearRegression`."""
     values, axes = np.linalg.eigh(m.gram)
     A = np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
     b, p = m.cross[:, k], len(A)
     residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
-    best, theta = -math.inf, np.zeros(p)
+    evidence, means = [], []
     for intercept in (0.01, 0.1, 1.0):  # of the priors' variances; |t| <= 1, so these are from small to any
         for slope in np.geomspace(1e-4, 1e2, 25):
             prior = np.append(np.full(p - 1, slope), intercept)
-            noise = m.sd_cross**2 + m.sd_off**2 * prior.sum()
-            law = (A * prior) @ A + noise * np.eye(p)
+            size = prior.sum()  # |θ|², by which noise on the matrix counts
+            for _ in range(_LOOKS):
+                law = (A * prior) @ A + (m.sd_cross**2 + m.sd_off**2 * size) * np.eye(p)
+                mean = prior * (A @ np.linalg.solve(law, b))
+                size = min(prior.sum(), float(mean @ mean))
             factor = np.linalg.cholesky(law + residual * A)
             misfit = np.linalg.solve(factor, b)
-            evidence = -0.5 * misfit @ misfit - np.log(np.diag(factor)).sum()
-            if evidence > best:
-                best, theta = float(evidence), prior * (A @ np.linalg.solve(law, b))
-    return theta
+            evidence.append(-0.5 * misfit @ misfit - np.log(np.diag(factor)).sum())
+            means.append(mean)
+    weights = np.exp(np.array(evidence) - max(evidence))
+    return np.asarray(weights @ np.array(means) / weights.sum())
 
 
 def _adassp(m: _Moments, k: int) -> FloatArray:

@@ -27,8 +27,10 @@ from fdadp.privacy._objective import gaussian_multiplier
 __all__ = ["DPLogisticRegression", "default_regularization"]
 
 _MECHANISMS = ("objective", "output", "gradient")
-_USUAL_N = 20_000
-"""Number of persons for which the default λ is set where n is not declared."""
+_FEW_CLASSES = 3
+"""Of "auto": with more of them one softmax beats one problem for each class."""
+_USUAL_N = 3000
+"""Number of persons for which the default λ is set where neither n nor about_n is declared."""
 _CURVATURE = 0.15
 """Share of ε for the curvature at the fit, where intervals are wanted: of .05 to .3 as narrow as any on stays and two
 simulations; with less it is sometimes unknown, with more the fit is noisier."""
@@ -57,7 +59,7 @@ def default_regularization(
     problems : int
         K: 1 with two classes, else one for each class.
     n : int, optional
-        Declared number of persons; default 20 000 (declare a smaller number).
+        Declared number of persons, or a public guess; default 3 000.
     steps : int
         2 with adjacency "replace", which is two steps of adding or removing.
 
@@ -97,15 +99,19 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         A ball much smaller than the box around it means that much less noise.
     center : float or array_like of shape (d,)
         Public; with ``data_norm``.
-    mechanism : {"objective", "output", "gradient"}
-        ``"objective"``: a random linear term in the objective (Laplace-like for pure ε, Gaussian else); the most
-        accurate. It wants one row a person, and with a δ a whole budget. ``"output"``: noise on the minimiser.
-        ``"gradient"``: gradient descent with noise on each gradient; for more than two classes of the softmax loss.
+    mechanism : {"auto", "objective", "output", "gradient"}
+        ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
+        objective (Laplace-like for pure ε, Gaussian else); the most accurate with few classes. It wants one row a
+        person, and with a δ a whole budget. ``"output"``: noise on the minimiser. ``"gradient"``: gradient descent with
+        noise on each gradient; for more than two classes of the softmax loss.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), public.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
+    about_n : int, optional
+        Public guess of the number of persons, by which λ is set where n is private; default 3,000. Only a guess: the
+        guarantee does not rest on it.
     n_steps : int, optional
         Gradients of ``"gradient"``; default: from λ and n, 10 to 100.
     inference : bool
@@ -121,6 +127,8 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     intercept_ : ndarray of shape (1,) or (K,)
     regularization_ : float
         λ that was used.
+    mechanism_ : str
+        The mechanism that was used.
     ledger_, privacy_spent_
 
     Notes
@@ -154,9 +162,10 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     bounds: Any = None
     data_norm: float | None = None
     center: ArrayLike = 0.0
-    mechanism: str = "objective"
+    mechanism: str = "auto"
     regularization: float | None = None
     intercept_scaling: float = 0.5
+    about_n: int | None = None
     n_steps: int | None = None
     inference: bool = False
 
@@ -164,16 +173,21 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         """Release a minimiser, or gradients, and keep what they say."""
         labels = class_labels(self.classes)
         K = 1 if len(labels) == 2 else len(labels)
-        if not is_one_of(self.mechanism, (*_MECHANISMS,)):
-            raise InputError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        if not is_one_of(self.mechanism, ("auto", *_MECHANISMS)):
+            raise InputError(f"mechanism must be one of auto, {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        if self.about_n is not None:
+            whole(self.about_n, "about_n")
+        mechanism = self.mechanism
+        if mechanism == "auto":
+            mechanism = "gradient" if len(labels) > _FEW_CLASSES else "objective"
         if self.n_steps is not None:
             whole(self.n_steps, "n_steps")
         self._check_inference(K)
         encode = self._encoding(int(as_table(X).shape[1]))
         settings = self._settings()
-        if self.mechanism == "objective":
-            self._wants_whole_budget(groups, '"output" or "gradient"')
-        ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency)
+        if mechanism == "objective":
+            self._wants_whole_budget(groups, '"output" or "gradient"', mechanism)
+        ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency, mechanism)
         shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
         shown["regularization"] = ridge
         cohort = self._open(X, y, groups, classes=labels, public=shown)
@@ -184,12 +198,13 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             target = 2 * at - 1 if K == 1 else np.where(at == np.arange(K), 1.0, -1.0) + 0.0 * at
             return encode(x), target  # an unknown label is NaN: the kernel leaves the row out
 
-        if self.mechanism == "gradient":
+        self.mechanism_ = mechanism
+        if mechanism == "gradient":
             w = self._descend(cohort, problems, encode.dimensions, K, ridge)
         else:
             share = 1 - _CURVATURE if self.inference else 1.0
             w, sd = cohort.perturbed_minimum(
-                problems, loss="logistic", perturb=self.mechanism, ridge=ridge, share=share, name="logistic regression"
+                problems, loss="logistic", perturb=mechanism, ridge=ridge, share=share, name="logistic regression"
             )
             self._at_fit = self._curvature(cohort, problems, w[:, 0], ridge, sd) if self.inference else None
         self.classes_ = np.array(labels)
@@ -209,7 +224,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         of = self.budget if self.inference and self.budget is not None else None
         if (of is not None and of.delta is not None) or (self.inference and self._settings().delta is not None):
             raise InputError("budget or study must be one of pure epsilon with inference=True, got one with a delta")
-        if self.inference and self.mechanism != "objective":
+        if self.inference and self.mechanism not in ("auto", "objective"):
             raise InputError(f'mechanism must be "objective" with inference=True, got "{self.mechanism}"')
 
     def _curvature(self, cohort: Cohort, problems: Any, w: FloatArray, ridge: float, sd: float) -> Equations:
@@ -230,7 +245,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
 
     def _facts(self) -> tuple[str, list[tuple[str, str, str, str]], list[str]]:
         facts = [
-            ("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism),
+            ("Features", f"{self.n_features_in_}", "Mechanism", self.mechanism_),
             ("Odds of", str(self.classes_[1]), "Regularization", f"{self.regularization_:.4g}, taken off again"),
         ]
         notes = [
@@ -250,13 +265,15 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             d, data_norm=self.data_norm, center=self.center, bounds=self.bounds, intercept=self.intercept_scaling
         )
 
-    def _ridge(self, dimensions: int, K: int, adjacency: str) -> float:
+    def _ridge(self, dimensions: int, K: int, adjacency: str, mechanism: str) -> float:
         if self.regularization is not None:
             return positive(self.regularization, "regularization")
         steps = 2 if adjacency == "replace" else 1
         of = self._settings()
-        ridge = default_regularization(of.epsilon, of.delta, dimensions, problems=K, n=of.n, steps=steps)
-        return ridge * (10 if self.mechanism == "output" else 1)
+        ridge = default_regularization(
+            of.epsilon, of.delta, dimensions, problems=K, n=of.n or self.about_n, steps=steps
+        )
+        return ridge * (10 if mechanism == "output" else 1)
 
     def _descend(self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float) -> FloatArray:
         """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
@@ -297,7 +314,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         logits = self.decision_function(X)
         if logits.ndim == 1:
             return np.stack((expit(-logits), expit(logits)), axis=1)
-        if self.mechanism == "gradient":
+        if self.mechanism_ == "gradient":
             return np.asarray(softmax(logits, axis=1))
         each = expit(logits) + 1e-300
         return np.asarray(each / each.sum(axis=1, keepdims=True))

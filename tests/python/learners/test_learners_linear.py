@@ -14,6 +14,7 @@ from privacy_tools import distance
 from scipy.special import expit
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
@@ -248,6 +249,8 @@ def test_what_takes_a_whole_budget_says_so_before_any_read():
     ("model", "text"),
     [
         (DPLogisticRegression(classes=[0, 1], data_norm=1.0, mechanism="amp"), "mechanism must be one of"),
+        (DPLogisticRegression(classes=[0, 1], data_norm=1.0, about_n=0), "about_n must be"),
+        (DPLogisticRegression(classes=[0, 1], data_norm=1.0, bounds=(0, 1)), "data_norm must be left out"),
         (DPLogisticRegression(classes=[0, 1], data_norm=1.0, regularization=-1.0), "regularization must be"),
         (DPLogisticRegression(classes=[0, 1], data_norm=1.0, intercept_scaling=0.0), "intercept_scaling must be"),
         (DPLogisticRegression(classes=[0, 1], data_norm=math.inf), "data_norm must be"),
@@ -374,3 +377,44 @@ def test_the_same_audit_finds_noise_that_is_too_small(monkeypatch):
         scores(make, 150, present=True), scores(make, 150, present=False), epsilon=EPSILON, delta=1e-3
     )
     assert not audit.passed
+
+
+def test_logistic_regression_takes_bounds_as_a_ball_about_their_middle():
+    X, y = some(2000)
+    labels = (y > 0).astype(int)
+    known = {"epsilon": 50.0, "delta": 1e-6, "classes": [0, 1], "random_state": 0}
+    box = DPLogisticRegression(**known, bounds=(-1, 3)).fit(X, labels)
+    ball = DPLogisticRegression(**known, data_norm=2 * math.sqrt(3), center=1.0).fit(X, labels)
+    np.testing.assert_allclose(box.coef_, ball.coef_, rtol=1e-6)
+    np.testing.assert_allclose(box.predict_proba(X[:9]), ball.predict_proba(X[:9]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("classes", "mechanism"), [(2, "objective"), (3, "objective"), (4, "gradient")])
+def test_many_classes_are_one_softmax(classes, mechanism):
+    X, _ = some(300)
+    y = np.arange(300) % classes
+    model = DPLogisticRegression(epsilon=1.0, delta=1e-6, classes=list(range(classes)), bounds=(-1, 1), random_state=0)
+    assert model.fit(X, y).mechanism_ == mechanism
+    assert model.ledger_.releases[-1].name.startswith("gradient" if mechanism == "gradient" else "logistic")
+
+
+def test_ten_classes_of_little_data_are_told_apart():
+    """800 rows of ten classes at ε = 1: a problem for each class with a tenth of the budget has an AUC of about .7."""
+    rng = np.random.default_rng(6)
+    middles = rng.normal(size=(10, 20))
+    y = rng.integers(0, 10, 1200)
+    X = np.clip(middles[y] + rng.normal(size=(1200, 20)), -4, 4)
+    known = {"epsilon": 1.0, "delta": 1e-5, "classes": list(range(10)), "bounds": (-4, 4), "random_state": 0}
+    softmax = DPLogisticRegression(**known).fit(X[:800], y[:800]).predict_proba(X[800:])
+    one_each = DPLogisticRegression(**known, mechanism="objective").fit(X[:800], y[:800]).predict_proba(X[800:])
+    own, other = (np.mean([roc_auc_score(y[800:] == k, p[:, k]) for k in range(10)]) for p in (softmax, one_each))
+    assert own > other + 0.05
+
+
+def test_about_n_sets_the_ridge_alone():
+    X, y = some(300)
+    labels = (y > 0).astype(int)
+    known = {"epsilon": 0.5, "delta": 1e-6, "classes": [0, 1], "bounds": (-1, 1), "random_state": 0}
+    few, many = (DPLogisticRegression(**known, about_n=n).fit(X, labels) for n in (100, 10**7))
+    assert few.regularization_ > many.regularization_
+    assert few.privacy_spent_ == many.privacy_spent_
