@@ -126,11 +126,13 @@ def read_response(
     if not isinstance(column.values, Curves):
         table.refuse_missing(name, column)
         return column.values
-    seen = ~np.isnan(column.values.values)
-    if np.isinf(column.values.values).any():
-        row = int(np.argmax(np.isinf(column.values.values).any(axis=1)))
+    values = column.values.values
+    if values.size and np.isfinite(values.sum()):  # cheap
+        return column.values
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values).any(axis=1)))
         raise InputError(f"{name} must be finite where it was observed, got an infinite value in {table.row(row)}")
-    if not seen.any():
+    if np.isnan(values).all():
         raise InputError(f"{name} must have at least one observation, got none")
     return column.values
 

@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dasum
 from tqdm import tqdm
 
 from fdadp._common.tasks import computed, is_dask, mapped, merged
@@ -57,10 +58,14 @@ class Totals:
         self.sums: dict[str, FloatArray] = {}
 
     def add(self, n: int, columns: Mapping[str, FloatArray]) -> None:
-        """Add the rows of a chunk."""
+        """Add the rows of a chunk; what is missing counts as zero."""
         self.n += n
         for name, values in columns.items():
-            sums = np.array([values.sum(), np.abs(values).sum()])
+            total = values.sum()
+            if not np.isfinite(total):
+                values = np.nan_to_num(values)
+                total = values.sum()
+            sums = np.array([total, dasum(values.ravel())])
             self.sums[name] = self.sums.get(name, 0.0) + sums
 
     def merge(self, other: Totals) -> Totals:
