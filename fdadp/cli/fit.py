@@ -153,7 +153,7 @@ class Formula:
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
         files = PrivateFiles.of(named_files(self.curves), table)
-        kind = model_of(self.formula, files.curves, files.names)
+        kind = model_of(self.formula, files.grids(), files.names)
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}
         files.check_has([*(name for name in bounds if name in named), *filter(None, (groups, self.offset))])

@@ -49,7 +49,9 @@ def read_file(path: Path, *, header: bool = True, long: str | None = None) -> pd
     from fdadp.functional.curves import as_curves
     from fdadp.functional.tables import read_curves
 
-    frame = read_curves(path, header=header, long=long_columns(long))
+    frame = _of_container(path) if long is None else None
+    if frame is None:
+        frame = read_curves(path, header=header, long=long_columns(long))
     read = as_curves(frame, name=str(path))
     grid = "no grid in the file, so an even one"
     if read.gridded:
@@ -70,8 +72,7 @@ def read_columns(
     """
     data: dict[str, Any] = {}
     if table is not None:
-        frame = _read_table(table)
-        data = {str(name): frame[name] for name in frame.columns}
+        data = _columns_of(table)
     for name, path in named_files(curves).items():
         if name in data:
             raise InputError(f"--curves and --table must have different names, got {name!r} twice")
@@ -79,6 +80,42 @@ def read_columns(
     if not data:
         raise InputError("--curves or --table must be given, got neither")
     return data
+
+
+def _of_container(path: Path) -> pd.DataFrame | None:
+    """Curves of parquet with lists, of zarr, of arrays on disk as a data frame; None where it is another file."""
+    from fdadp.functional.containers.open import open_curves, opened
+    from fdadp.functional.containers.opened import OpenedTable
+
+    suffix = path.suffix.lower()
+    if not path.exists() or not (path.is_dir() or suffix in (".npy", ".zarr", ".parquet")):
+        return None
+    found = open_curves(path)
+    lists = isinstance(found, OpenedTable) and len(found.grids) > 0
+    return None if suffix == ".parquet" and not lists else _frame_of(opened(found, str(path)).read())
+
+
+def _frame_of(curves: Any) -> pd.DataFrame:
+    from fdadp.functional.kinds import wrap
+
+    grid = curves.grid
+    frame: pd.DataFrame = wrap(
+        curves.values, grid, kind="frame", columns=curves.columns, index=curves.index, own_grid=grid
+    )
+    return frame
+
+
+def _columns_of(path: Path) -> dict[str, Any]:
+    """Columns of a table by name; those of lists, and of two dimensions, are data frames of curves."""
+    from fdadp.functional.containers.open import open_curves
+    from fdadp.functional.containers.opened import OpenedTable
+
+    if path.exists() and (path.is_dir() or path.suffix.lower() in (".zarr", ".parquet")):
+        found = open_curves(path)
+        if isinstance(found, OpenedTable) and found.grids:
+            return {name: _frame_of(c) if name in found.grids else c for name, c in found.read().items()}
+    frame = _read_table(path)
+    return {str(name): frame[name] for name in frame.columns}
 
 
 def _read_table(path: Path) -> pd.DataFrame:

@@ -25,8 +25,8 @@ __all__ = [
     "Table",
 ]
 
-CURVES = "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet or .npz, one curve a row. May be repeated."
-TABLE = "Numbers and labels, one column each: .csv, .csv.gz or .parquet; a first column named id labels the rows."
+CURVES = "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet, .npz, .npy or .zarr. May be repeated."
+TABLE = "Numbers and labels, one column each (parquet, zarr: curves, too); a first column named id labels rows."
 LONG = "Files of curves are long tables, one value a row: the columns of id, point and value, as --long id,s,value."
 BOUNDS = (
     "What is public of a column: --bounds age=0:120 of numbers and curves, --bounds sex=f,m of labels. May be repeated."

@@ -1,8 +1,7 @@
-"""Private fits on the command line: files are read line by line, by the kernel alone."""
+"""Private fits on the command line: files are read by the kernel alone, line by line or in pieces."""
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from fdadp.files.atomic import replacing
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
+    from fdadp.functional.containers.opened import OpenedCurves, OpenedTable
     from fdadp.functional.csv_lines import CsvLines
     from fdadp.privacy import Privacy
 
@@ -73,40 +73,44 @@ def points_of(texts: Sequence[str] | None) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class PrivateFiles:
-    """Files of which only the labels of columns have been read.
+    """Files of which only what is public has been read: labels of columns, shapes, grids.
 
     Attributes
     ----------
-    curves : mapping of str to CsvLines
-    table : CsvLines or None
+    curves : mapping of str to CsvLines or OpenedCurves
+    table : CsvLines, OpenedTable or None
     """
 
-    curves: Mapping[str, CsvLines]
-    table: CsvLines | None
+    curves: Mapping[str, CsvLines | OpenedCurves]
+    table: CsvLines | OpenedTable | None
 
     @classmethod
     def of(cls, curves: Mapping[str, Path], table: Path | None) -> PrivateFiles:
-        """Read first lines of files of curves by name, and of a table.
+        """Open files of curves by name, and a table; of CSV files the first line is read.
 
         Raises
         ------
         InputError, FileFormatError, FileNotFoundError
             All of it about names and labels of columns.
         """
-        from fdadp.functional.csv_lines import CsvLines
+        from fdadp.functional.containers.open import opened
 
-        lines = None if table is None else CsvLines.of(table)
+        lines = None if table is None else _opened(table)
+        if lines is not None and not hasattr(lines, "names"):
+            raise InputError(f"--table must have named columns, got one sample of curves in {table}")
         own = () if lines is None else lines.names
         twice = next((name for name in curves if name in own), None)
         if twice is not None:
             raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
         if not (curves or own):
             raise InputError("--curves or --table must be given, got neither")
-        return cls({name: CsvLines.of(path) for name, path in curves.items()}, lines)
+        return cls({name: opened(_opened(path), str(path)) for name, path in curves.items()}, lines)
 
     def grids(self) -> dict[str, FloatArray]:
         """Points of all columns of curves."""
-        return {name: lines.grid()[0] for name, lines in self.curves.items()}
+        opened: Mapping[str, Any] = self.curves
+        own = {name: c.grid if hasattr(c, "chunks") else c.grid()[0] for name, c in opened.items()}
+        return own | getattr(self.table, "grids", {})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -130,20 +134,31 @@ class PrivateFiles:
                     raise unknown_column(name, self.names, "the files")
 
     def tables(self) -> Iterator[dict[str, Any]]:
-        """Blocks of rows, as columns of text; rows are those of the same number in all files."""
-        used = {name: lines.grid()[1] for name, lines in self.curves.items()}
-        sources = [lines.blocks() for lines in self.curves.values()]
-        tables = itertools.repeat(None) if self.table is None else self.table.blocks()
-        if self.table is not None and not sources:
-            yield from (self._columns(block) for block in self.table.blocks())
-            return
-        for blocks, table in zip(zip(*sources, strict=True), tables, strict=self.table is not None):
-            own = {name: block[:, used[name]] for name, block in zip(self.curves, blocks, strict=True)}
-            yield own | ({} if table is None else self._columns(table))
+        """Blocks of rows, entries as they are; rows are those of the same number in all files."""
+        from fdadp.functional.containers.together import cut_alike
 
-    def _columns(self, block: Any) -> dict[str, Any]:
-        assert self.table is not None
-        return {name: block[:, i] for i, name in enumerate(self.table.names)}
+        sources = [_columns(lines) for lines in self.curves.values()]
+        if self.table is not None:
+            sources.append(_columns(self.table, self.table.names))
+        return (dict(zip(self.names, parts, strict=True)) for parts in cut_alike(sources, self.names))
+
+
+def _columns(source: Any, names: Sequence[str] | None = None) -> Iterator[tuple[Any, ...]]:
+    """Columns of one pass: of a table those of `names`, else the curves."""
+    if hasattr(source, "chunks"):
+        return iter(source.chunks())
+    if names is None:
+        used = source.grid()[1]
+        return ((block[:, used],) for block in source.blocks())
+    return (tuple(block[:, i] for i in range(len(names))) for block in source.blocks())
+
+
+def _opened(path: Path) -> Any:
+    """A file by lines, or a container by what is public of it."""
+    from fdadp.functional.containers.open import open_curves
+    from fdadp.functional.csv_lines import CsvLines
+
+    return CsvLines.of(path) if path.name.lower().endswith((".csv", ".csv.gz")) else open_curves(path)
 
 
 def privacy_of(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fpca", "mean"]
 
-CURVES = "A file of curves, one a row: .csv or .csv.gz; without privacy also .parquet or .npz."
+CURVES = "A file of curves, one a row: .csv, .csv.gz, .parquet, .npz, .npy or .zarr."
 RANGE = "Public range of the curves' values, as --bounds 30:180."
 
 Curves = Annotated[Path, typer.Argument(metavar="CURVES", help=CURVES)]
@@ -128,7 +128,7 @@ def _private_fpca(
 
 
 def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, out: Path) -> None:
-    """Fit from a file that the kernel reads line by line."""
+    """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
     check_writable(out)
     if (table is None) is not (groups is None):

@@ -11,7 +11,7 @@ from fdadp.functional.containers.opened import OpenedColumn
 from fdadp.functional.containers.source import Chunks
 from fdadp.functional.sample import Curves
 
-__all__ = ["chunks_together", "pieces_together"]
+__all__ = ["chunks_together", "cut_alike", "pieces_together"]
 
 
 def pieces_together(columns: Mapping[str, OpenedColumn]) -> Callable[[], Iterator[tuple[Any, ...]]]:
@@ -42,7 +42,7 @@ def pieces_together(columns: Mapping[str, OpenedColumn]) -> Callable[[], Iterato
                 yield tuple(table[name] for name in names)
 
         return one
-    return lambda: _cut_alike([iter(column) for column in columns.values()], list(columns))
+    return lambda: cut_alike([((part,) for part in column) for column in columns.values()], list(columns))
 
 
 def chunks_together(columns: Mapping[str, OpenedColumn]) -> Iterable[tuple[Any, ...]]:
@@ -59,8 +59,7 @@ class _Zipped:
         self._columns = columns
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        sources = [(part for (part,) in column.chunks()) for column in self._columns.values()]
-        return _cut_alike(sources, list(self._columns))
+        return cut_alike([iter(column.chunks()) for column in self._columns.values()], list(self._columns))
 
 
 def refuse_unordered(columns: Mapping[str, OpenedColumn]) -> None:
@@ -74,22 +73,29 @@ def refuse_unordered(columns: Mapping[str, OpenedColumn]) -> None:
         )
 
 
-def _cut_alike(sources: Sequence[Iterator[Any]], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def cut_alike(sources: Sequence[Iterator[tuple[Any, ...]]], names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Tuples of columns of several sources as one, cut where any source is.
+
+    Raises
+    ------
+    InputError
+        One source has more rows than another; `names` they are called.
+    """
     held: list[Any] = [None] * len(sources)
     while True:
         for i, source in enumerate(sources):
-            while held[i] is None or not len(held[i]):
+            while held[i] is None or not len(held[i][0]):
                 held[i] = next(source, None)
                 if held[i] is None:
                     break
-        over = [part is None for part in held]
+        over = [parts is None for parts in held]
         if all(over):
             return
         if any(over):
             raise InputError(f"{' and '.join(names)} must hold the same number of rows, got more in one of them")
-        size = min(map(len, held))
-        yield tuple(_rows(part, slice(0, size)) for part in held)
-        held = [_rows(part, slice(size, None)) for part in held]
+        size = min(len(parts[0]) for parts in held)
+        yield tuple(_rows(part, slice(0, size)) for parts in held for part in parts)
+        held = [tuple(_rows(part, slice(size, None)) for part in parts) for parts in held]
 
 
 def _rows(part: Any, rows: slice) -> Any:

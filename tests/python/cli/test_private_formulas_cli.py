@@ -149,7 +149,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--epsilon", 2, "--n", N, *bounds(), "--missing", "raise"], "missing in a private fit"),
         (["--epsilon", 2, "--n", N, *bounds(), "--out", "m.txt"], "--out must end in .npz"),
         (["--epsilon", 2, "--n", N, *bounds(), "--curves", "age=x.csv"], "must have different names, got 'age' twice"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--curves", "V=x.parquet"], "must end in .csv or .csv.gz"),
+        (["--epsilon", 2, "--n", N, *bounds(), "--curves", "V=x.parquet"], "no such file"),
         (["--epsilon", 2, "--n", N, *bounds(), "--curves", "V=nowhere.csv"], "no such file"),
     ],
 )
