@@ -2,6 +2,7 @@
 
     python benchmarks/summaries.py [--samples 300] [--n 300 3000 30000] [--epsilon 0.1 1] [--laws normal ...]
         [--private-n] [--out benchmarks/results]
+    python benchmarks/summaries.py --suggested
 
 Three laws, on public ranges that subject knowledge would give; nominal 95 %, noise and sampling; pure ε, and δ = 1e-6
 in Gaussian DP; seeded noise: for simulation only. Widths are over that of the usual interval without privacy (of
@@ -25,7 +26,8 @@ from scipy.stats import lognorm, norm, poisson
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from fdadp import Privacy
-from fdadp.summaries import private_histogram, private_mean, private_quantiles, private_variance
+from fdadp.privacy import Budget
+from fdadp.summaries import private_histogram, private_mean, private_quantiles, private_variance, suggest_bounds
 
 POINTS = 400_001
 LEVEL = 0.95
@@ -110,6 +112,20 @@ def measure(
     }
 
 
+def suggested(n: int, factor: float, samples: int) -> tuple[float, float]:
+    """Mean widths of intervals of a mean: with too wide bounds, and with bounds suggested first; equal budgets."""
+    of, half = norm(80, 12), 40.0 * factor
+    bounds, widths = (80 - half, 80 + half), np.zeros(2)
+    for seed in range(samples):
+        x = of.rvs(n, random_state=np.random.default_rng(seed))
+        plain = private_mean(x, bounds=bounds, privacy=Privacy(1.0, 1e-6, n=n, random_state=seed))
+        told = functools.partial(Privacy, delta=1e-6, n=n, budget=Budget(1.0, 1e-6), dataset="numbers")
+        found = suggest_bounds(x, within=bounds, privacy=told(0.2, random_state=seed))
+        after = private_mean(x, bounds=found.bounds, privacy=told(0.97, random_state=seed + samples))
+        widths += [high - low for low, high in (plain.interval, after.interval)]
+    return tuple(widths / samples)
+
+
 def markdown(rows: list[dict[str, object]]) -> str:
     """A table of all."""
     lines = ["| law, n, ε, δ | " + " | ".join(COLUMNS) + " |", "|---" * (1 + len(COLUMNS)) + "|"]
@@ -130,9 +146,15 @@ def main(argv: list[str] | None = None) -> list[dict[str, object]]:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 1.0])
     parser.add_argument("--laws", nargs="+", default=list(LAWS), choices=list(LAWS))
     parser.add_argument("--private-n", action="store_true", help="n is private too")
+    parser.add_argument("--suggested", action="store_true", help="what suggest_bounds is worth, and nothing else")
     parser.add_argument("--out", type=Path, help="folder")
     given = parser.parse_args(argv)
     rows = []
+    if given.suggested:
+        for n in (1000, 10_000):
+            for factor in (1, 2, 10, 100):
+                print(n, factor, *(f"{width:.3f}" for width in suggested(n, factor, 40)), flush=True)
+        return rows
     for law in given.laws:
         for n in given.n:
             for epsilon in given.epsilon:

@@ -36,6 +36,7 @@ __all__ = ["PrivateTable1"]
 
 LAYOUT = Layout("private-table1", {"released": "R", "sds": "Q"})
 LEVEL = 0.95
+COUNTS = ("n", "missing")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -186,7 +187,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             label = f"{column}: {of}, {statistic}" if of != "" else f"{column}, {statistic}" if column else statistic
             percent = 100.0 if statistic == "%" else 1.0
             value, low, high = (percent * v for v in (estimate.value, estimate.low, estimate.high))
-            decimals = decimals_for(high - low)
+            decimals = 0 if statistic in COUNTS else decimals_for(high - low)
             text = f"{value:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
             cells.setdefault(label, {})[str(group)] = text
         return pd.DataFrame.from_dict(cells, orient="index").reindex(columns=[str(g) for g in groups]).fillna("")

@@ -26,6 +26,7 @@ PAGES = {
     "docs/forecasts.md": 1,
     "docs/private.md": 4,
     "docs/study.md": 1,
+    "docs/table1.md": 2,
     "docs/choice.md": 1,
     "docs/learners.md": 3,
     "docs/owners.md": 2,
