@@ -604,6 +604,6 @@ def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Pat
         parts = [(part,) for part in np.array_split(DATA, 3)]
         totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
     assert killed and "release 1:" not in first[0]
-    assert [shares for _, shares in totals] == [3, 3]
+    assert [shares for _, shares in totals] == [3, 3, 3]
     assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
     until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time

@@ -92,15 +92,15 @@ class Line:
 @pytest.mark.parametrize("dies", ["before it sends", "before it hears the answers"])
 def test_a_proxy_may_die_at_any_message(dies: str) -> None:
     """Another one takes over, the totals are the same, and no owner gives a second share of a release."""
-    assert len(undisturbed()) == 2
-    for at in range(6):  # for the key, for shares and sum of two releases, with the last totals
+    assert len(undisturbed()) == 3
+    for at in range(8):  # for the key, for shares and sum of three releases, with the last totals
         line = Line(at, dies=dies)
         with pytest.raises(Accident):
             line.parts.proxy.run(line)
         totals = Proxy(line.parts.contract).run(line.parts.exchange)
         assert values(totals) == undisturbed()
         assert all(len(given) == 1 for given in shares_given(line.parts).values())
-    whole = Line(6, dies=dies)
+    whole = Line(8, dies=dies)
     assert values(whole.parts.proxy.run(whole)) == undisturbed()
 
 
