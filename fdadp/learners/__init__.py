@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fdadp.learners.encoding import Categorical as Categorical
     from fdadp.learners.encoding import Numeric as Numeric
     from fdadp.learners.encoding import PublicEncoder as PublicEncoder
+    from fdadp.learners.forest import DPForestClassifier as DPForestClassifier
+    from fdadp.learners.forest import DPForestRegressor as DPForestRegressor
     from fdadp.learners.histogram_bayes import DPCategoricalNB as DPCategoricalNB
     from fdadp.learners.histogram_bayes import DPHistogramNB as DPHistogramNB
     from fdadp.learners.linear_regression import DPLinearRegression as DPLinearRegression
@@ -29,6 +31,8 @@ _EXPORTS = {
     "DPAdditiveHistograms": "fdadp.learners.additive_histograms",
     "DPBoostedStumps": "fdadp.learners.boosting",
     "DPCategoricalNB": "fdadp.learners.histogram_bayes",
+    "DPForestClassifier": "fdadp.learners.forest",
+    "DPForestRegressor": "fdadp.learners.forest",
     "DPGaussianNB": "fdadp.learners.naive_bayes",
     "DPHistogramNB": "fdadp.learners.histogram_bayes",
     "DPKMeans": "fdadp.learners.cluster",

@@ -32,8 +32,7 @@ _FEW_CLASSES = 3
 _USUAL_N = 3000
 """Number of persons for which the default λ is set where neither n nor about_n is declared."""
 _CURVATURE = 0.15
-"""Share of ε for the curvature at the fit, where intervals are wanted: of .05 to .3 as narrow as any on stays and two
-simulations; with less it is sometimes unknown, with more the fit is noisier."""
+"""Share of ε for the curvature at the fit, where intervals are wanted (benchmarks/learners/results/curvature.md)."""
 _LARGEST_CURVATURE = 0.25
 """Of the logistic loss, along a row of length 1."""
 

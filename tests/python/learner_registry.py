@@ -199,6 +199,19 @@ LEARNERS = [
         failing=ONE,
     ),
     Learner(
+        learners.DPForestClassifier,
+        "classifier",
+        CLASSES | {"bounds": (-1, 1), "n_trees": 3, "depth": 2},
+        ("classes", "bounds"),
+    ),
+    Learner(
+        learners.DPForestRegressor,
+        "regressor",
+        LINE | {"n_trees": 3, "depth": 2},
+        ("bounds", "bounds_y"),
+        failing=RANGE,
+    ),
+    Learner(
         learners.DPAdditiveHistograms,
         "classifier",
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_passes": 1},

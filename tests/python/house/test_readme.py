@@ -28,7 +28,7 @@ PAGES = {
     "docs/study.md": 1,
     "docs/table1.md": 2,
     "docs/choice.md": 1,
-    "docs/learners.md": 3,
+    "docs/learners.md": 4,
     "docs/owners.md": 2,
     "docs/r.md": 1,
     "docs/terms.md": 2,

@@ -356,6 +356,7 @@ def linear(**more):
         (logistic(), 0.0),
         (logistic(delta=1e-3), 1e-3),
         (logistic(mechanism="output"), 0.0),
+        (logistic(inference=True), 0.0),
         (logistic(mechanism="gradient", n_steps=2), 0.0),
         (linear(mechanism="functional"), 0.0),
         (linear(mechanism="wishart", delta=1e-3), 1e-3),
