@@ -192,7 +192,9 @@ class DPForestRegressor(PrivateRegressor, _Forest):
     leaf_sum_, leaf_count_ : ndarray of shape (n_trees, 2^depth)
         As released: of targets in units of half their range, from its middle, and of rows.
     mean_ : float
-        Of all targets, in their units.
+        Of all targets, in their units, shrunk by its noise.
+    kept_ : float
+        Share of the leaves' differences from the mean that is kept, in [0, 1]: what their size says is no noise.
     ledger_, privacy_spent_
 
     Notes
@@ -200,8 +202,9 @@ class DPForestRegressor(PrivateRegressor, _Forest):
     *Proof.* A row adds (1, t), |t| <= 1, to one leaf of each of T trees: L1 norm at most 2 T, L2 norm at most √(2 T)
     (``docs/theory/learners.md#forest``). Missing values: the row counts as no row.
 
-    A prediction is the sum over trees of its leaves' sums over that of their counts, shrunk to the mean by 2 rows and
-    two standard deviations of the noise, which grows no faster with the number of trees than the sums do.
+    A prediction is the mean, and ``kept_`` of how the sums over trees of a row's leaves differ from it, over their
+    counts and the weight of 2 rows and two standard deviations of noise. ``kept_`` compares the squares of all leaves'
+    differences with those of the noise, which is known; where they are no larger (by one standard deviation) it is 0.
 
     Examples
     --------
@@ -238,9 +241,14 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         clip = 2.0 * T if cohort.pure else math.sqrt(2 * T)
         total, sd = cohort.sum(sums, clip=clip, share=1.0, name="counts and sums of the target in leaves")
         self.leaf_count_, self.leaf_sum_ = total.reshape(2, T, L)
+        counted, summed = float(self.leaf_count_.sum()) / T, float(self.leaf_sum_.sum()) / T
+        mean = min(max(summed * max(counted, 0.0) / (counted**2 + sd**2 * L / T), -1.0), 1.0)
+        noise = sd**2 * (1 + mean**2)
+        left = float(((self.leaf_sum_ - mean * self.leaf_count_) ** 2).mean())
+        signal = max(left - noise * (1 + math.sqrt(2 / (T * L))), 0.0)
+        self.kept_ = signal / (signal + noise / T)
+        self.mean_ = middle + half * mean
         self._weight = _ROWS + 2 * sd / math.sqrt(T)
-        persons = max(float(self.leaf_count_.sum()) / T, 0.0) + sd * math.sqrt(L / T)
-        self.mean_ = middle + half * min(max(float(self.leaf_sum_.sum()) / T / persons, -1.0), 1.0)
         return cohort
 
     def predict(self, X: Any) -> FloatArray:
@@ -250,8 +258,8 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         low, high = (float(end[0]) for end in box(self.bounds_y, 1, "bounds_y"))
         middle, half = (low + high) / 2, (high - low) / 2
         sums, counts = _over_trees(np.stack([self.leaf_sum_, self.leaf_count_]), at).T
-        found = (sums + self._weight * (self.mean_ - middle) / half) / (np.maximum(counts, 0.0) + self._weight)
-        return np.asarray(np.clip(middle + half * found, low, high))
+        off = self.kept_ * (sums - (self.mean_ - middle) / half * counts) / (np.maximum(counts, 0.0) + self._weight)
+        return np.asarray(np.clip(self.mean_ + half * off, low, high))
 
 
 def _ones(at: IntArray, size: int) -> FloatArray:
