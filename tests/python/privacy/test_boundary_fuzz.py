@@ -134,7 +134,7 @@ def trial_rows_of_a_learner(rng):
         X, y, ids = table(columns, form, np.random.default_rng(0))
         y = None if learner.kind in ("clusterer", "transformer") else y
         vaults = []
-        with mock.patch.object(cohorts, "Vault", lambda *args, v=vaults: v.append(Vault(*args)) or v[-1]):
+        with mock.patch.object(cohorts, "vault_of", lambda *args, v=vaults: v.append(Vault(*args)) or v[-1]):
             learner.make(pure=pure, adjacency=adjacency, n=20).fit(X, y, groups=ids if pair.grouped else None)
         seen.append(people_of(vaults[0]))
     for one, other in (seen, seen[::-1]):
