@@ -8,7 +8,7 @@ from typing import Any
 
 from fdadp._common.tasks import active_client, is_dask
 from fdadp.errors import PrivacyError
-from fdadp.privacy._local import Spec
+from fdadp.privacy._local import Spec, silence
 from fdadp.privacy._partitioned_vault import PartitionedVault
 from fdadp.privacy._sources import as_tables, parts_of, spec_of
 from fdadp.privacy._vault import Vault
@@ -98,7 +98,8 @@ def _of_chunks(chunks: list[Any], groups: Any) -> Partitions:
     from dask import delayed
 
     try:
-        spec = delayed(_spec_of_chunk, pure=False)(chunks[0], groups is True).compute()
+        with silence():  # Dask may warn of the size of what is sent
+            spec = delayed(_spec_of_chunk, pure=False)(chunks[0], groups is True).compute()
     except Exception:
         spec = None
     if not spec:

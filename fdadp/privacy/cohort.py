@@ -53,7 +53,9 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     ----------
     data : array, tuple of arrays, or re-iterable of such tuples
         Rows along the first axis. Functions see them as float64, in blocks, on several threads at once; what is no
-        number is NaN. Chunks must be iterable several times. The shape of a row is public.
+        number is NaN. Chunks must be iterable several times. The shape of a row is public. Where a client of
+        ``dask.distributed`` is active, Dask's arrays and frames (also tuples of them), and lists of ``dask.delayed``
+        chunks, stay on its workers (``docs/theory/kernel.md#partitions``).
     groups : sequence or True, optional
         Id of the person of each row (a whole number, text, or a tuple of such); without it every row is a person. A row
         without an id is never used. True: each chunk ends with the ids of its rows. Which ids are one, and which name
