@@ -25,6 +25,8 @@ from fdadp.learners import Numeric
 
 HERE = Path(__file__).resolve().parent
 CLUSTERS = 5
+MANY = 100
+"""Classes times features up to which learners that take turns are run: beyond, a fit takes a minute and more."""
 METRICS = {
     "classification": ("AUC", "accuracy", "log-loss", "calibration"),
     "regression": ("R2",),
@@ -47,9 +49,9 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
             "DPGaussianNB": {"bounds": bounds},
             "DPHistogramNB": bins,
             "DPLogisticRegression": {"bounds": bounds},
-            "DPAdditiveHistograms": bins,
-            "DPBoostedStumps": bins,
         }
+        if len(known["classes"]) * X.shape[1] <= MANY:
+            settings |= {"DPAdditiveHistograms": bins, "DPBoostedStumps": bins}
         return {
             name: (
                 lambda n=name, more=more: classified(

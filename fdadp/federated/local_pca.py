@@ -40,7 +40,7 @@ class PrivateLocalPCA(Components, PrivateEstimator):
         Of each owner's persons, of whom one is added or removed.
     random_state : int, optional
         Noise that can be repeated, for simulations: the ledger then says "not for release".
-    n_components, data_norm, center, const
+    n_components, data_norm, bounds, center, const
         As of :class:`fdadp.learners.DPPCA`.
     n_passed : int, optional
         Directions that an owner hands on; default n_components + 1, one more for the mean.

@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
 from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, in_ball, with_constant
-from fdadp.learners.inputs import as_table, ball, positive
+from fdadp.learners.inputs import as_table, ball_of, positive
 from fdadp.privacy import Cohort, rowwise_matmul
 
 __all__ = ["DPPCA"]
@@ -95,6 +95,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     n_components: int | None = None
     data_norm: float | None = None
+    bounds: Any = None
     center: ArrayLike = 0.0
     const: float | None = None
     components_: FloatArray = field(init=False)
@@ -104,7 +105,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
     def _public(self, d: int) -> tuple[float, FloatArray, float, int]:
         """Radius, centre (d,), constant and number of components for d features, checked."""
-        B, center = ball(self.data_norm, self.center, d)
+        B, center = ball_of(self.bounds, self.data_norm, self.center, d)
         k = count(self.n_components, "n_components", d, d)
         const = positive(B * CONST if self.const is None else self.const, "const")
         return B, center, const, k
@@ -139,10 +140,13 @@ class DPPCA(Components, PrivateLearner):
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     n_components : int, optional
         Default: all d.
-    data_norm : float
+    data_norm : float, optional
         Public radius B: rows are clipped to the ball of this radius about `center`.
+    bounds : (low, high), optional
+        Instead of `data_norm` and `center`: public range of each feature, a number or d numbers each; the ball is then
+        the smallest one around this box, much larger than most data want.
     center : float or array_like of shape (d,)
-        Public guess of the middle of the data, in units of the features.
+        Public guess of the middle of the data, in units of the features; with `data_norm`.
     mechanism : {"moments", "power", "bingham"}
         ``"moments"``: noise on one second moment of all rows. ``"power"``: noise on each step of the power method, for
         many features and few components. ``"bingham"``: directions drawn by the exponential mechanism, with a public
@@ -210,7 +214,7 @@ class DPPCA(Components, PrivateLearner):
         whole(self.n_iter, "n_iter")
         if not is_number(self.mean_share) or not 0 <= self.mean_share < 0.9:
             raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")
-        shown = {"data_norm": B, "center": self.center, "mechanism": self.mechanism, "n_components": k}
+        shown = {"data_norm": B, "center": center, "mechanism": self.mechanism, "n_components": k}
         cohort = self._open(X, groups=groups, public=shown)
         if self.mechanism == "moments":
             quiet = cohort.pure_is_quieter(_DIRECTIONS * (d + 2), symmetric=True)

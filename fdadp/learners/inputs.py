@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy.boundary import Table, table
 
-__all__ = ["as_table", "as_target", "ball", "box", "class_labels", "positive", "public"]
+__all__ = ["as_table", "as_target", "ball", "ball_of", "box", "box_of", "class_labels", "positive", "public"]
 
 HUGE = 1e100
 """Numbers from here on count as infinite: their squares may be."""
@@ -86,6 +86,26 @@ def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
     if not np.isfinite(middle).all():
         raise InputError(f"center must be finite, got {center!r}")
     return radius, middle
+
+
+def box_of(bounds: Any, data_norm: Any, center: Any, d: int) -> tuple[FloatArray, FloatArray]:
+    """Public bounds, or those of the smallest box around a public ball, as two vectors (d,)."""
+    if data_norm is None:
+        return box(bounds, d)
+    if bounds is not None:
+        raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
+    radius, middle = ball(data_norm, center, d)
+    return middle - radius, middle + radius
+
+
+def ball_of(bounds: Any, data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
+    """Public radius and centre (d,) of a ball, or those of the smallest ball around a public box."""
+    if bounds is None:
+        return ball(data_norm, center, d)
+    if data_norm is not None:
+        raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
+    low, high = box(bounds, d)
+    return float(np.linalg.norm((high - low) / 2)), (low + high) / 2
 
 
 def positive(value: Any, name: str, *, below: float = HUGE) -> float:

@@ -19,7 +19,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
-from fdadp.learners.inputs import as_table, box, class_labels
+from fdadp.learners.inputs import as_table, box_of, class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPGaussianNB", "FromLikelihood", "check_correlation", "gaussian_log_likelihood"]
@@ -82,8 +82,12 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
-    bounds : (low, high)
+    bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are clipped to it.
+    data_norm : float, optional
+        Instead of ``bounds``: public radius of a ball about ``center``; values are clipped to the box around it.
+    center : float or array_like of shape (d,)
+        Public; with ``data_norm``.
     var_floor : float
         Smallest variance, as a share of the square of half a feature's range.
     priors : array_like of shape (K,), optional
@@ -123,6 +127,8 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     """
 
     bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
     var_floor: float = 1e-4
     priors: ArrayLike | None = None
     correlation: float = 0.15
@@ -137,9 +143,9 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
             priors = numbers(self.priors, "priors")
             if priors.shape != (K,) or not (priors > 0).all() or not math.isclose(priors.sum(), 1, abs_tol=1e-6):
                 raise InputError(f"priors must be {K} numbers above 0 that sum to 1, got {self.priors!r}")
-        shown = {"classes": labels, "bounds": self.bounds}
         d = int(as_table(X).shape[1])
-        low, high = box(self.bounds, d)
+        low, high = box_of(self.bounds, self.data_norm, self.center, d)
+        shown = {"classes": labels, "bounds": (low, high) if self.bounds is None else self.bounds}
         cohort = self._open(X, y, groups, classes=labels, public=shown)
 
         def moments(rows: Rows) -> FloatArray:

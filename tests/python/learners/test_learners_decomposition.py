@@ -265,3 +265,12 @@ def test_a_mean_that_is_all_noise_is_none():
     settings = {"epsilon": 0.1, "delta": 1e-5, "n_components": 2, "data_norm": 1.0}
     away = [np.linalg.norm(DPPCA(**settings, random_state=seed).fit(X).mean_) for seed in range(4)]
     assert np.mean(away) < 0.2
+
+
+def test_bounds_instead_of_a_ball_are_the_ball_around_them():
+    X = np.random.default_rng(9).uniform(0, 2, (200, 4))
+    known = {"epsilon": 1.0, "delta": 1e-5, "random_state": 0}
+    box, ball = DPPCA(**known, bounds=(0, 2)).fit(X), DPPCA(**known, data_norm=2.0, center=1.0).fit(X)
+    np.testing.assert_allclose(box.components_, ball.components_, atol=1e-12)
+    with pytest.raises(InputError, match="data_norm must be left out"):
+        DPPCA(**known, bounds=(0, 2), data_norm=2.0).fit(X)

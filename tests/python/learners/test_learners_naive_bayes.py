@@ -163,6 +163,15 @@ def test_probabilities_of_correlated_features_are_not_too_sure():
     assert losses[1] < 0.56 < 0.8 < losses[0]
 
 
+def test_a_ball_instead_of_bounds_is_the_box_around_it():
+    known = {"epsilon": 1.0, "classes": [0, 1], "random_state": 0}
+    box = DPGaussianNB(**known, bounds=(-1, 3)).fit(*BASE)
+    ball = DPGaussianNB(**known, data_norm=2.0, center=1.0).fit(*BASE)
+    np.testing.assert_array_equal(ball.theta_, box.theta_)
+    with pytest.raises(InputError, match="data_norm must be left out"):
+        DPGaussianNB(**known, bounds=(-1, 3), data_norm=2.0).fit(*BASE)
+
+
 def test_labels_that_are_no_class_add_nothing(monkeypatch):
     X, y = MIXED
     one = sums(monkeypatch, histogram(None, None), X, y)
