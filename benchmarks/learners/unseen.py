@@ -49,6 +49,7 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
             "DPGaussianNB": {"bounds": bounds},
             "DPHistogramNB": bins,
             "DPLogisticRegression": {"bounds": bounds},
+            "DPForestClassifier": {"bounds": bounds},
         }
         if len(known["classes"]) * X.shape[1] <= MANY:
             settings |= {"DPAdditiveHistograms": bins, "DPBoostedStumps": bins}
@@ -61,8 +62,11 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
             for name, more in settings.items()
         }
     if task.kind == "regression":
-        model = learners.DPLinearRegression(bounds=bounds, bounds_y=task.bounds_y, **common)
-        return {"DPLinearRegression": lambda: r2(y_test, model.fit(X, y).predict(X_test))}
+        known = common | {"bounds": bounds, "bounds_y": task.bounds_y}
+        return {
+            name: (lambda n=name: r2(y_test, getattr(learners, n)(**known).fit(X, y).predict(X_test)))
+            for name in ("DPLinearRegression", "DPForestRegressor")
+        }
     z = scaled(task, X)
     norm = math.sqrt(z.shape[1])
     return {
