@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 
-__all__ = ["Column", "Labels", "Records", "Seen", "SeenCurves"]
+__all__ = ["Column", "Labels", "Over", "Records", "Seen", "SeenCurves", "SeenRows"]
 
 Labels = npt.NDArray[Any]
 """Entries of a column that are names, not numbers, shape (n,)."""
@@ -169,6 +171,78 @@ class SeenCurves:
     mean: FloatArray
 
 
+Over = Callable[..., Any]
+"""A pass over rows: what a function makes of each chunk of them, merged."""
+
+
+@dataclass
+class SeenRows:
+    """What was seen of some rows, which is merged over all."""
+
+    n: int
+    curves: dict[str, tuple[FloatArray, float, float, FloatArray]]
+    """Grid, least and largest value, and sum, by column."""
+    numbers: dict[str, list[FloatArray]]
+    levels: dict[str, set[Any]]
+    order: dict[str, tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, block: Records) -> SeenRows:
+        """Of a block."""
+        found = cls(block.n, {}, {}, {}, dict(block.order))
+        for name, column in block.columns.items():
+            if isinstance(column, Curves):
+                v = column.values
+                found.curves[name] = column.grid, float(v.min()), float(v.max()), v.sum(axis=0)
+            elif column.dtype.kind == "f":
+                found.numbers[name] = [column]
+            else:
+                found.levels[name] = set(column.tolist())
+        return found
+
+    def merge(self, other: SeenRows) -> SeenRows:
+        """With what was seen of the rows after these."""
+        self.n += other.n
+        self.order.update(other.order)
+        for name, (grid, low, high, total) in other.curves.items():
+            _, before, above, sums = self.curves.get(name, (grid, low, high, np.zeros_like(total)))
+            self.curves[name] = grid, min(low, before), max(high, above), sums + total
+        for name, parts in other.numbers.items():
+            self.numbers[name] = [*self.numbers.get(name, ()), *parts]
+        for name, levels in other.levels.items():
+            self.levels[name] = self.levels.get(name, set()) | levels
+        return self
+
+    def all_of(self, over: Over, observed: tuple[IntArray, FloatArray] | None) -> Seen:
+        """What was seen of all rows."""
+        return Seen(
+            self.n,
+            {
+                name: SeenCurves(grid, (low, high), total / self.n)
+                for name, (grid, low, high, total) in self.curves.items()
+            },
+            {name: np.concatenate(parts) for name, parts in self.numbers.items()},
+            {name: tuple(in_order(found, self.order.get(name, ()))) for name, found in self.levels.items()},
+            over,
+            observed,
+        )
+
+
+def _over(
+    read: Callable[[], Iterator[Records]],
+    function: Callable[[Records], Any],
+    merge: Callable[[Any, Any], Any],
+    finish: Callable[[Any], Any] | None = None,
+) -> Any:
+    value = reduce(merge, map(function, read()))
+    return value if finish is None else finish(value)
+
+
+def _as_numbers(name: str, block: Records) -> bool:
+    """Refuse labels that are no numbers."""
+    return _word(block.columns[name]) is None or bool(block.numbers(name).size)
+
+
 @dataclass(frozen=True)
 class Seen:
     """What one pass over the training rows saw; terms fix their bases by it.
@@ -181,8 +255,9 @@ class Seen:
         All values of columns of numbers.
     levels : mapping of str to tuple
         Of columns of labels: as a categorical orders them, else sorted (as text where they are of mixed kinds).
-    read : callable
-        Returns an iterator over the training rows, for what a term must know beyond this.
+    over : callable
+        ``over(function, merge, finish=None)`` merges what a function makes of the rows of each chunk, for what a term
+        must know beyond this; `finish` is of the merged value, and computed where the rows are.
     observed : (ndarray, ndarray) or None
         Record and point t of every observation, shapes (N,), where these are not all records at all points.
     """
@@ -191,37 +266,15 @@ class Seen:
     curves: Mapping[str, SeenCurves]
     numbers: Mapping[str, FloatArray]
     levels: Mapping[str, tuple[Any, ...]]
-    read: Callable[[], Iterator[Records]]
+    over: Over
     observed: tuple[IntArray, FloatArray] | None = None
 
     @classmethod
     def of(cls, read: Callable[[], Iterator[Records]], observed: tuple[IntArray, FloatArray] | None = None) -> Seen:
-        """See all rows once."""
-        n = 0
-        sums: dict[str, tuple[FloatArray, float, float, FloatArray]] = {}
-        numbers: dict[str, list[FloatArray]] = {}
-        levels: dict[str, set[Any]] = {}
-        order: dict[str, tuple[Any, ...]] = {}
-        for block in read():
-            n += block.n
-            order.update(block.order)
-            for name, column in block.columns.items():
-                if isinstance(column, Curves):
-                    v = column.values
-                    grid, low, high, total = sums.get(name, (column.grid, np.inf, -np.inf, np.zeros(column.grid.size)))
-                    sums[name] = grid, min(low, float(v.min())), max(high, float(v.max())), total + v.sum(axis=0)
-                elif column.dtype.kind == "f":
-                    numbers.setdefault(name, []).append(column)
-                else:
-                    levels.setdefault(name, set()).update(column.tolist())
-        return cls(
-            n,
-            {name: SeenCurves(grid, (low, high), total / n) for name, (grid, low, high, total) in sums.items()},
-            {name: np.concatenate(parts) for name, parts in numbers.items()},
-            {name: tuple(in_order(found, order.get(name, ()))) for name, found in levels.items()},
-            read,
-            observed,
-        )
+        """See all rows once; `read` gives a fresh iterator over them."""
+        over = partial(_over, read)
+        seen: SeenRows = over(SeenRows.of, SeenRows.merge)
+        return seen.all_of(over, observed)
 
     def levels_of(self, name: str) -> tuple[Any, ...]:
         """Levels of a column of labels, or of whole numbers.
@@ -260,8 +313,7 @@ class Seen:
         if name in self.numbers:
             return self.numbers[name]
         if name in self.levels:
-            of_words = (block for block in self.read() if _word(block.columns[name]) is not None)
-            next(of_words, next(self.read())).numbers(name)  # raises, and names the entry
+            self.over(partial(_as_numbers, name), operator.or_)  # raises, and names the entry
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
 
     def observed_numbers(self, name: str) -> FloatArray:

@@ -156,7 +156,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     mean = fit.mean.copy()
     mean[:k] += regression.coefficients[0]
     along, everywhere = _margin(design, k), _margin(design, design.response.shape[1])
-    designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda: iter(())), None)]
+    designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda *_: None), None)]
     coefficients: list[FloatArray] = [np.array([fit.y_location])]
     places: list[IntArray] = []
     if design.scalar:

@@ -125,6 +125,11 @@ class ChunkedRecords:
         return 0 if self._totals is None else self._totals.n
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether the rows are where Dask computes them, and not to come here."""
+        return isinstance(self._source, Partitions)
+
+    @property
     def head(self) -> Mapping[str, Any]:
         """What the columns of the first table are like, by name: without its rows."""
         known = self._reading.known

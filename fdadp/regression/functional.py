@@ -169,7 +169,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Parameters
         ----------
         data : DataFrame or mapping of str
-            Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels.
+            Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels. A Dask data frame, and
+            a mapping with Dask's arrays, are fitted as by :meth:`fit_chunks`.
         y : curves, optional
             The response, where it is no column of `data`. NaN is what was not observed; curves with points of their
             own come as FDataIrregular.
@@ -214,6 +215,9 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
                     data, y, grids, groups, curves=True, weights=weights, offset=offset, response=response
                 )
             say_of_public_inputs(warned)
+            return self
+        beside = {"grids": grids, "weights": weights, "offset": offset, "groups": groups}
+        if self._fit_partitions(data, {"y": y, "response": response}, **beside) is not None:
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)

@@ -117,7 +117,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Parameters
         ----------
         data : DataFrame or mapping of str
-            Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels.
+            Columns: FDataGrid or arrays (n, S) for curves, arrays (n,) for numbers and labels. A Dask data frame, and
+            a mapping with Dask's arrays, are fitted as by :meth:`fit_chunks`.
         y : array_like of shape (n,), optional
             The response, where it is no column of `data`.
         grids : mapping of str to array_like, optional
@@ -152,6 +153,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             with afresh(self):
                 warned = self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
             say_of_public_inputs(warned)
+            return self
+        beside = {"grids": grids, "weights": weights, "offset": offset, "groups": groups}
+        if self._fit_partitions(data, {"y": y}, **beside) is not None:
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset)

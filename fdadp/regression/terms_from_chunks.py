@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
@@ -24,9 +27,9 @@ from fdadp.regression.tables import read_records
 from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.chunks import without_curves
-from fdadp.solve.curve_errors import LEVERAGES, ClusterErrors, cluster_errors, left_out
-from fdadp.solve.curve_residuals import Residuals, Scores
+from fdadp.solve.chunks import is_dask
+from fdadp.solve.curve_errors import LEVERAGES, ChangeSums, ClusterErrors, cluster_errors, left_out, of_many
+from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
@@ -97,8 +100,10 @@ class TermsFromChunks(LearnedErrors):
         chunks : sequence of tables, function returning an iterator over tables, or one table of dask's
             Each as :meth:`fit` takes them, the response a column among them. They are read four times, and a look is
             taken at the first: for ranges and levels, for errors along curves, for sums, for residuals; responses with
-            gaps once more, families other than the Gaussian once for each step. Columns of numbers are kept, and of
-            each row as many numbers as the model has coefficients.
+            gaps once more, families other than the Gaussian once for each step. Columns of numbers are kept, and of few
+            rows residuals.
+            A table in Dask's partitions, or a sequence of ``dask.delayed`` tables, is read where Dask's active
+            scheduler computes it (docs/cluster.md): sums come here and columns of numbers, never curves.
             A private fit does not look at them (:class:`fdadp.regression.private_chunks.DeclaredTable`): the kernel
             reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
             bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.
@@ -136,26 +141,35 @@ class TermsFromChunks(LearnedErrors):
             for argument, name in columns.items():
                 if name is not None and not isinstance(name, str):
                     raise InputError(f"{argument} must be the name of a column when fitting from chunks, got {name!r}")
-            first = ChunkedRecords(chunks, (), grids=grids).of_first(lambda table: table)
-            asked = self._asked(first, None, grids, offset=offset)
-            columns["offset"] = offset = asked.offset
-            names = tuple(dict.fromkeys((*asked.columns, *(name for name in columns.values() if name is not None))))
-            completion = _row_by_row(asked)
-            source = ChunkedRecords(chunks, names, asked.response, grids, self.progress, completion)
-            records, response = next(iter(source.read("first chunk")))
+            looked = ChunkedRecords(chunks, (), grids=grids).of_first(partial(_looked, self, grids, offset))
+            vars(self).update(looked.attributes)
+            columns["offset"] = offset = looked.offset
+            names = tuple(dict.fromkeys((*looked.columns, *(name for name in columns.values() if name is not None))))
+            source = ChunkedRecords(chunks, names, looked.response, grids, self.progress, looked.completion)
+            head = source.head
+            response = head[f"the response {looked.response}"]
             t = response.grid if isinstance(response, Curves) else None
-            read = self._responses_of(source, asked.response, weights, offset)
+            read = _Responses(source, _How(self._family, self._of_curves, looked.response, weights, offset))
             with one_blas_thread():
                 observed, seen = ChunkedObservations.seen(read, t)
                 form = self._designs(self._parsed.terms, seen, t)
                 fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
-                known = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
-                self._covariates = Covariates(known, completion)
-                self._learn_errors_of(observed, None if groups is None else _clusters(source, groups))
+                known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
+                self._covariates = Covariates(known, looked.completion)
+                self._learn_errors_of(observed, groups)
             self._prior_weights = None
-            self._adopt_response(without_curves(response) if isinstance(response, Curves) else None)
+            self._adopt_response(response if isinstance(response, Curves) else None)
         return self
+
+    def _fit_partitions(self: Model, data: Any, not_columns: Mapping[str, Any], **settings: Any) -> Model | None:
+        """The fit to a table in Dask's partitions; None where it is none."""
+        if not (is_dask(data) or (isinstance(data, Mapping) and any(map(is_dask, data.values())))):
+            return None
+        odd = next((name for name, value in not_columns.items() if value is not None), None)
+        if odd is not None:
+            raise InputError(f"{odd} must be None where data are Dask's: the response is one of their columns")
+        return self.fit_chunks(data, **settings)
 
     def _fit_private_chunks(
         self: Any, chunks: Any, grids: Grids | None, groups: Any, *, weights: Any, offset: Any
@@ -174,47 +188,148 @@ class TermsFromChunks(LearnedErrors):
         )
         return warned
 
-    def _responses_of(
-        self, source: ChunkedRecords, name: str, weights: str | None, offset: str | None
-    ) -> Callable[[], Iterator[Observations]]:
-        """The chunks, with their responses as numbers that the family may have."""
-
-        def read() -> Iterator[Observations]:
-            for records, response in source.read():
-                y = _numbers(response, name, self._of_curves)
-                w = weights_beside(_column(records, weights), {}, y.shape, first=records.first)
-                added = beside(_column(records, offset), "offset", {}, y.shape, first=records.first)
-                check_responses(self._family, y, w, added, name, records.first)
-                yield Observations(records, y, w, added)
-
-        return read
-
-    def _learn_errors_of(self, observed: ChunkedObservations, groups: IntArray | None) -> None:
+    def _learn_errors_of(self, observed: ChunkedObservations, groups: str | None) -> None:
         """Go through the chunks once more for what the fit leaves of them."""
-        fit, family = self._fit, self._family
-        along = len(fit.form.t) if self._precision is None else self._precision.rank
-        small = observed.n * along * fit.form.size <= LEVERAGES
-        scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
-        parts: list[Residuals] = []
-        scores: list[FloatArray] = []
-        self.loglik_ = 0.0
-        for chunk in observed.chunks():
-            eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
-            self.loglik_ += family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
-            left = Residuals.of(chunk, eta, family, self._precision)
-            if small:
-                parts.append(left)
-            else:
-                scores.append(left.scores(fit.form))
-        whole = Residuals.together(parts) if small else Scores(np.concatenate(scores))
-        changes = left_out(fit.form, fit.inverse, whole)
-        clusters = {"curve": cluster_errors(fit, changes)}
-        if groups is not None:
-            clusters["cluster"] = cluster_errors(fit, left_out(fit.form, fit.inverse, whole, groups))
-        self._clusters = clusters
-        self._variances = {}
-        if isinstance(whole, Residuals) and whole.n > 1 and self._of_curves and family.name == "gaussian":
-            self._variances = {kind: self._learned_variance(whole, changes, kind) for kind in ("t", "model")}
+        along = len(self._fit.form.t) if self._precision is None else self._precision.rank
+        small = observed.n * along * self._fit.form.size <= LEVERAGES
+        left = _left if small else _summed
+        self.loglik_, self._clusters, self._variances = observed.over(
+            partial(left, self, observed.n, groups), _Left.merge, partial(_learned, self, groups is not None)
+        )
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What the first chunk says: columns and response, how gaps are filled in, and what `_asked` found."""
+
+    columns: Sequence[str]
+    response: str
+    offset: Any
+    completion: Completion
+    attributes: Mapping[str, Any]
+
+
+def _looked(model: TermsFromChunks, grids: Grids | None, offset: str | None, table: Any) -> _Looked:
+    trial, before = copy.copy(model), dict(vars(model))
+    asked = trial._asked(table, None, grids, offset=offset)
+    found = {name: value for name, value in vars(trial).items() if before.get(name, trial) is not value}
+    return _Looked(asked.columns, asked.response, asked.offset, _row_by_row(asked), found)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How the responses of chunks are read: as numbers that the family may have."""
+
+    family: Family
+    curves: bool
+    name: str
+    weights: str | None
+    offset: str | None
+
+    def __call__(self, records: Records, response: Any) -> Observations:
+        y = _numbers(response, self.name, self.curves)
+        w = weights_beside(_column(records, self.weights), {}, y.shape, first=records.first)
+        added = beside(_column(records, self.offset), "offset", {}, y.shape, first=records.first)
+        check_responses(self.family, y, w, added, self.name, records.first)
+        return Observations(records, y, w, added)
+
+    def then(self, function: Callable[[Observations], Any], records: Records, response: Any) -> Any:
+        """A function of them."""
+        return function(self(records, response))
+
+
+@dataclass(frozen=True)
+class _Responses:
+    """The chunks with their responses."""
+
+    source: ChunkedRecords
+    how: _How
+
+    def over(self, function: Callable[[Observations], Any], merge: Any, finish: Any = None) -> Any:
+        """As :meth:`ChunkedRecords.over`."""
+        return self.source.over(partial(self.how.then, function), merge, finish=finish)
+
+    def here(self) -> Iterator[Observations] | None:
+        """The chunks, where they are in this process."""
+        return None if self.source.elsewhere else (self.how(*rows) for rows in self.source.read())
+
+
+@dataclass
+class _Left:
+    """What a fit left of some rows: log-likelihood, residuals or sums of what these change, and by group."""
+
+    loglik: float
+    residuals: list[Residuals]
+    changes: ChangeSums | None
+    groups: list[Any]
+    scores: dict[Any, FloatArray]
+
+    def merge(self, other: _Left) -> _Left:
+        """With those of the rows after these."""
+        self.loglik += other.loglik
+        self.residuals += other.residuals
+        self.groups += other.groups
+        if self.changes is not None and other.changes is not None:
+            self.changes = self.changes.merge(other.changes)
+        for label, scores in other.scores.items():
+            self.scores[label] = self.scores[label] + scores if label in self.scores else scores
+        return self
+
+
+def _left(model: TermsFromChunks, n: int, groups: str | None, chunk: Observations) -> _Left:
+    """All residuals: of few rows."""
+    fit, family = model._fit, model._family
+    scale = 1.0 if family.known_scale else max(fit.rss / fit.n_rows, 1e-300)
+    eta, here = chunk.predictor(fit.form, fit.coefficients), chunk.used > 0
+    loglik = family.log_likelihood(chunk.y[here], eta[here], chunk.used[here], scale)
+    labels = [] if groups is None else chunk.records.labels(groups).tolist()
+    return _Left(loglik, [Residuals.of(chunk, eta, family, model._precision)], None, labels, {})
+
+
+def _summed(model: TermsFromChunks, n: int, groups: str | None, chunk: Observations) -> _Left:
+    """Sums of what leaving out single rows changes, and the scores of groups: of many rows."""
+    found = _left(model, n, groups, chunk)
+    (own,) = found.residuals
+    scores = own.scores(model._fit.form)
+    found.changes = ChangeSums.of(model._fit, of_many(scores, model._fit.inverse, n))
+    numbers: dict[Any, int] = {}
+    which = np.array([numbers.setdefault(label, len(numbers)) for label in found.groups], dtype=np.int64)
+    if numbers:
+        by_group = np.zeros((len(numbers), scores.shape[1]))
+        np.add.at(by_group, which, scores)
+        found.scores = dict(zip(numbers, by_group, strict=True))
+    found.residuals, found.groups = [], []
+    return found
+
+
+def _learned(
+    model: TermsFromChunks, grouped: bool, left: _Left
+) -> tuple[float, dict[str, ClusterErrors], dict[str, ResidualVariance]]:
+    """Log-likelihood, and covariances and variances from what is left; computed where the rows are."""
+    fit = model._fit
+    clusters: dict[str, ClusterErrors] = {}
+    variances: dict[str, ResidualVariance] = {}
+    form, inverse = fit.form, fit.inverse
+    labels = list(left.scores) if left.changes is not None else list(dict.fromkeys(left.groups))
+    if grouped and len(labels) < 2:
+        raise InputError(f"groups must be two or more, got {labels[0]!r} in all rows")
+    if left.changes is not None:
+        clusters["curve"] = left.changes.errors(fit)
+        if grouped:
+            scores = np.stack(list(left.scores.values()))
+            clusters["cluster"] = cluster_errors(fit, of_many(scores, inverse, len(scores)))
+        return left.loglik, clusters, variances
+    with one_blas_thread():
+        whole = Residuals.together(left.residuals)
+        changes = left_out(form, inverse, whole)
+        clusters["curve"] = cluster_errors(fit, changes)
+        if grouped:
+            numbers = {label: i for i, label in enumerate(labels)}
+            which = np.array([numbers[label] for label in left.groups], dtype=np.int64)
+            clusters["cluster"] = cluster_errors(fit, left_out(form, inverse, whole, which))
+        if whole.n > 1 and model._of_curves and model._family.name == "gaussian":
+            variances = {kind: model._learned_variance(whole, changes, kind) for kind in ("t", "model")}
+    return left.loglik, clusters, variances
 
 
 def _numbers(response: Any, name: str, curves: bool) -> FloatArray:
@@ -246,12 +361,3 @@ def _row_by_row(asked: Asked) -> Completion:
     if odd is not None:
         raise InputError(f"missing must be 'raise', 'linear' or 'smooth' when fitting from chunks, got {odd!r}")
     return Completion(how, {}, {}, {})
-
-
-def _clusters(source: ChunkedRecords, groups: str) -> IntArray:
-    """Numbers of the groups of all rows."""
-    numbers: dict[Any, int] = {}
-    found = [numbers.setdefault(label, len(numbers)) for r in source.records("groups") for label in r.labels(groups)]
-    if len(numbers) < 2:
-        raise InputError(f"groups must be two or more, got {next(iter(numbers))!r} in all rows")
-    return np.array(found, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -93,7 +94,12 @@ def judging_system(
     chosen = isinstance(smoothing, str) and smoothing == "reml" and form.n_penalties
     if family.name != "gaussian" or not chosen or form.t.size < 2:
         return None
-    few = observed.some(np.unique(np.linspace(0, observed.n - 1, min(observed.n, JUDGES)).astype(np.int64)))
+    rows = np.unique(np.linspace(0, observed.n - 1, min(observed.n, JUDGES)).astype(np.int64))
+    return observed.of_some(rows, partial(_judged, form))
+
+
+def _judged(form: LongForm, few: Observations) -> System | None:
+    """Of few curves, at few points."""
     if few.points is None and form.t.size > POINTS:
         at = np.unique(np.linspace(0, form.t.size - 1, POINTS).astype(np.int64))
         form, few = LongForm(form.designs, form.t[at]), few.at(at)

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-import functools
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.records import Records, Seen, SeenRows
 from fdadp.solve.families import Family
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 from fdadp.solve.observations import Observations
-from fdadp.solve.weighted import Observed, weighted_system
+from fdadp.solve.weighted import Blocks, Elsewhere, Observed, Remembered, add_systems, weighted_system
 
-__all__ = ["ChunkedObservations"]
+__all__ = ["ChunkedObservations", "Chunks"]
 
-Chunks = Callable[[], Iterator[Observations]]
+A = TypeVar("A")
+
+
+class Chunks(Protocol):
+    """Chunks of observations that can be gone through more than once."""
+
+    def over(
+        self,
+        function: Callable[[Observations], A],
+        merge: Callable[[A, A], A],
+        finish: Callable[[A], Any] | None = None,
+    ) -> Any:
+        """Merge what a function makes of each chunk; `finish` is of their sum, computed where the rows are."""
+
+    def here(self) -> Iterator[Observations] | None:
+        """The chunks, where they are in this process."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +45,8 @@ class ChunkedObservations:
 
     Attributes
     ----------
-    read : callable
-        Returns a fresh iterator over the chunks: responses on the grid, NaN where nothing was observed.
+    source : Chunks
+        Responses on the grid, NaN where nothing was observed.
     n : int
         Number of records.
     level : float
@@ -47,7 +63,7 @@ class ChunkedObservations:
         What is taken away from responses.
     """
 
-    read: Chunks
+    source: Chunks
     n: int
     level: float
     mean: float
@@ -57,12 +73,12 @@ class ChunkedObservations:
     subtracted: float = 0.0
 
     @classmethod
-    def seen(cls, read: Chunks, t: FloatArray | None) -> tuple[ChunkedObservations, Seen]:
+    def seen(cls, source: Chunks, t: FloatArray | None) -> tuple[ChunkedObservations, Seen]:
         """Look at all chunks once: at the responses, and at what fixes the bases of terms.
 
         Parameters
         ----------
-        read : callable
+        source : Chunks
         t : ndarray of shape (T,) or None
             Points of the responses; None: numbers.
 
@@ -76,35 +92,34 @@ class ChunkedObservations:
         InputError
             No response that was observed with a positive weight.
         """
-        found = _Found()
-        seen = Seen.of(lambda: (found.looked_at(chunk) for chunk in read()))
+        found: _Found
+        rows: SeenRows
+        found, rows = source.over(_looked_at, _both)
         if found.weight <= 0:
             raise InputError("weights must not all be 0" if found.weighted else "responses must not all be missing")
         observed = None
         if found.gaps and t is not None:
-            n, made = 0, []
-            for chunk in read():
-                record, at = np.nonzero(~np.isnan(chunk.y))
-                made.append((record + n, t[at]))
-                n += chunk.n
-            observed = np.concatenate([r for r, _ in made]), np.concatenate([at for _, at in made])
-        seen = replace(seen, read=lambda: (chunk.records for chunk in read()), observed=observed)
+            made = source.over(partial(_made, t), operator.add)
+            record, at = zip(*made, strict=True)
+            observed = np.concatenate(record), np.concatenate(at)
+        seen = rows.all_of(partial(_over_records, source), observed)
         whole = not (found.gaps or found.weighted)
-        return cls(read, seen.n, found.level, found.mean, found.squares, whole, found.weighted), seen
+        return cls(source, seen.n, found.level, found.mean, found.squares, whole, found.weighted), seen
 
-    def chunks(self) -> Iterator[Observations]:
-        """Go through the chunks once."""
-        return (chunk.below(self.subtracted) for chunk in self.read())
+    def over(
+        self,
+        function: Callable[[Observations], A],
+        merge: Callable[[A, A], A],
+        finish: Callable[[A], Any] | None = None,
+    ) -> Any:
+        """Merge what a function makes of each chunk."""
+        return self.source.over(partial(_of_lower, self.subtracted, function), merge, finish)
 
-    def over(self, function: Any, merge: Any, finish: Any = None) -> Any:
-        """What a function makes of each chunk, merged."""
-        value = functools.reduce(merge, map(function, self.chunks()))
-        return value if finish is None else finish(value)
-
-    def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
+    def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
         """Rows of the long form with their responses; `placeholder` stands where none was observed."""
-        for chunk in self.chunks():
-            yield from chunk.blocks(form, placeholder)
+        if self.source.here() is None:
+            return Elsewhere(partial(_over_blocks, self, form, placeholder))
+        return Remembered(partial(_blocks_here, self, form, placeholder))
 
     def below(self, level: float) -> ChunkedObservations:
         """The same with lower responses."""
@@ -113,35 +128,26 @@ class ChunkedObservations:
     def system(self, form: LongForm) -> System:
         """Normal equations of least squares."""
         if not self.whole:
-            return weighted_system(self.blocks(form, 0.0))
-        parts = (part for chunk in self.chunks() for part in chunk.without_offset().parts())
-        return LongSums.over(form, ((part.records, part.y) for part in parts)).system(form)
+            found: System = self.over(partial(_weighted, form), add_systems)
+            return found
+        sums: LongSums = self.over(partial(_sums, form), LongSums.merge)
+        return sums.system(form)
 
-    def some(self, rows: IntArray) -> Observations:
-        """Those of some records, in order."""
-        parts, first = [], 0
-        for chunk in self.chunks():
-            own = rows[(rows >= first) & (rows < first + chunk.n)] - first
-            if own.size:
-                parts.append(chunk.some(own))
-            first += chunk.n
-        return Observations.together(parts)
+    def of_some(self, rows: IntArray, function: Callable[[Observations], Any]) -> Any:
+        """What a function makes of those of some records, in order; computed where these are."""
+        return self.over(partial(_some, rows), operator.add, partial(_together, function))
 
     def null_deviance(self, family: Family) -> float:
         """Deviance of a model that is one mean."""
         if family.name == "gaussian":
             return self.squares
-        about, total = family.predictor(np.array(self.mean)), 0.0
-        for chunk in self.chunks():
-            here = chunk.used > 0
-            y = chunk.y[here]
-            total += float(chunk.used[here] @ family.half_deviance(y, np.full(y.size, about)))
-        return 2 * total
+        about = float(family.predictor(np.array(self.mean)))
+        return float(2 * self.over(partial(_half_deviance, family, about), operator.add))
 
 
 @dataclass
 class _Found:
-    """Of the responses of the chunks so far: weight, mean, sum of squares about it, and mean less offsets."""
+    """Of the responses of some rows: weight, mean, sum of squares about it, and mean less offsets."""
 
     gaps: bool = False
     weighted: bool = False
@@ -150,18 +156,105 @@ class _Found:
     level: float = 0.0
     squares: float = 0.0
 
-    def looked_at(self, chunk: Observations) -> Records:
-        """Add a chunk; by parts as in Chan, Golub & LeVeque (1983), doi:10.1080/00031305.1983.10483115."""
+    @classmethod
+    def of(cls, chunk: Observations) -> _Found:
+        """Of a chunk."""
         weights = chunk.used
         here = weights > 0
-        self.gaps |= bool(np.isnan(chunk.y).any())
-        self.weighted |= chunk.weighted
+        found = cls(bool(np.isnan(chunk.y).any()), chunk.weighted)
         if here.any():
             y, w = chunk.y[here], weights[here]
-            own, total = float(w.sum()), self.weight + float(w.sum())
-            mean = float(w @ y) / own
-            self.squares += float(w @ (y - mean) ** 2) + (mean - self.mean) ** 2 * self.weight * own / total
-            self.mean += (mean - self.mean) * own / total
-            self.level += (chunk.level - self.level) * own / total
+            found.weight, found.level = float(w.sum()), chunk.level
+            found.mean = float(w @ y) / found.weight
+            found.squares = float(w @ (y - found.mean) ** 2)
+        return found
+
+    def merge(self, other: _Found) -> _Found:
+        """By parts as in Chan, Golub & LeVeque (1983), doi:10.1080/00031305.1983.10483115."""
+        self.gaps |= other.gaps
+        self.weighted |= other.weighted
+        total = self.weight + other.weight
+        if other.weight > 0:
+            share = other.weight / total
+            self.squares += other.squares + (other.mean - self.mean) ** 2 * self.weight * share
+            self.mean += (other.mean - self.mean) * share
+            self.level += (other.level - self.level) * share
             self.weight = total
-        return chunk.records
+        return self
+
+
+def _looked_at(chunk: Observations) -> tuple[_Found, SeenRows]:
+    return _Found.of(chunk), SeenRows.of(chunk.records)
+
+
+def _both(a: tuple[_Found, SeenRows], b: tuple[_Found, SeenRows]) -> tuple[_Found, SeenRows]:
+    return a[0].merge(b[0]), a[1].merge(b[1])
+
+
+def _made(t: FloatArray, chunk: Observations) -> list[tuple[IntArray, FloatArray]]:
+    record, at = np.nonzero(~np.isnan(chunk.y))
+    return [(record + chunk.records.first, t[at])]
+
+
+def _over_records(
+    source: Chunks, function: Callable[[Records], A], merge: Callable[[A, A], A], finish: Any = None
+) -> Any:
+    return source.over(partial(_of_records, function), merge, finish)
+
+
+def _of_records(function: Callable[[Records], A], chunk: Observations) -> A:
+    return function(chunk.records)
+
+
+def _of_lower(level: float, function: Callable[[Observations], A], chunk: Observations) -> A:
+    return function(chunk.below(level))
+
+
+def _over_blocks(
+    chunks: ChunkedObservations,
+    form: LongForm,
+    placeholder: float,
+    function: Callable[[Observed], A],
+    merge: Callable[[A, A], A],
+) -> A:
+    found: A = chunks.over(partial(_of_blocks, form, placeholder, function, merge), merge)
+    return found
+
+
+def _of_blocks(
+    form: LongForm,
+    placeholder: float,
+    function: Callable[[Observed], A],
+    merge: Callable[[A, A], A],
+    chunk: Observations,
+) -> A:
+    return reduce(merge, map(function, chunk.blocks(form, placeholder)))
+
+
+def _blocks_here(chunks: ChunkedObservations, form: LongForm, placeholder: float) -> Iterator[Observed]:
+    for chunk in chunks.source.here() or ():
+        yield from chunk.below(chunks.subtracted).blocks(form, placeholder)
+
+
+def _weighted(form: LongForm, chunk: Observations) -> System:
+    return weighted_system(chunk.blocks(form, 0.0))
+
+
+def _sums(form: LongForm, chunk: Observations) -> LongSums:
+    return LongSums.over(form, ((part.records, part.y) for part in chunk.without_offset().parts()))
+
+
+def _some(rows: IntArray, chunk: Observations) -> list[Observations]:
+    own = rows - chunk.records.first
+    own = own[(own >= 0) & (own < chunk.n)]
+    return [chunk.some(own)] if own.size else []
+
+
+def _together(function: Callable[[Observations], A], parts: list[Observations]) -> A:
+    return function(Observations.together(parts))
+
+
+def _half_deviance(family: Family, about: float, chunk: Observations) -> float:
+    here = chunk.used > 0
+    y = chunk.y[here]
+    return float(chunk.used[here] @ family.half_deviance(y, np.full(y.size, about)))

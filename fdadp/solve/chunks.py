@@ -248,7 +248,7 @@ def columns_in_partitions(table: Any) -> Partitions | None:
     InputError
         Columns of different lengths, of numbers of rows that are not known, or another collection.
     """
-    if is_dask(table):
+    if is_dask(table) and not isinstance(table, Mapping):
         if not hasattr(table, "partitions"):
             raise InputError(f"data must be a dask data frame, or a mapping of dask arrays, got {type(table).__name__}")
         return Partitions(table.to_delayed())

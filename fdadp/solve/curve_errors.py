@@ -18,10 +18,12 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import ROUNDING, left_out_of_few
 
 __all__ = [
+    "ChangeSums",
     "ClusterErrors",
     "cluster_errors",
     "corrected_edf",
     "left_out",
+    "of_many",
     "with_smoothing_chosen_again",
 ]
 
@@ -81,28 +83,68 @@ def cluster_errors(fit: AdditiveFit, changes: FloatArray) -> ClusterErrors:
     for linear regression with multi-stage samples; Marra & Wood (2012), Coverage properties of confidence intervals
     for generalized additive model components, doi:10.1111/j.1467-9469.2011.00760.x.
     """
-    sampling = changes.T @ changes
-    changes = changes @ with_smoothing_chosen_again(fit).T
-    bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
-    covariance = changes.T @ changes + bias
-    degrees = [_degrees(fit.gram[at, at], changes[:, at], bias[at, at]) for at in fit.form.slices]
-    return ClusterErrors(np.asarray((covariance + covariance.T) / 2), sampling, np.array(degrees), len(changes))
+    return ChangeSums.of(fit, changes).errors(fit)
 
 
-def _degrees(gram: FloatArray, changes: FloatArray, bias: FloatArray) -> float:
-    """Degrees of freedom of a term's variance: their harmonic mean over directions, by the variance in them."""
-    count = len(changes)
+@dataclass
+class ChangeSums:
+    """All that :func:`cluster_errors` needs of the changes of coefficients, which adds up over clusters.
+
+    Attributes
+    ----------
+    n : int
+        Number of clusters.
+    sampling, moved : ndarray of shape (p, p)
+        Products of the changes, at the same smoothing parameters and with these chosen again.
+    powers : list of (ndarray, ndarray)
+        Sums of second and of fourth powers of the latter, for each term in each direction.
+    """
+
+    n: int
+    sampling: FloatArray
+    moved: FloatArray
+    powers: list[tuple[FloatArray, FloatArray]]
+
+    @classmethod
+    def of(cls, fit: AdditiveFit, changes: FloatArray) -> ChangeSums:
+        """Of the changes (G, p) by some clusters."""
+        sampling = changes.T @ changes
+        changes = changes @ with_smoothing_chosen_again(fit).T
+        powers = []
+        for at in fit.form.slices:
+            squares = (_root(fit.gram[at, at]) @ changes[:, at].T) ** 2
+            powers.append((squares.sum(axis=1), (squares**2).sum(axis=1)))
+        return cls(len(changes), sampling, changes.T @ changes, powers)
+
+    def merge(self, other: ChangeSums) -> ChangeSums:
+        """With those of other clusters."""
+        powers = [(a + c, b + d) for (a, b), (c, d) in zip(self.powers, other.powers, strict=True)]
+        return ChangeSums(self.n + other.n, self.sampling + other.sampling, self.moved + other.moved, powers)
+
+    def errors(self, fit: AdditiveFit) -> ClusterErrors:
+        """What they say of the estimates."""
+        bias = fit.bayesian_covariance - fit.sigma2 * fit.inverse @ fit.gram @ fit.inverse
+        covariance = self.moved + bias
+        degrees = [
+            _degrees(_root(fit.gram[at, at]), *sums, bias[at, at], self.n)
+            for at, sums in zip(fit.form.slices, self.powers, strict=True)
+        ]
+        return ClusterErrors(np.asarray((covariance + covariance.T) / 2), self.sampling, np.array(degrees), self.n)
+
+
+def _root(gram: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(gram)
-    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    own = root @ changes.T  # (p, G)
-    squares = own**2
-    square = squares.sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T)
+
+
+def _degrees(root: FloatArray, square: FloatArray, fourth: FloatArray, bias: FloatArray, count: int) -> float:
+    """Degrees of freedom of a term's variance: their harmonic mean over directions, by the variance in them."""
     known = np.einsum("ij,jk,ik->i", root, bias, root)
     total = square + np.maximum(known, 0.0)
     heavy = total > 1e-12 * max(float(total.max(initial=0.0)), 1e-300)
     if not heavy.any():
         return float(count - 1)
-    each = (squares[heavy] ** 2).sum(axis=1) / (3 * total[heavy] ** 2)
+    each = fourth[heavy] / (3 * total[heavy] ** 2)
     clusters = total[heavy].sum() / max(float((each * total[heavy]).sum()), 1e-300)
     return float(np.clip(clusters - 1, 1.0, max(count - 1, 1)))
 
@@ -121,7 +163,7 @@ def left_out(
     count = int(numbers.max()) + 1
     if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
         scores = _summed(residuals.scores(form), numbers, count)
-        return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
+        return of_many(scores, inverse, count)
     pulls = residuals.pulls(form, numbers)
     if residuals.rank(form) < form.size:
         return left_out_of_few(residuals.loads(form), inverse, residuals.rank(form), numbers, pulls)
@@ -142,6 +184,11 @@ def left_out(
             np.add.at(grams, numbers[part] - start, own * units * units[:, None])
         scores[start:stop] = np.linalg.solve(identity - grams @ inverse, scores[start:stop][:, :, None])[..., 0]
     return np.asarray(scores @ inverse * units)
+
+
+def of_many(scores: FloatArray, inverse: FloatArray, count: int) -> FloatArray:
+    """:func:`left_out` from the scores (m, p) of some of many clusters, none of which has a leverage that matters."""
+    return np.asarray(scores @ inverse * np.sqrt(count / max(count - 1, 1)))
 
 
 def _summed(values: FloatArray, numbers: IntArray, count: int) -> FloatArray:

@@ -90,7 +90,10 @@ class Family(ABC):
 
     @abstractmethod
     def saturated(self, y: FloatArray, weights: FloatArray, scale: float) -> tuple[float, float, float]:
-        """Log-likelihood where each mean is the response, and its two derivatives in log φ; weights are positive."""
+        """Log-likelihood where each mean is the response, and its two derivatives in log φ; weights are positive.
+
+        What of it depends on the responses must not depend on φ, where that is not known.
+        """
 
     def log_likelihood(self, y: FloatArray, eta: FloatArray, weights: FloatArray, scale: float) -> float:
         """Of observations with positive weights."""

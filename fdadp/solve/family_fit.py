@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations, identified
 from fdadp.solve.penalized import LOG_RANGE
 from fdadp.solve.search import newton
-from fdadp.solve.weighted import Observed
+from fdadp.solve.weighted import Blocks, Observed, over_blocks
 
 __all__ = ["fit_family"]
 
@@ -44,7 +46,7 @@ APART = 1.0
 
 def fit_family(
     form: LongForm,
-    blocks: Iterable[Observed],
+    blocks: Blocks,
     family: Family,
     smoothing: str | ArrayLike,
     n: int,
@@ -55,7 +57,7 @@ def fit_family(
     Parameters
     ----------
     form : LongForm
-    blocks : iterable of Observed
+    blocks : Blocks
         Gone through several times.
     family : Family
     smoothing : "reml" or array_like of shape (M,)
@@ -91,23 +93,13 @@ def fit_family(
         return fit if log_sp is not None else replace(fit, hessian=problem.derivatives(*found)[1])
 
 
-def _problem(
-    form: LongForm, blocks: Iterable[Observed], family: Family, n_unpenalized: int | None
-) -> tuple[Laplace, FloatArray]:
+def _problem(form: LongForm, blocks: Blocks, family: Family, n_unpenalized: int | None) -> tuple[Laplace, FloatArray]:
     """The problem, and coefficients to start from."""
     penalties = form.stacked_penalties
-    total = weight = 0.0
-    for block in blocks:
-        exposure = np.exp(block.offset) if family.link == "log" else 1.0
-        total += float(np.where(block.weights > 0, block.weights * block.y, 0.0).sum())
-        weight += float((block.weights * exposure).sum())
+    total, weight = over_blocks(blocks, partial(_totals, family), _sums)
     family.check_mean(total / weight)
     eta = family.predictor(np.array(total / weight))
-    gram, ones = np.zeros((form.size, form.size)), np.zeros(form.size)
-    for block in blocks:
-        at = family.working(np.full_like(block.y, family.placeholder), eta + block.offset)
-        gram += block.rows.gram(block.weights * at.fisher)
-        ones += block.rows.cross(block.weights * at.fisher)
+    gram, ones = over_blocks(blocks, partial(_of_one_mean, family, eta), _sums)
     keep = identified(gram, penalties, floor=OWN_SCALE)
     own = gram[np.ix_(keep, keep)]
     free = int((penalties[:, keep] == 0).all(axis=0).sum())
@@ -125,6 +117,25 @@ def _problem(
     normal = NormalEquations(own, ones[keep][:, None], OWN_SCALE)
     (root,), (half,), _ = normal.roots(ridge[None], np.zeros(1, dtype=np.int64))
     return problem, float(eta) * (half @ root)
+
+
+def _totals(family: Family, block: Observed) -> tuple[float, float]:
+    exposure = np.exp(block.offset) if family.link == "log" else 1.0
+    total = float(np.where(block.weights > 0, block.weights * block.y, 0.0).sum())
+    return total, float((block.weights * exposure).sum())
+
+
+def _of_one_mean(family: Family, eta: FloatArray, block: Observed) -> tuple[FloatArray, FloatArray]:
+    at = family.working(np.full_like(block.y, family.placeholder), eta + block.offset)
+    return block.rows.gram(block.weights * at.fisher), block.rows.cross(block.weights * at.fisher)
+
+
+def _column_sums(block: Observed) -> FloatArray:
+    return block.rows.cross((block.weights > 0).astype(np.float64))
+
+
+def _sums(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    return a[0] + b[0], a[1] + b[1]
 
 
 def _given(smoothing: str | ArrayLike, form: LongForm) -> FloatArray | None:
@@ -178,7 +189,7 @@ def _search(problem: Laplace, beta: FloatArray) -> tuple[FloatArray, Inside]:
         start = problem.working_optimum(inside(start).beta)
     best, value = start, np.inf
     for _ in range(3):
-        tolerance = 1e-9 * problem.observations[0].size
+        tolerance = 1e-9 * problem.saturated.n
         (reached,), (end,) = newton(score, start[None], np.zeros(1, dtype=np.int64), bounds, tolerance)
         if reached >= value - 1e-6 * (1 + abs(value)):
             break
@@ -195,12 +206,12 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
     normal = NormalEquations(found.gram, (found.gram @ at.beta)[:, None], OWN_SCALE)
     (root,), _, _ = normal.roots(own[None], np.zeros(1, dtype=np.int64))
     small = root.T @ root
-    y, _ = problem.observations
+    n_rows = problem.saturated.n
     edf = 1 - own * small.diagonal()
     which = np.ix_(problem.keep, problem.keep)
     inverse, gram = np.zeros((form.size, form.size)), np.zeros((form.size, form.size))
     inverse[which], gram[which] = small, found.gram
-    means = sum(block.rows.cross((block.weights > 0).astype(np.float64)) for block in problem.blocks)
+    means = over_blocks(problem.blocks, _column_sums, operator.add)
     return AdditiveFit(
         form=form,
         coefficients=problem.whole(at.beta),
@@ -214,8 +225,8 @@ def _fit(form: LongForm, problem: Laplace, log_sp: FloatArray, at: Inside, n: in
         criterion=problem.criterion(log_sp, at),
         rss=found.deviance,
         n=n,
-        n_rows=y.size,
-        column_means=np.asarray(means) / y.size,
+        n_rows=n_rows,
+        column_means=means / n_rows,
     )
 
 

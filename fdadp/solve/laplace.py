@@ -16,20 +16,20 @@ JRSS-B 73(1), doi:10.1111/j.1467-9868.2010.00749.x, sections 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import operator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from fdadp._common.typing import BoolArray, FloatArray
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.solve.families import Family
 from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations
 from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.weighted import Observed
+from fdadp.solve.weighted import Blocks, Observed, over_blocks
 
-__all__ = ["Inside", "Laplace", "Look"]
+__all__ = ["Inside", "Laplace", "Look", "Saturated"]
 
 CONVERGED = 1e-22
 """Of the penalised deviance: a step that would lower it by less is not taken; coefficients are right to its root."""
@@ -81,8 +81,8 @@ class Laplace:
 
     Attributes
     ----------
-    blocks : iterable of Observed
-        It is gone through once for each step.
+    blocks : Blocks
+        They are gone through once for each step.
     family : Family
     penalties : ndarray of shape (M, p)
         Of the identified coordinates.
@@ -98,7 +98,7 @@ class Laplace:
         How often the data were gone through.
     """
 
-    blocks: Iterable[Observed]
+    blocks: Blocks
     family: Family
     penalties: FloatArray
     keep: BoolArray
@@ -108,29 +108,15 @@ class Laplace:
     passes: int = field(default=0, init=False)
 
     @cached_property
-    def observations(self) -> tuple[FloatArray, FloatArray]:
-        """All responses that were observed, and their weights."""
-        parts = [(block.y[block.weights > 0], block.weights[block.weights > 0]) for block in self.blocks]
-        y, weights = zip(*parts, strict=True)
-        return np.concatenate(y), np.concatenate(weights)
+    def saturated(self) -> Saturated:
+        """What scales need to know of all responses."""
+        return over_blocks(self.blocks, partial(Saturated.of, self.family), Saturated.merge)
 
     def look(self, beta: FloatArray, expected: bool = False) -> Look:
         """Go through the data once; with expected instead of observed weights W if wanted."""
         self.passes += 1
-        p = len(beta)
-        deviance, pearson, gram, cross = 0.0, 0.0, np.zeros((p, p)), np.zeros(p)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for block in self.blocks:
-                eta = self._predictor(block, beta)
-                deviance += 2 * float((block.weights * self.family.half_deviance(block.y, eta)).sum())
-                if not np.isfinite(deviance):
-                    break
-                at = self.family.working(block.y, eta)
-                gram += self._own(block.rows.gram(block.weights * (at.fisher if expected else at.weight)))
-                cross += block.rows.cross(block.weights * at.residual)[self.keep]
-                squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
-                pearson += float((block.weights * squares).sum())
-        return Look(deviance if np.isfinite(deviance) else np.inf, gram, cross, pearson)
+        found = over_blocks(self.blocks, partial(_look, self.family, self.keep, self.whole(beta), expected), _both)
+        return found if np.isfinite(found.deviance) else found._replace(deviance=np.inf)
 
     def inside(self, log_sp: FloatArray, beta: FloatArray) -> Inside:
         """Maximise the penalised likelihood from a start by Newton's method, halving steps that do not raise it."""
@@ -179,16 +165,16 @@ class Laplace:
 
     def scale(self, penalized: float) -> tuple[float, float, float]:
         """The scale φ that minimises V, what of V depends on it, and the curvature in log φ (0: φ is known)."""
-        y, weights = self.observations
-        m, penalized = self.n_unpenalized, max(penalized, LEAST * y.size)
+        n = self.saturated.n
+        m, penalized = self.n_unpenalized, max(penalized, LEAST * n)
         if self.family.known_scale:
-            value = self.family.saturated(y, weights, 1.0)[0]
+            value = self.saturated.at(self.family, 1.0)[0]
             return 1.0, penalized / 2 - value - m / 2 * float(np.log(2 * np.pi)), 0.0
-        log_scale = float(np.log(penalized / max(y.size - m, 1)))
+        log_scale = float(np.log(penalized / max(n - m, 1)))
         step = 1.0
         for _ in range(100):
             scale = float(np.exp(log_scale))
-            value, first, second = self.family.saturated(y, weights, scale)
+            value, first, second = self.saturated.at(self.family, scale)
             half = penalized / (2 * scale)
             if abs(step) < 1e-10:
                 break
@@ -206,11 +192,9 @@ class Laplace:
         """
         if self.family.known_scale:
             return 1.0
-        total, n = 0.0, self.observations[0].size
-        for block in self.blocks:
-            parts = self.family.skewness(block.y, self._predictor(block, beta))
-            total += float(parts[block.weights > 0].sum())
-        return pearson / (n - edf) / (1 + max(total / n, -0.9))
+        total = over_blocks(self.blocks, partial(_skewness, self.family, self.whole(beta)), operator.add)
+        n = self.saturated.n
+        return float(pearson / (n - edf) / (1 + max(total / n, -0.9)))
 
     def criterion(self, log_sp: FloatArray, at: Inside) -> float:
         """V, the scale profiled out."""
@@ -243,7 +227,7 @@ class Laplace:
             found.gram,
             fitted + found.cross,
             float(beta @ (fitted + 2 * found.cross)) + found.pearson,
-            self.observations[0].size,
+            self.saturated.n,
             self.penalties,
             n_unpenalized=self.n_unpenalized,
             intercept=False,
@@ -256,20 +240,95 @@ class Laplace:
         self.passes += 1
         full = np.zeros((self.keep.size, self.keep.size))
         full[np.ix_(self.keep, self.keep)] = inverse
-        out = np.zeros(len(beta))
-        for block in self.blocks:
-            slope = block.weights * self.family.working(block.y, self._predictor(block, beta)).slope
-            out += block.rows.cross(block.rows.leverages(full) * slope)[self.keep]
-        return out
-
-    def _predictor(self, block: Observed, beta: FloatArray) -> FloatArray:
-        return block.rows.predictor(self.whole(beta)) + block.offset
-
-    def _own(self, matrix: FloatArray) -> FloatArray:
-        return matrix if self.keep.all() else matrix[np.ix_(self.keep, self.keep)]
+        pull = partial(_pull, self.family, self.whole(beta), full)
+        return np.asarray(over_blocks(self.blocks, pull, operator.add)[self.keep])
 
     def whole(self, beta: FloatArray) -> FloatArray:
         """Coefficients of all coordinates: 0 for those that are not identified."""
         out = np.zeros(self.keep.size)
         out[self.keep] = beta
         return out
+
+
+@dataclass
+class Saturated:
+    """What saturated log-likelihoods at any scale are made of: numbers, not responses.
+
+    What of a saturated log-likelihood depends on the response does not depend on the scale: it is added up once, and
+    the rest depends on the weights.
+
+    Attributes
+    ----------
+    n : int
+        Number of observations.
+    weights, counts : ndarray
+        Different weights, and how often there are.
+    beyond : float
+        By how much the log-likelihood is above that of responses that are all :attr:`Family.placeholder`.
+    """
+
+    n: int
+    weights: FloatArray
+    counts: IntArray
+    beyond: float
+
+    @classmethod
+    def of(cls, family: Family, block: Observed) -> Saturated:
+        """Of a block of observations."""
+        here = block.weights > 0
+        y, weights = block.y[here], block.weights[here]
+        own = family.saturated(y, weights, 1.0)[0] if y.size else 0.0
+        found = cls(y.size, *_counted(weights, np.ones(weights.size, dtype=np.int64)), 0.0)
+        found.beyond = own - found.at(family, 1.0)[0]
+        return found
+
+    def merge(self, other: Saturated) -> Saturated:
+        """With those of other observations."""
+        weights = np.concatenate((self.weights, other.weights))
+        self.weights, self.counts = _counted(weights, np.concatenate((self.counts, other.counts)))
+        self.n, self.beyond = self.n + other.n, self.beyond + other.beyond
+        return self
+
+    def at(self, family: Family, scale: float) -> tuple[float, float, float]:
+        """Log-likelihood at a scale, and its two derivatives in the logarithm of that."""
+        found = np.array([self.beyond, 0.0, 0.0])
+        for count in np.unique(self.counts):
+            own = self.weights[self.counts == count]
+            found += count * np.array(family.saturated(np.full(own.size, family.placeholder), own, scale))
+        value, first, second = found.tolist()
+        return value, first, second
+
+
+def _counted(weights: FloatArray, counts: IntArray) -> tuple[FloatArray, IntArray]:
+    different, which = np.unique(weights, return_inverse=True)
+    total = np.zeros(different.size, dtype=np.int64)
+    np.add.at(total, which, counts)
+    return different, total
+
+
+def _look(family: Family, keep: BoolArray, coefficients: FloatArray, expected: bool, block: Observed) -> Look:
+    with np.errstate(over="ignore", invalid="ignore"):
+        eta = block.rows.predictor(coefficients) + block.offset
+        deviance = 2 * float((block.weights * family.half_deviance(block.y, eta)).sum())
+        at = family.working(block.y, eta)
+        gram = block.rows.gram(block.weights * (at.fisher if expected else at.weight))
+        cross = block.rows.cross(block.weights * at.residual)[keep]
+        squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
+        pearson = float((block.weights * squares).sum())
+    return Look(deviance, gram if keep.all() else gram[np.ix_(keep, keep)], cross, pearson)
+
+
+def _both(a: Look, b: Look) -> Look:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Look(a.deviance + b.deviance, a.gram + b.gram, a.cross + b.cross, a.pearson + b.pearson)
+
+
+def _skewness(family: Family, coefficients: FloatArray, block: Observed) -> float:
+    parts = family.skewness(block.y, block.rows.predictor(coefficients) + block.offset)
+    return float(parts[block.weights > 0].sum())
+
+
+def _pull(family: Family, coefficients: FloatArray, inverse: FloatArray, block: Observed) -> FloatArray:
+    eta = block.rows.predictor(coefficients) + block.offset
+    slope = block.weights * family.working(block.y, eta).slope
+    return block.rows.cross(block.rows.leverages(inverse) * slope)

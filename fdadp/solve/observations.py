@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 from fdadp.solve.pointwise import observed_at_points, pointwise_system
 from fdadp.solve.triangles import Triangle
-from fdadp.solve.weighted import Observed, Remembered, rows_on_grid, weighted_system
+from fdadp.solve.weighted import Blocks, Observed, Remembered, rows_on_grid, weighted_system
 
 __all__ = ["Observations", "fit_terms"]
 
@@ -45,8 +45,11 @@ class Summable(Protocol):
     def below(self, level: float) -> Summable:
         """The same with lower responses."""
 
-    def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
-        """Rows of the long form with their responses."""
+    def over(self, function: Callable[[Observations], Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """What a function makes of each chunk of them, merged."""
+
+    def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
+        """Rows of the long form with their responses, to be gone through several times."""
 
     def system(self, form: LongForm) -> System:
         """Normal equations of least squares."""
@@ -130,6 +133,14 @@ class Observations:
         for part in self.records.blocks():
             yield Observed(rows_on_grid(form, self.records[part]), y[part], weights[part], offset[part])
 
+    def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
+        """The same, to be gone through several times."""
+        return Remembered(lambda: self.blocks(form, placeholder))
+
+    def of_some(self, rows: IntArray, function: Callable[[Observations], A]) -> A:
+        """What a function makes of those of some records, in order."""
+        return function(self.some(rows))
+
     def system(self, form: LongForm) -> System:
         """Normal equations of (weighted) least squares."""
         if self.points is not None:
@@ -141,7 +152,7 @@ class Observations:
     def triangle(self, form: LongForm) -> Triangle:
         """Triangle of the rows, where observations are :attr:`whole` and features the same at all t."""
         parts = self.without_offset().parts()
-        return functools.reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
+        return reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
 
     def without_offset(self) -> Observations:
         """The same less their offsets."""
@@ -258,21 +269,30 @@ def fit_terms(
     n = observed.n
     with one_blas_thread():
         if family.name != "gaussian":
-            blocks = Remembered(lambda: observed.blocks(form, family.placeholder))
-            return fit_family(form, blocks, family, smoothing, n, n_unpenalized)
+            return fit_family(form, observed.in_blocks(form, family.placeholder), family, smoothing, n, n_unpenalized)
         level = observed.level if form.has_intercept else 0.0
         below = observed.below(level)
         triangle = None
         if isinstance(below, Observations) and below.whole and form.separable:
-            triangle = functools.partial(below.triangle, form)
+            triangle = partial(below.triangle, form)
         fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle, believed)
     fit.coefficients[0] += level
     if not observed.weighted:
         return fit
+    means, logs = observed.over(partial(_means_and_logs, form), _sums)
+    added = 0.0 if isinstance(smoothing, str) and smoothing == "gcv" else logs / 2
+    return replace(fit, criterion=fit.criterion - added, column_means=means / fit.n_rows)
+
+
+def _means_and_logs(form: LongForm, chunk: Observations) -> tuple[FloatArray, float]:
+    """Sums of the columns where responses were observed, and of the logarithms of weights."""
     means, logs = np.zeros(form.size), 0.0
-    for block in observed.blocks(form, 0.0):
+    for block in chunk.blocks(form, 0.0):
         here = block.weights > 0
         means += block.rows.cross(here.astype(np.float64))
         logs += float(np.log(block.weights[here]).sum())
-    added = 0.0 if isinstance(smoothing, str) and smoothing == "gcv" else logs / 2
-    return replace(fit, criterion=fit.criterion - added, column_means=means / fit.n_rows)
+    return means, logs
+
+
+def _sums(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    return a[0] + b[0], a[1] + b[1]

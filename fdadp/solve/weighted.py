@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,22 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["GridRows", "LongRows", "Observed", "Remembered", "Rows", "rows_on_grid", "weighted_system"]
+__all__ = [
+    "Blocks",
+    "Elsewhere",
+    "GridRows",
+    "LongRows",
+    "Observed",
+    "Remembered",
+    "Rows",
+    "add_systems",
+    "over_blocks",
+    "rows_on_grid",
+    "weighted_system",
+]
+
+A = TypeVar("A")
+
 
 AT_A_TIME = 2**21
 """Numbers of row-wise products that are held at once."""
@@ -102,6 +117,31 @@ class Remembered:
             yield block
         if size <= REMEMBERED:
             self.kept = kept
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Blocks that are made where their rows are; only what is made of them comes here.
+
+    Attributes
+    ----------
+    over : callable
+        ``over(function, merge)`` merges what a function makes of each block.
+    """
+
+    over: Callable[[Callable[[Observed], Any], Callable[[Any, Any], Any]], Any]
+
+
+Blocks = Iterable[Observed] | Elsewhere
+"""That a fit goes through several times."""
+
+
+def over_blocks(blocks: Blocks, function: Callable[[Observed], A], merge: Callable[[A, A], A]) -> A:
+    """Merge what a function makes of each block."""
+    if isinstance(blocks, Elsewhere):
+        found: A = blocks.over(function, merge)
+        return found
+    return reduce(merge, map(function, blocks))
 
 
 def rows_on_grid(form: LongForm, records: Records) -> Rows:
@@ -269,7 +309,7 @@ class GridRows:
 
 def weighted_system(blocks: Iterable[Observed]) -> System:
     """Normal equations of weighted least squares; rows of weight 0 do not count."""
-    return reduce(_added, map(_system, blocks))
+    return reduce(add_systems, map(_system, blocks))
 
 
 def _system(block: Observed) -> System:
@@ -279,5 +319,6 @@ def _system(block: Observed) -> System:
     return System(gram, cross, float((weighted * y).sum()), int(np.count_nonzero(block.weights)))
 
 
-def _added(a: System, b: System) -> System:
+def add_systems(a: System, b: System) -> System:
+    """Normal equations of the rows of both."""
     return System(a.gram + b.gram, a.cross + b.cross, a.total + b.total, a.n_rows + b.n_rows)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,8 +74,8 @@ class ComponentRegression(TermSpec):
         curves = seen.curves_of(self.column)
         splines = BSplines.clamped(curves.grid[0], curves.grid[-1], self.n_basis, name=f"n_basis of {self.name}")
         on_splines = splines.design(curves.grid) * _weights(curves.grid, self.rule)[:, None]
-        centred = ((block.curves(self.column).values - curves.mean) @ on_splines for block in seen.read())
-        directions = _leading(centred, self.n_components, self.name)
+        triangle = seen.over(partial(_triangle, self.column, curves.mean, on_splines), _stacked)
+        directions = _leading(triangle, self.n_components, self.name)
         penalty, turn = np.linalg.eigh(directions.T @ splines.derivative_penalty(2) @ directions)
         penalty[penalty < penalty[-1] * 1e-12] = 0.0
         return _Components(
@@ -94,12 +94,17 @@ def _weights(grid: FloatArray, rule: str) -> FloatArray:
     return np.ones(grid.size) if rule == "sum" else quadrature_weights(grid, rule)
 
 
-def _leading(blocks: Iterable[FloatArray], n_components: float, name: str) -> FloatArray:
-    """Leading right singular vectors of stacked blocks (n, p), shape (p, q); blocks are merged by QR."""
-    triangle: FloatArray | None = None
-    for block in blocks:
-        triangle = np.asarray(np.linalg.qr(block if triangle is None else np.vstack((triangle, block)), mode="r"))
-    assert triangle is not None
+def _triangle(column: str, mean: FloatArray, on_splines: FloatArray, block: Records) -> FloatArray:
+    centred = (block.curves(column).values - mean) @ on_splines
+    return np.asarray(np.linalg.qr(centred, mode="r"))
+
+
+def _stacked(one: FloatArray, other: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.qr(np.vstack((one, other)), mode="r"))
+
+
+def _leading(triangle: FloatArray, n_components: float, name: str) -> FloatArray:
+    """Leading right singular vectors of rows (n, p), from the triangle of their QR, shape (p, q)."""
     _, singular, right = np.linalg.svd(triangle, full_matrices=False)
     rank = int((singular > singular[0] * 1e-12).sum()) if singular[0] > 0 else 0
     if isinstance(n_components, (int, np.integer)) and not isinstance(n_components, bool):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,14 +94,22 @@ class ComponentScores(TermSpec):
         )
 
     def _components(self, seen: Seen) -> Eigenbasis:
-        curves = np.vstack([block.curves(self.column).values for block in seen.read()])
         cap = None if isinstance(self.n_components, int) else self.max_components
         fpca = FPCA(n_components=self.n_components, method=self.method, max_components=cap)
         try:
-            basis: Eigenbasis = fpca.fit(curves, t=seen.curves_of(self.column).grid).basis_
+            grid = seen.curves_of(self.column).grid
+            basis: Eigenbasis = seen.over(partial(_values, self.column), operator.add, partial(_basis, fpca, grid))
         except InputError as exc:
             raise InputError(f"{self.name}: {exc}") from exc
         return basis
+
+
+def _values(column: str, block: Records) -> list[FloatArray]:
+    return [block.curves(column).values]
+
+
+def _basis(fpca: FPCA, grid: FloatArray, values: list[FloatArray]) -> Eigenbasis:
+    return fpca.fit(np.vstack(values), t=grid).basis_
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from fdadp._common.checks import is_number, is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Seen
+from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import AUTO, basis_sizes
@@ -124,8 +126,7 @@ def additive(
         raise InputError(f"x_transform of {name} must be None or 'quantile', got {x_transform!r}")
     transform = None
     if x_transform == "quantile":
-        every = np.concatenate([block.curves(column).values for block in seen.read()])
-        transform = QuantileTransform.of(Curves(every, curves.grid))
+        transform = seen.over(partial(_values, column), operator.add, partial(_quantiles, curves.grid))
     surface = surface_on(
         name,
         column,
@@ -139,7 +140,19 @@ def additive(
         transform=transform,
         **fields,
     )
-    return surface.scaled(max(surface.row_sum_of(block.curves(column)) for block in seen.read()))
+    return surface.scaled(seen.over(partial(_row_sum, surface), max))
+
+
+def _values(column: str, block: Records) -> list[FloatArray]:
+    return [block.curves(column).values]
+
+
+def _quantiles(grid: FloatArray, values: list[FloatArray]) -> QuantileTransform:
+    return QuantileTransform.of(Curves(np.concatenate(values), grid))
+
+
+def _row_sum(surface: Surface, block: Records) -> float:
+    return surface.row_sum_of(block.curves(surface.columns[0]))
 
 
 def surface_on(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -112,13 +113,13 @@ def _kind(label: Any) -> str:
 
 
 def _first_missing(seen: Seen, column: str) -> int:
-    row = 0
-    for block in seen.read():
-        for label in block.labels(column):
-            if _missing(label):
-                return row
-            row += 1
-    return row
+    found: list[int] = seen.over(partial(_missing_rows, column), operator.add)
+    return found[0]
+
+
+def _missing_rows(column: str, block: Records) -> list[int]:
+    """The first in the block, if there is one."""
+    return [block.first + i for i, label in enumerate(block.labels(column)) if _missing(label)][:1]
 
 
 def _no_label(column: str, row: int) -> str:
