@@ -14,6 +14,7 @@ ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "
 PAGES = {
     "README.md": 2,
     "docs/choosing.md": 1,
+    "docs/cluster.md": 1,
     "docs/containers.md": 6,
     "docs/deploy.md": 2,
     "docs/from-diffprivlib.md": 1,

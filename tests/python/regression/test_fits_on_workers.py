@@ -184,7 +184,7 @@ CURVES = "Y ~ ff(X, k=(5, 5)) + s(age, k=6) + region"
         (FunctionalRegression("Y ~ ffpc(X)", progress=False), TABLE, {}),
         (FunctionalRegression("Y ~ ff(X) + age", response_basis="eigen", progress=False), TABLE, {}),
         (ScalarRegression("y ~ fpcr(X) + s(age, k=6)", progress=False), TABLE, {"weights": "w", "groups": "person"}),
-        (ScalarRegression([terms.af("X", k=(5, 5), x_transform="quantile")], response="y", progress=False), TABLE, {}),
+        (FunctionalRegression([terms.sff("X", k=(5, 5, 4), x_transform="quantile")], progress=False), TABLE, {}),
         (ScalarRegression("count ~ lf(X, k=6)", family="poisson", smoothing=[9.0], progress=False), TABLE, {}),
         (ScalarRegression("cost ~ age + region", family="gamma", progress=False), TABLE, {"weights": "w"}),
     ],
