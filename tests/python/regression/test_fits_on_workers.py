@@ -175,22 +175,37 @@ def assert_same_model(got, want):
 CURVES = "Y ~ ff(X, k=(5, 5)) + s(age, k=6) + region"
 
 
+KINDS = {
+    "groups": (FunctionalRegression(CURVES, progress=False), TABLE, {"groups": "person"}),
+    "gaps": (FunctionalRegression(CURVES, progress=False), GAPS, {}),
+    "weights": (FunctionalRegression("Y ~ ff(X, k=(5, 5)) + age", progress=False), TABLE, {"weights": "w"}),
+    "components": (FunctionalRegression("Y ~ ffpc(X)", progress=False), TABLE, {}),
+    "eigen": (FunctionalRegression("Y ~ ff(X) + age", response_basis="eigen", progress=False), TABLE, {}),
+    "numbers": (
+        ScalarRegression("y ~ fpcr(X) + s(age, k=6)", progress=False),
+        TABLE,
+        {"weights": "w", "groups": "person"},
+    ),
+    "quantiles": (
+        FunctionalRegression([terms.sff("X", k=(5, 5, 4), x_transform="quantile")], progress=False),
+        TABLE,
+        {},
+    ),
+    "poisson": (
+        ScalarRegression("count ~ lf(X, k=6)", family="poisson", smoothing=[9.0], progress=False),
+        TABLE,
+        {},
+    ),
+    "gamma": (ScalarRegression("cost ~ age + region", family="gamma", progress=False), TABLE, {"weights": "w"}),
+}
+ALWAYS = ("groups", "numbers")
+
+
 @pytest.mark.parametrize(
-    ("model", "table", "beside"),
-    [
-        (FunctionalRegression(CURVES, progress=False), TABLE, {"groups": "person"}),
-        (FunctionalRegression(CURVES, progress=False), GAPS, {}),
-        (FunctionalRegression("Y ~ ff(X, k=(5, 5)) + age", progress=False), TABLE, {"weights": "w"}),
-        (FunctionalRegression("Y ~ ffpc(X)", progress=False), TABLE, {}),
-        (FunctionalRegression("Y ~ ff(X) + age", response_basis="eigen", progress=False), TABLE, {}),
-        (ScalarRegression("y ~ fpcr(X) + s(age, k=6)", progress=False), TABLE, {"weights": "w", "groups": "person"}),
-        (FunctionalRegression([terms.sff("X", k=(5, 5, 4), x_transform="quantile")], progress=False), TABLE, {}),
-        (ScalarRegression("count ~ lf(X, k=6)", family="poisson", smoothing=[9.0], progress=False), TABLE, {}),
-        (ScalarRegression("cost ~ age + region", family="gamma", progress=False), TABLE, {"weights": "w"}),
-    ],
-    ids=["groups", "gaps", "weights", "components", "eigenfunctions", "numbers", "quantiles", "poisson", "gamma"],
+    "kind", [kind if kind in ALWAYS else pytest.param(kind, marks=pytest.mark.long) for kind in KINDS]
 )
-def test_models_of_terms_are_those_of_one_process(on_workers, model, table, beside):
+def test_models_of_terms_are_those_of_one_process(on_workers, kind):
+    model, table, beside = KINDS[kind]
     from sklearn.base import clone
 
     ends = (0, 90, 180, 240)
