@@ -19,6 +19,8 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.axis import axis_of
+from fdadp.functional.containers.opened import OpenedTable
+from fdadp.functional.containers.source import Tasks
 from fdadp.functional.curves import Kind
 from fdadp.privacy.boundary import Table, table
 from fdadp.privacy.partitions import Partitions
@@ -83,6 +85,12 @@ class PrivateChunks:
         self.columns = columns
         if len(self._grids) == 1 and (hasattr(source, "shape") or hasattr(source, "data_matrix")):
             raise InputError(f"chunks must be several sets of curves, got one {type(source).__name__}: fit takes that")
+        if isinstance(source, OpenedTable | Tasks):
+            columns_of = ", ".join(map(repr, [*self._grids, *(["id"] if self._grouped else [])]))
+            how = f".chunks({columns_of})" + (".to_delayed()" if isinstance(source, Tasks) else "")
+            raise InputError(
+                f"chunks must be {_tuple(self._names)} of what was opened, as table{how} gives them, got its tables"
+            )
         if callable(source):
             one_way = is_one_way(source)
         else:

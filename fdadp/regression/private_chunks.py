@@ -18,6 +18,7 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened import OpenedCurves, OpenedTable, on_grid
+from fdadp.functional.containers.source import Tasks
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.privacy.boundary import Table
 from fdadp.privacy.partitions import Partitions, blocks_of
@@ -96,8 +97,12 @@ class DeclaredTable(PrivateTable):
         """Chunks of the columns as `asked`, and of the persons of their rows."""
         if self._opened is not None and groups is not None:
             self._opened.source.field(groups)
-        chunks = TableChunks(self._source, asked, self._points, self._bounds, groups, self._given)
-        if isinstance(self._source, list | tuple):
+        source, given = self._source, self._given
+        if isinstance(given, Tasks):
+            given = given.entries(_columns(asked, groups))
+            source = _readable(given)
+        chunks = TableChunks(source, asked, self._points, self._bounds, groups, given)
+        if isinstance(source, list | tuple):
             chunks.check(labelled=labelled)
         return chunks, None if groups is None else True
 
@@ -157,8 +162,7 @@ class TableChunks:
 
     def _tables(self) -> Any:
         if isinstance(self._source, OpenedTable):
-            wanted = [a.column for a in self._asked] + ([] if self._groups is None else [self._groups])
-            return self._source.entries(list(dict.fromkeys(wanted)))
+            return self._source.entries(_columns(self._asked, self._groups))
         return self._source() if callable(self._source) else self._source
 
     def _parts(self, chunk: PrivateTable) -> tuple[Any, ...]:
@@ -198,6 +202,11 @@ class TableChunks:
 def _read(public: TableChunks, names: Sequence[str] | None, piece: Any) -> tuple[Any, ...]:
     """Columns of a partition; `names` where it is a list of columns."""
     return public.read(piece if names is None else dict(zip(names, piece, strict=True)))
+
+
+def _columns(asked: Sequence[Entries], groups: str | None) -> list[str]:
+    """Names of all columns that are read."""
+    return list(dict.fromkeys([*(a.column for a in asked), *([] if groups is None else [groups])]))
 
 
 def _readable(source: Any) -> Any:

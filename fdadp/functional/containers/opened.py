@@ -12,7 +12,7 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.fields import ALONE, Field, Fields
-from fdadp.functional.containers.source import Chunks, Read, Source
+from fdadp.functional.containers.source import Chunks, Source, Tasks
 from fdadp.functional.kinds import Given
 from fdadp.functional.sample import Curves, as_grid
 
@@ -49,20 +49,18 @@ class _Opened:
         """
         return Chunks(self.source, names or self._names)
 
-    def to_delayed(self) -> list[Any]:
+    def to_delayed(self) -> Tasks:
         """The pieces as ``dask.delayed`` tables, mappings of columns by name, to be read on any worker.
+
+        A private fit of a model of many terms reads their entries instead, as it reads what was opened; other private
+        fits take ``chunks(...).to_delayed()``.
 
         Raises
         ------
         InputError
             A source that can only be gone through as a whole, such as a query.
         """
-        from dask import delayed
-
-        pieces = self.source.pieces
-        if callable(pieces):
-            raise InputError(f"{self.source.called} must have pieces that can be read by themselves, got a stream")
-        return [delayed(Read(self.source, piece, self._names))() for piece in pieces]
+        return Tasks(self.source, self._names)
 
     def _whole(self, names: Sequence[str]) -> dict[str, Any]:
         """Columns in memory: of a source without an order all of them at once, and once."""

@@ -15,7 +15,7 @@ from fdadp.functional.frames import values_of
 from fdadp.functional.kinds import Kind
 from fdadp.functional.sample import Curves
 
-__all__ = ["Chunks", "Piece", "Read", "Source"]
+__all__ = ["Chunks", "Piece", "Source", "Tasks"]
 
 
 class Piece(Protocol):
@@ -139,16 +139,61 @@ def _turned(entries: Any, field: Field) -> Any:
 
 
 @dataclass(frozen=True)
-class Read:
+class _Read:
     """A task that reads one piece as a table; it can be sent to another process where the container can."""
 
     source: Source
     piece: Piece
     columns: tuple[str, ...]
 
+    def _fields(self) -> list[Field]:
+        return [self.source.field(name) for name in self.columns]
+
     def __call__(self) -> dict[str, Any]:
         """Columns by name."""
-        return self.source.table(self.piece, [self.source.field(name) for name in self.columns])
+        return self.source.table(self.piece, self._fields())
+
+
+class _ReadEntries(_Read):
+    """The same for the kernel."""
+
+    def __call__(self) -> dict[str, Any]:
+        """Entries by name, as they are."""
+        return dict(zip(self.columns, self.source.entries(self.piece, self._fields()), strict=True))
+
+
+class Tasks(list[Any]):
+    """The pieces of a source as ``dask.delayed`` tables, to be read on any worker.
+
+    Raises
+    ------
+    InputError
+        A source that can only be gone through as a whole, such as a query.
+    """
+
+    def __init__(self, source: Source, names: Sequence[str]) -> None:
+        self._source = source
+        super().__init__(self._made(_Read, names))
+
+    def entries(self, names: Sequence[str]) -> list[Any]:
+        """Tasks that a private fit reads instead: entries as they are, made numbers of by nobody yet.
+
+        Raises
+        ------
+        InputError
+            A source whose pieces are other ones then, such as CSV text.
+        """
+        if self._source.for_kernel is not None:
+            raise InputError(f"{self._source.called} must be read here in a private fit, line by line: use .chunks()")
+        return self._made(_ReadEntries, names)
+
+    def _made(self, task: type[_Read], names: Sequence[str]) -> list[Any]:
+        from dask import delayed
+
+        pieces = self._source.pieces
+        if callable(pieces):
+            raise InputError(f"{self._source.called} must have pieces that can be read by themselves, got a stream")
+        return [delayed(task(self._source, piece, tuple(names)), pure=False)() for piece in pieces]
 
 
 class Chunks:
@@ -164,3 +209,20 @@ class Chunks:
         yield tuple(np.empty(0 if f.grid is None else (0, f.grid.size)) for f in self._fields)
         for piece in self._source.passed(lenient=True):  # not before the kernel asks: a query that fails may tell why
             yield tuple(self._source.entries(piece, self._fields))
+
+    def to_delayed(self) -> list[Any]:
+        """The tuples as ``dask.delayed`` ones, to be read on any worker.
+
+        Raises
+        ------
+        InputError
+            A source that can only be gone through as a whole, such as a query or CSV text.
+        """
+        from dask import delayed
+
+        names = [f.name for f in self._fields]
+        return [delayed(_in_order, pure=False)(task, names) for task in Tasks(self._source, ()).entries(names)]
+
+
+def _in_order(entries: dict[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(entries[name] for name in names)

@@ -205,6 +205,50 @@ def test_pieces_are_tasks_for_dask(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(fitted.coef_, surface().fit(X, Y, s=S, t=S).coef_, rtol=1e-6, atol=1e-9)
 
 
+def many_terms() -> FunctionalRegression:
+    return FunctionalRegression(FORMULA, **promised(), bounds=BOUNDS | {"age": (0, 100)})
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
+@pytest.mark.parametrize("workers", [False, True])
+def test_private_fits_read_tasks_as_the_kernel_reads_what_was_opened(
+    workers: bool, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Entry by entry: one person's short list is that person's alone, on workers as in one process."""
+    dask = pytest.importorskip("dask")
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    lists = [x.tolist() for x in X]
+    lists[3] = lists[3][:7]
+    columns = {"id": pa.array(IDS), "age": pa.array(AGE), "X": pa.array(lists), "Y": pa.array(list(Y))}
+    pq.write_table(pa.table(columns), tmp_path / "people.parquet", row_group_size=17)
+    table = open_curves(tmp_path / "people.parquet", grids={"X": S, "Y": S})
+    known = X.copy()
+    known[3] = np.nan
+    arrays = {"X": known, "Y": Y, "age": AGE, "id": IDS}
+    terms = many_terms().fit(arrays, grids={"X": S, "Y": S}, groups="id")
+    one = private_surface().fit(known, Y, S, S, groups=IDS)
+    if workers:
+        monkeypatch.setattr("fdadp.privacy._placed.active_client", object)
+    with dask.config.set(scheduler="synchronous"):
+        found = many_terms().fit_chunks(table.to_delayed(), grids={"X": S, "Y": S}, groups="id")
+        tuples = table.chunks("X", "Y", "id").to_delayed()
+        other = private_surface().fit_chunks(tuples, s=S, t=S, groups=True)
+    np.testing.assert_array_equal(found._fit.coefficients, terms._fit.coefficients)
+    np.testing.assert_array_equal(other.coef_, one.coef_)
+
+
+def test_chunks_of_a_private_surface_are_no_tables(tmp_path: Path) -> None:
+    pytest.importorskip("dask")
+    table = open_curves(parquet(tmp_path), **GIVEN)
+    for chunks, how in ((table, ""), (table.to_delayed(), r"\.to_delayed\(\)")):
+        model = private_surface()
+        with pytest.raises(InputError, match=rf"as table\.chunks\('X', 'Y', 'id'\){how} gives them, got its tables"):
+            model.fit_chunks(chunks, s=S, t=S, groups=True)
+    for tasks in (open_curves(csv(tmp_path), **WIDE).to_delayed(), open_curves(csv(tmp_path), **WIDE).chunks("X")):
+        with pytest.raises(InputError, match=r"read here in a private fit, line by line: use \.chunks\(\)"):
+            tasks.entries(["X"]) if hasattr(tasks, "entries") else tasks.to_delayed()
+
+
 def test_a_query_has_no_tasks_and_its_columns_belong_to_one_pass(tmp_path: Path) -> None:
     table, other = (open_curves(duckdb_relation(folder), **GIVEN) for folder in (tmp_path, tmp_path))
     pytest.importorskip("dask")
