@@ -30,7 +30,7 @@ def row_labels(data: Any) -> pd.Index[Any] | None:
     module = type(data).__module__.split(".")[0]
     if module == "skfda":
         names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
-        return pd.Index(names, dtype=object) if any(name is not None for name in names) else None
+        return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
     if module == "xarray" and hasattr(data, "dims") and data.dims and data.dims[0] in data.coords:
         return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
     if module == "fdadp":  # Curves

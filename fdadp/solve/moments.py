@@ -78,7 +78,10 @@ class Moments:
             return self
         total = self.n + other.n
         difference = other.mean - self.mean
-        self.scatter = self.scatter + other.scatter + np.outer(difference, difference) * (self.n * other.n / total)
+        between = np.outer(difference, difference)
+        between *= self.n * other.n / total
+        self.scatter = self.scatter + other.scatter
+        self.scatter += between
         self.mean = self.mean + difference * (other.n / total)
         self.n = total
         return self
