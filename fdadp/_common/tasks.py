@@ -12,8 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tqdm import tqdm
-
+from fdadp._common.progress import progress_bar
 from fdadp._common.threads import one_blas_thread, one_thread
 from fdadp.errors import FdadpError, InputError
 
@@ -115,14 +114,7 @@ def computed(task: Delayed, what: str, progress: bool | str = "auto", parts: Seq
     """
     client = active_client()
     counted = list(parts) or [task]
-    bar = tqdm(
-        total=len(counted),
-        desc=what,
-        unit="chunk",
-        disable=None if progress is True else not progress,
-        delay=2.0 if progress == "auto" else 0.0,
-        leave=False,
-    )
+    bar = progress_bar(what, progress, total=len(counted))
     with bar:
         return _on_threads(task, counted, what, bar) if client is None else _on(client, task, counted, what, bar)
 

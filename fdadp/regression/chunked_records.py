@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import pandas as pd
 
+from fdadp._common.progress import progress_bar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened import OpenedTable
@@ -24,7 +25,7 @@ from fdadp.regression.completion import Completion
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.chunks import Part, Partitions, Totals, columns_in_partitions, with_progress, without_curves
+from fdadp.solve.chunks import Part, Partitions, Totals, columns_in_partitions, without_curves
 
 __all__ = ["ChunkedRecords", "blocks_of_dask"]
 
@@ -207,7 +208,7 @@ class ChunkedRecords:
 
     def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Any]]:
         total, read = Totals(), self._read(response)
-        for table in with_progress(self._tables(), what, self._progress):
+        for table in progress_bar(what, self._progress, self._tables()):
             part = read(table, total.n)
             total.merge(part.totals)
             if part.value is not None:

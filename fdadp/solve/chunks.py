@@ -1,8 +1,8 @@
-"""Rows in chunks that can be gone through more than once: progress, what tells two passes apart, Dask's partitions."""
+"""Rows in chunks that can be gone through more than once: what tells two passes apart, Dask's partitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.blas import dasum
-from tqdm import tqdm
 
 from fdadp._common.tasks import computed, is_dask, mapped, merged
 from fdadp._common.typing import FloatArray
@@ -25,21 +24,8 @@ __all__ = [
     "columns_in_partitions",
     "is_dask",
     "pairs_in_partitions",
-    "with_progress",
     "without_curves",
 ]
-
-
-def with_progress(source: Iterable[Any], what: str, progress: bool | str) -> Iterable[Any]:
-    """Chunks under a progress bar labelled `what`: always, never, or (``"auto"``) after two seconds."""
-    return tqdm(
-        source,
-        desc=what,
-        unit="chunk",
-        disable=None if progress is True else not progress,
-        delay=2.0 if progress == "auto" else 0.0,
-        leave=False,
-    )
 
 
 class Totals:

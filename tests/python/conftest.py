@@ -30,3 +30,10 @@ def two_workers() -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def on_workers(two_workers: Any) -> Iterator[Any]:
+    """The client of two workers, active."""
+    with two_workers.as_current():
+        yield two_workers

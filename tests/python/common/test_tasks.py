@@ -31,12 +31,6 @@ def where(request):
         yield request.param
 
 
-@pytest.fixture
-def on_workers(two_workers):
-    with two_workers.as_current():
-        yield two_workers
-
-
 def pieces(values):
     return [dask.delayed(value) for value in values]
 
@@ -168,13 +162,13 @@ def test_progress_counts_partitions(where):
     with contextlib.redirect_stderr(shown):
         computed(merged(parts, operator.add), "sums over curves", False, parts)
     assert shown.getvalue() == ""
-    from fdadp._common import tasks
+    from fdadp._common import progress
 
-    class Bar(tasks.tqdm):
+    class Bar(progress.tqdm):
         def __init__(self, **settings):
             super().__init__(**settings | {"disable": False, "mininterval": 0, "file": shown, "leave": True})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "tqdm", Bar)
+        patch.setattr(progress, "tqdm", Bar)
         computed(merged(parts, operator.add), "sums over curves", True, parts)
     assert "sums over curves" in shown.getvalue() and "20/20" in shown.getvalue()

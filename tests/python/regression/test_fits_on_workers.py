@@ -34,12 +34,6 @@ def where(request):
         yield request.param
 
 
-@pytest.fixture
-def on_workers(two_workers):
-    with two_workers.as_current():
-        yield two_workers
-
-
 def not_here(rows, client):
     """The rows, which the client's process must not have."""
     if os.getpid() == client:
