@@ -238,9 +238,14 @@ def _over(
     return value if finish is None else finish(value)
 
 
-def _as_numbers(name: str, block: Records) -> bool:
-    """Refuse labels that are no numbers."""
-    return _word(block.columns[name]) is None or bool(block.numbers(name).size)
+def _without_words(name: str, block: Records) -> bool:
+    """Refuse labels of which one does not read as a number."""
+    return _word(block.columns[name]) is None or _without_text(name, block)
+
+
+def _without_text(name: str, block: Records) -> bool:
+    """Refuse labels."""
+    return bool(block.numbers(name).size)
 
 
 @dataclass(frozen=True)
@@ -313,7 +318,8 @@ class Seen:
         if name in self.numbers:
             return self.numbers[name]
         if name in self.levels:
-            self.over(partial(_as_numbers, name), operator.or_)  # raises, and names the entry
+            self.over(partial(_without_words, name), operator.or_)  # raises, and names the entry,
+            self.over(partial(_without_text, name), operator.or_)  # or says that all of it is text
         raise InputError(f"data must have the column {name!r} (numbers), got " + self._names())
 
     def observed_numbers(self, name: str) -> FloatArray:
