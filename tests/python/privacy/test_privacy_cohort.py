@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
-import dataclasses
 import logging
 import math
 import subprocess
