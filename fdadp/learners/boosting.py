@@ -25,11 +25,17 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import Bins, odds
+from fdadp.learners._posterior import above_zero, posterior
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
 from fdadp.privacy import Cohort
 
 __all__ = ["DPBoostedStumps", "Stump"]
+
+_EDGE_SD = 0.1
+"""Of the half-normal law that is believed in public of a chosen test's edge, before its step is released."""
+_LARGEST_EDGE = 0.95
+"""So that a step is finite."""
 
 
 class Stump(NamedTuple):
@@ -86,8 +92,11 @@ class DPBoostedStumps(BinnedClassifier):
     all sums in one direction by at most 1, hence in effect by ½ (:meth:`fdadp.privacy.Cohort.select`).
 
     Step: a row adds w to one of W+ = Σ w 1[h = y] and W- = Σ w 1[h ≠ y], so the pair has sensitivity 1 in L1 and L2,
-    and √2 in L2 where a person is replaced. With r = (W+ - W-)/(W+ + W-) in [0, 0.95] the step is log((1+r)/(1-r)),
-    at most ``max_step``. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded sensitivity.
+    and √2 in L2 where a person is replaced. Weights are not normalised: AdaBoost's exp(-y F)/Z has no bounded
+    sensitivity. The step is log((1+r)/(1-r)), at most ``max_step``, where r in [0, 0.95] is the edge
+    (W+ - W-)/(W+ + W-) that the pair makes one expect, given its noise, of a test that was chosen for having one: under
+    the public prior of a half-normal with sd 0.1. With little noise that is the released edge; all of it is
+    post-processing.
 
     A round takes time and memory linear in the rows times features, and in the features times the square of their bins.
 
@@ -144,12 +153,12 @@ class DPBoostedStumps(BinnedClassifier):
                 )
                 index, sign = chosen % tests.size, 1 if chosen < tests.size else -1
                 feature, pattern = int(tests.feature[index]), sign * tests.pattern(index)
-                (right, wrong), _ = binned.histogram(
+                (right, wrong), sd = binned.histogram(
                     _votes(bins.starts, released, code, feature, pattern),
                     share=share * (1 - self.select_share),
                     name=f"{text}: step",
                 )
-                edge = min(max((right - wrong) / max(right + wrong, 1.0), 0.0), 0.95)
+                edge = min(_edge(right, wrong, sd), _LARGEST_EDGE)
                 step = min(self.max_step, math.log((1 + edge) / (1 - edge)))
                 model.append(Stump(labels[code], *tests.describe(index), sign, step))
                 scores[bins.starts[feature] : bins.starts[feature + 1], column] += step * pattern
@@ -265,6 +274,18 @@ def _votes(starts: IntArray, scores: FloatArray, wanted: int, feature: int, patt
         return np.stack([np.where(right, w, 0 * w), np.where(right, 0 * w, w)], axis=1)
 
     return votes
+
+
+def _edge(right: float, wrong: float, sd: float) -> float:
+    """Expected (W+ - W-)/(W+ + W-), given both with noise of this sd: their sum is positive, the edge half-normal.
+
+    Difference and sum have uncorrelated noise. Given the sum's mean and variance the edge is a posterior mean where the
+    difference is taken for normal with the variance that an uncertain sum gives it.
+    """
+    noise = 2 * sd**2
+    total = float(above_zero(right + wrong, noise))
+    mean, variance = posterior((right - wrong) / total, noise / total**2 * (1 + _EDGE_SD**2), 0.0, _EDGE_SD**2)
+    return float(above_zero(mean, variance))
 
 
 def _rounds(epsilon: float) -> int:
