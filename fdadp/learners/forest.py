@@ -199,8 +199,8 @@ class DPForestRegressor(PrivateRegressor, _Forest):
 
     Notes
     -----
-    *Proof.* A row adds (1, t), |t| <= 1, to one leaf of each of T trees: L1 norm at most 2 T, L2 norm at most √(2 T)
-    (``docs/theory/learners.md#forest``). Missing values: the row counts as no row.
+    *Proof.* A row adds (1, t), ``|t| <= 1``, to one leaf of each of T trees: L1 norm at most 2 T, L2 norm at most
+    √(2 T) (``docs/theory/learners.md#forest``). Missing values: the row counts as no row.
 
     A prediction is the mean, and ``kept_`` of how the sums over trees of a row's leaves differ from it, over their
     counts and the weight of 2 rows and two standard deviations of noise. ``kept_`` compares the squares of all leaves'
