@@ -196,7 +196,6 @@ LEARNERS = [
         "classifier",
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_rounds": 3},
         ("classes", "features"),
-        failing=ONE,
     ),
     Learner(
         learners.DPForestClassifier,
