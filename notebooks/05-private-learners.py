@@ -150,7 +150,7 @@ plt.show()
 # %% [markdown]
 # ## k-means
 #
-# On these few digits, noise in 64 dimensions is fatal; a private projection first (half of the budget) pays.
+# On these few digits, noise in 64 dimensions takes half of it; a private projection first (half of the budget) pays.
 
 # %%
 print(f"without privacy: {adjusted_rand_score(labels, KMeans(10, n_init=3, random_state=0).fit_predict(digits)):.2f}")
