@@ -92,6 +92,11 @@ def of_npz(path: Path, **options: Any) -> Source:
 # ------------------------------------------------------------------ CSV
 
 
+_ALWAYS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+EXACT: dict[str, Any] = {} if _ALWAYS_EXACT else {"float_precision": "round_trip"}
+"""Numbers of CSV text are the nearest floats: by request before pandas 3.1, by default from then on."""
+
+
 @dataclass(frozen=True)
 class CsvPiece:
     """A whole CSV file, as the package reads it: what a column holds is found by a look at all its entries."""
@@ -102,7 +107,7 @@ class CsvPiece:
     def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
         """Entries of columns."""
         if not self.alone:
-            frame = pd.read_csv(self.path, encoding="utf-8-sig")
+            frame = pd.read_csv(self.path, encoding="utf-8-sig", **EXACT)
             frame.columns = pd.Index([str(name).strip() for name in frame.columns])
             return [_entries(frame, f) for f in fields]
         frame = read_curves(self.path)

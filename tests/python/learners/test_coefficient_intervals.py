@@ -107,11 +107,11 @@ def test_they_hold_the_truth_as_often_as_they_say(delta):
 
 
 @pytest.mark.statistics
-@pytest.mark.parametrize("n", [60, 300])
+@pytest.mark.parametrize("n", [60, 200])
 def test_where_noise_hides_them_they_are_wide_or_the_whole_line_and_hold(n):
-    held, width = fits(n, 120, lambda seed: linear(random_state=seed + APART), np.array([0.3, *SLOPES]))
-    assert held.mean() > (0.98 if n == 60 else 0.93)  # of 400 fits .999 and .959
-    assert np.isinf(width).mean() > (0.5 if n == 60 else 0.005)  # .959 and .023
+    held, width = fits(n, 60, lambda seed: linear(random_state=seed + APART), np.array([0.3, *SLOPES]))
+    assert held.mean() > 0.95
+    assert np.isinf(width).mean() > (0.5 if n == 60 else 0.05)
 
 
 def test_a_coefficient_that_noise_hides_is_said_to_be_undetermined():
