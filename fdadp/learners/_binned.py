@@ -12,6 +12,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._bins import Bins
+from fdadp.learners.encoding import features_of
 from fdadp.learners.inputs import as_table, class_labels
 from fdadp.privacy import Cohort
 
@@ -23,16 +24,22 @@ class BinnedClassifier(PrivateClassifier):
     """A classifier whose scores are sums over features of a released number for each bin."""
 
     features: Any = None
+    bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
     scores_: FloatArray = field(init=False)
     _bins: Bins = field(init=False)
 
     def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
         """Open the cohort; return it, the cohort of the rows' bins and classes, the bins, and the labels."""
         labels = class_labels(self.classes)
-        bins = Bins(self.features, int(as_table(X).shape[1]))
+        d = int(as_table(X).shape[1])
+        bins = Bins(features_of(self.features, self.bounds, self.data_norm, self.center, d), d)
         if (bins.sizes < 2).all():
             raise InputError("features must have at least one with two bins or labels")
-        shown = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
+        shown: dict[str, Any] = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
+        if self.bounds is not None:
+            shown["bounds"] = self.bounds
         cohort = self._open(X, y, groups, classes=labels, public=shown, columns=bins.encoder.columns(X))
         binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
         return cohort, binned, bins, labels

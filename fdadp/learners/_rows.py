@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.errors import InputError
-from fdadp.learners.inputs import ball, box, positive
+from fdadp.learners.inputs import ball, box, positive, said_once
 from fdadp.privacy import rowwise_norm
 from fdadp.privacy._local import RowFunction, Rows
 
@@ -84,13 +83,12 @@ class UnitRows:
         bounds: Any = None,
         intercept: float = 1.0,
     ) -> None:
+        said_once(bounds, data_norm, center)
         self.low = self.high = None
         if bounds is None:
             radius, self.center = ball(data_norm, center, d)
             self.scale = np.full(d, radius)
         else:
-            if data_norm is not None:
-                raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
             self.low, self.high = box(bounds, d)
             self.center = (self.low + self.high) / 2
             self.scale = (self.high - self.low) / 2 * math.sqrt(d)

@@ -36,7 +36,8 @@ class DPAdditiveHistograms(BinnedClassifier):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, features
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    classes, features, bounds, data_norm, center
         As of :class:`fdadp.learners.DPBoostedStumps`.
     n_passes : int
         How often each feature has its turn.

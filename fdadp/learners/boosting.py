@@ -67,6 +67,10 @@ class DPBoostedStumps(BinnedClassifier):
         value counts as no row. The candidates are ``x >= cut`` for every edge and
         ``x == label`` for every label, each with both signs. A Numeric without edges gets 38 cuts of its range, half of
         them on a logarithmic scale.
+    bounds : (low, high), optional
+        Instead of ``features``, where all are numbers: public range of each, a number or d numbers each.
+    data_norm, center : float, array_like of shape (d,)
+        Instead of both: public radius and centre of a ball; the ranges are those of the box around it.
     n_rounds : int, optional
         Default, by the public ε: 5 below 0.05, 25 below 0.5, else 50.
     select_share : float

@@ -16,13 +16,13 @@ from sklearn.base import ClusterMixin, TransformerMixin
 
 from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError, PublicParameterMissing
+from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner
 from fdadp.learners._grid import MOST_DIMENSIONS, grid_start
 from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
-from fdadp.learners.inputs import as_table, ball, box, positive
+from fdadp.learners.inputs import as_table, ball, box, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
 from fdadp.privacy._seen import score_is_not_private
 
@@ -147,12 +147,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
 
     def _region(self, d: int) -> tuple[FloatArray, float, FloatArray | None]:
         """Public middle (d,), radius, and half widths of the box if there is one."""
+        said_once(self.bounds, self.data_norm, self.center, both=True)
         if self.bounds is None:
-            if self.data_norm is None:
-                raise PublicParameterMissing(
-                    "bounds or data_norm must be given: where rows can lie. It is public, and taking it from the data "
-                    "would not be private"
-                )
             radius, middle = ball(self.data_norm, self.center, d)
             return middle, radius, None
         low, high = box(self.bounds, d)

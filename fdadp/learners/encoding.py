@@ -17,10 +17,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.inputs import public
+from fdadp.learners.inputs import box_of, public
 from fdadp.privacy.boundary import Table, columns, index_of, table
 
-__all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder"]
+__all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder", "features_of"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,22 @@ class Categorical:
 Feature = Numeric | Categorical
 
 
+def features_of(features: Any, bounds: Any, data_norm: Any, center: ArrayLike, d: int) -> Any:
+    """Features as they were declared, or d numbers in a public box, or in that around a public ball.
+
+    Raises
+    ------
+    PublicParameterMissing, InputError
+        Nothing is said of them, or it is said twice.
+    """
+    if bounds is None and data_norm is None:
+        return public("features", features, "Numeric or Categorical for each column of X; or bounds, or data_norm")
+    if features is not None:
+        raise InputError("features must be left out where bounds or data_norm are given, or the other way round")
+    low, high = box_of(bounds, data_norm, center, d)
+    return [Numeric(a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+
+
 def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> PublicEncoder:
     """Encoder to codes of d columns, with bins in every feature.
 
@@ -158,10 +174,9 @@ def codes_encoder(features: Any, d: int, with_bins: Callable[[Any], Any]) -> Pub
 
     Raises
     ------
-    PublicParameterMissing, InputError
-        No features, or something else than Numeric and Categorical.
+    InputError
+        Something else than Numeric and Categorical.
     """
-    public("features", features, "Numeric or Categorical for each column of X")
     if isinstance(features, (Numeric, Categorical)):
         features = [features] * d
     if isinstance(features, Mapping):

@@ -22,7 +22,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
 from fdadp.learners._rows import Rows
-from fdadp.learners.inputs import as_table, as_target, box, class_labels
+from fdadp.learners.inputs import as_table, as_target, box, box_of, class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPForestClassifier", "DPForestRegressor"]
@@ -76,13 +76,15 @@ class _Forest(PrivateLearner):
     """What both forests share: the public trees."""
 
     bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
     n_trees: int = 64
     depth: int = 4
     tree_seed: int = 0
 
     def _trees(self, d: int, values: int) -> _Trees:
         """Trees of d features, of which each leaf holds so many released values."""
-        low, high = box(self.bounds, d)
+        low, high = box_of(self.bounds, self.data_norm, self.center, d)
         trees, depth = whole(self.n_trees, "n_trees"), whole(self.depth, "depth")
         seed = whole(self.tree_seed, "tree_seed", least=0)
         if depth > math.log2(_MOST) or trees * values * 2**depth > _MOST:
@@ -91,6 +93,11 @@ class _Forest(PrivateLearner):
                 f"depth {depth} with {values} in each leaf"
             )
         return _Trees(low, high, trees, depth, seed)
+
+    def _shown(self, trees: _Trees) -> dict[str, Any]:
+        """Public inputs, for the ledger."""
+        bounds = (trees.low, trees.high) if self.bounds is None else self.bounds
+        return {"bounds": bounds, "trees": f"{self.n_trees} of depth {self.depth}, seed {self.tree_seed}"}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -106,8 +113,12 @@ class DPForestClassifier(PrivateClassifier, _Forest):
         The guarantee: the parameters of :class:`fdadp.Privacy`.
     classes : sequence
         Public labels. A row with another label counts as no row.
-    bounds : (low, high)
+    bounds : (low, high), optional
         Public range of each feature, a number or d numbers each; values are moved to it.
+    data_norm : float, optional
+        Instead of ``bounds``: public radius of a ball about ``center``; values are moved to the box around it.
+    center : float or array_like of shape (d,)
+        Public; with ``data_norm``.
     n_trees, depth : int
         Public. More trees cost no accuracy by their noise, which averages out as fast as it grows; deeper ones do.
     tree_seed : int
@@ -144,7 +155,7 @@ class DPForestClassifier(PrivateClassifier, _Forest):
         K = len(labels)
         trees = self._trees(int(as_table(X).shape[1]), K)
         T, L = self.n_trees, trees.leaves
-        shown = {"classes": labels, "bounds": self.bounds, "trees": f"{T} of depth {self.depth}, seed {self.tree_seed}"}
+        shown = {"classes": labels, **self._shown(trees)}
         cohort = self._open(X, y, groups, classes=labels, public=shown)
 
         def counts(rows: Rows) -> FloatArray:
@@ -182,7 +193,8 @@ class DPForestRegressor(PrivateRegressor, _Forest):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, bounds, n_trees, depth, tree_seed
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state
+    bounds, data_norm, center, n_trees, depth, tree_seed
         As of :class:`DPForestClassifier`.
     bounds_y : (low, high)
         Public range of the target; targets are moved to it.
@@ -228,8 +240,7 @@ class DPForestRegressor(PrivateRegressor, _Forest):
             raise InputError(f"y must be of shape (n,), got {shape[1]} columns")
         T, L = self.n_trees, trees.leaves
         middle, half = (low + high) / 2, (high - low) / 2
-        shown = {"bounds": self.bounds, "bounds_y": self.bounds_y}
-        shown["trees"] = f"{T} of depth {self.depth}, seed {self.tree_seed}"
+        shown = {"bounds_y": self.bounds_y, **self._shown(trees)}
         cohort = self._open(X, y, groups, public=shown)
 
         def sums(rows: Rows) -> FloatArray:

@@ -15,7 +15,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
-from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder
+from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
 from fdadp.learners.inputs import as_table, class_labels, positive, public
 from fdadp.learners.naive_bayes import FromLikelihood, check_correlation
 from fdadp.privacy import Cohort
@@ -33,6 +33,11 @@ class _Histograms(FromLikelihood, PrivateClassifier):
     alpha: float = 1.0
     correlation: float = 0.15
 
+    @property
+    def _range(self) -> Any:
+        """Public range of all features, where it was given by itself."""
+        return None
+
     def _encoder(self, d: int) -> PublicEncoder:
         """Public encoder of d columns to codes of bins and labels."""
         raise NotImplementedError
@@ -45,6 +50,8 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         check_correlation(self.correlation)
         encoder = self._encoder(int(as_table(X).shape[1]))
         shown = {"classes": labels, "features": encoder.features, "alpha": self.alpha}
+        if self._range is not None:
+            shown["bounds"] = self._range
         cohort = self._open(X, y, groups, classes=labels, public=shown, columns=encoder.columns(X))
         specs = encoder.specs
         d = len(specs)
@@ -118,6 +125,10 @@ class DPHistogramNB(_Histograms):
         As of :class:`fdadp.learners.DPGaussianNB`.
     features : mapping of name to Numeric or Categorical, sequence of them, or one of them
         As for :class:`fdadp.learners.PublicEncoder`; X itself may hold text and numbers. One holds for all columns.
+    bounds : (low, high), optional
+        Instead of ``features``, where all are numbers: public range of each, a number or d numbers each.
+    data_norm, center : float, array_like of shape (d,)
+        Instead of both: public radius and centre of a ball; the ranges are those of the box around it.
     n_bins : int
         Bins of equal width (of log1p where that is set) for numbers without edges.
     alpha : float
@@ -167,6 +178,13 @@ class DPHistogramNB(_Histograms):
 
     features: Any = None
     n_bins: int = 16
+    bounds: Any = None
+    data_norm: float | None = None
+    center: ArrayLike = 0.0
+
+    @property
+    def _range(self) -> Any:
+        return self.bounds
 
     def _encoder(self, d: int) -> PublicEncoder:
         n_bins = whole(self.n_bins, "n_bins", least=2)
@@ -175,7 +193,7 @@ class DPHistogramNB(_Histograms):
             plain = isinstance(spec, Numeric) and spec.edges is None
             return replace(spec, edges=n_bins) if plain else spec
 
-        return codes_encoder(self.features, d, binned)
+        return codes_encoder(features_of(self.features, self.bounds, self.data_norm, self.center, d), d, binned)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -12,7 +12,18 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy.boundary import Table, table
 
-__all__ = ["as_table", "as_target", "ball", "ball_of", "box", "box_of", "class_labels", "positive", "public"]
+__all__ = [
+    "as_table",
+    "as_target",
+    "ball",
+    "ball_of",
+    "box",
+    "box_of",
+    "class_labels",
+    "positive",
+    "public",
+    "said_once",
+]
 
 HUGE = 1e100
 """Numbers from here on count as infinite: their squares may be."""
@@ -88,22 +99,35 @@ def ball(data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
     return radius, middle
 
 
+def said_once(bounds: Any, data_norm: Any, center: Any, *, both: bool = False) -> None:
+    """Refuse a public region of rows that is not said, or said twice: as a box and as a ball, unless `both` may be."""
+    if bounds is None and data_norm is None:
+        raise PublicParameterMissing(
+            "bounds or data_norm must be given: the range of each feature, or the largest L2 norm of a row about "
+            "`center`. It is public, and taking it from the data would not be private"
+        )
+    if bounds is None:
+        return
+    if data_norm is not None and not both:
+        raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
+    if np.any(np.asarray(center) != 0):
+        raise InputError(f"center must be left out where bounds are given, whose middle it is, got {center!r}")
+
+
 def box_of(bounds: Any, data_norm: Any, center: Any, d: int) -> tuple[FloatArray, FloatArray]:
     """Public bounds, or those of the smallest box around a public ball, as two vectors (d,)."""
+    said_once(bounds, data_norm, center)
     if data_norm is None:
         return box(bounds, d)
-    if bounds is not None:
-        raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
     radius, middle = ball(data_norm, center, d)
     return middle - radius, middle + radius
 
 
 def ball_of(bounds: Any, data_norm: Any, center: Any, d: int) -> tuple[float, FloatArray]:
     """Public radius and centre (d,) of a ball, or those of the smallest ball around a public box."""
+    said_once(bounds, data_norm, center)
     if bounds is None:
         return ball(data_norm, center, d)
-    if data_norm is not None:
-        raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
     low, high = box(bounds, d)
     return float(np.linalg.norm((high - low) / 2)), (low + high) / 2
 

@@ -19,7 +19,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
-from fdadp.learners.inputs import as_table, as_target, box, public
+from fdadp.learners.inputs import as_table, as_target, box
 from fdadp.privacy import Cohort
 
 __all__ = ["DPLinearRegression"]
@@ -174,8 +174,6 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         return "Private linear regression", facts, notes
 
     def _encoding(self, d: int) -> UnitRows:
-        if self.data_norm is None:
-            public("bounds", self.bounds, "the range of each feature (or data_norm, the largest norm of a row)")
         return UnitRows(
             d,
             data_norm=self.data_norm,

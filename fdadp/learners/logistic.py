@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations
-from fdadp.learners.inputs import as_table, class_labels, positive, public
+from fdadp.learners.inputs import as_table, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy._objective import gaussian_multiplier
 
@@ -254,12 +254,6 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         return "Private logistic regression", facts, notes
 
     def _encoding(self, d: int) -> UnitRows:
-        if self.bounds is None:
-            public(
-                "data_norm",
-                self.data_norm,
-                "the largest norm of a row about `center` (or bounds, the range of each feature)",
-            )
         return UnitRows(
             d, data_norm=self.data_norm, center=self.center, bounds=self.bounds, intercept=self.intercept_scaling
         )

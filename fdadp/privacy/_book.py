@@ -104,9 +104,13 @@ class MemoryBook:
         if self._binding is not None and self._binding != binding:
             names = {"dataset": "data set", "unit": "unit", "adjacency": "adjacency"}
             differs = [text for k, text in names.items() if getattr(self._binding, k) != getattr(binding, k)]
+            same = (
+                "where they are rows of the same persons, as in the steps of a Pipeline, say so in all fits on the "
+                "budget, the first one too, with the same dataset="
+            )
             raise PrivacyError(
                 f"this budget is bound to another {' and '.join(differs)}: it protects one unit of one data set "
-                "under one adjacency; use a new Budget, or name the data with dataset= if they are the same"
+                f"under one adjacency; {same if 'data set' in differs else 'keep to these'}, or use a new Budget"
             )
 
     def reserve(self, share: float, binding: Binding, about: Mapping[str, Any] | None = None) -> int:
