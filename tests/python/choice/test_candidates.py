@@ -100,7 +100,11 @@ def dear():
 @pytest.mark.parametrize(
     ("candidates", "kind", "text"),
     [
-        ([line(), line(bounds=None)], PublicParameterMissing, "candidate 2, DPLinearRegression: bounds must be given"),
+        (
+            [line(), line(bounds=None)],
+            PublicParameterMissing,
+            "candidate 2, DPLinearRegression: bounds or data_norm must be given",
+        ),
         ([line(), line(bounds=(1, -1))], InputError, "candidate 2, DPLinearRegression: bounds must be finite"),
         ([line(bounds=([-1] * 3, [1] * 3)), line()], InputError, "candidate 1, DPLinearRegression: bounds"),
         ([scalar("y ~ age"), line()], InputError, "one kind of data|all classifiers"),
