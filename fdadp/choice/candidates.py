@@ -76,7 +76,10 @@ def configured(
     elif set(settings) <= set(params):
         model.set_params(**settings)
     else:
-        raise InputError(f"candidates must be private estimators of fdadp, got {type(model).__name__}")
+        raise InputError(
+            f"candidates must be private estimators of fdadp, got {type(model).__name__}; what a step before them does "
+            "to each row by itself, do to the table"
+        )
     return model
 
 

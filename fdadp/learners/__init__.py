@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fdadp.learners.linear_regression import DPLinearRegression as DPLinearRegression
     from fdadp.learners.logistic import DPLogisticRegression as DPLogisticRegression
     from fdadp.learners.naive_bayes import DPGaussianNB as DPGaussianNB
+    from fdadp.learners.pipelines import check_pipeline as check_pipeline
 
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
@@ -41,6 +42,7 @@ _EXPORTS = {
     "DPPCA": "fdadp.learners.decomposition",
     "Numeric": "fdadp.learners.encoding",
     "PublicEncoder": "fdadp.learners.encoding",
+    "check_pipeline": "fdadp.learners.pipelines",
 }
 
 __all__ = sorted(_EXPORTS)
