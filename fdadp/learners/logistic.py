@@ -115,8 +115,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         Gradients of ``"gradient"``; default: from λ and n, 10 to 100.
     inference : bool
         Whether 15 % of ε go to the curvature of the loss at the fit, which ``conf_int()``, ``coef_table()`` and
-        ``summary()`` need: standard errors and intervals of the coefficients. With two classes and ``"objective"``; it
-        spends pure ε, also where a δ is given.
+        ``summary()`` need: standard errors and intervals of the coefficients. It spends pure ε, also where a δ is
+        given. With two classes and ``"objective"`` only: the gradient at such a fit is known but for noise of a known
+        law; at the mean of noisy steps of ``"gradient"``, and at the noisy minimiser of ``"output"``, it is not.
 
     Attributes
     ----------
