@@ -65,7 +65,7 @@ def ours(task: UnseenTask, epsilon: float, number: int) -> dict[str, Callable[[]
         known = common | {"bounds": bounds, "bounds_y": task.bounds_y}
         return {
             name: (lambda n=name: r2(y_test, getattr(learners, n)(**known).fit(X, y).predict(X_test)))
-            for name in ("DPLinearRegression", "DPForestRegressor")
+            for name in ("DPLinearRegression", "DPAdditiveRegressor", "DPForestRegressor")
         }
     z = scaled(task, X)
     norm = math.sqrt(z.shape[1])

@@ -12,6 +12,7 @@ from fdadp._common.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from fdadp.learners.additive_histograms import DPAdditiveHistograms as DPAdditiveHistograms
+    from fdadp.learners.additive_regressor import DPAdditiveRegressor as DPAdditiveRegressor
     from fdadp.learners.boosting import DPBoostedStumps as DPBoostedStumps
     from fdadp.learners.cluster import DPKMeans as DPKMeans
     from fdadp.learners.decomposition import DPPCA as DPPCA
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "Categorical": "fdadp.learners.encoding",
     "DPAdditiveHistograms": "fdadp.learners.additive_histograms",
+    "DPAdditiveRegressor": "fdadp.learners.additive_regressor",
     "DPBoostedStumps": "fdadp.learners.boosting",
     "DPCategoricalNB": "fdadp.learners.histogram_bayes",
     "DPForestClassifier": "fdadp.learners.forest",

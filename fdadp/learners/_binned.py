@@ -1,4 +1,4 @@
-"""Classifiers whose scores add up over features: a released number for each public bin."""
+"""Learners whose scores add up over features: a released number for each public bin."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._base import PrivateClassifier, PrivateLearner
 from fdadp.learners._bins import Bins
 from fdadp.learners.encoding import features_of
-from fdadp.learners.inputs import as_table, class_labels
+from fdadp.learners.inputs import as_table
 from fdadp.privacy import Cohort
 
-__all__ = ["BinnedClassifier"]
+__all__ = ["Binned", "BinnedClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BinnedClassifier(PrivateClassifier):
-    """A classifier whose scores are sums over features of a released number for each bin."""
+class Binned(PrivateLearner):
+    """A learner whose scores are sums over features of a released number for each bin."""
 
     features: Any = None
     bounds: Any = None
@@ -30,24 +30,41 @@ class BinnedClassifier(PrivateClassifier):
     scores_: FloatArray = field(init=False)
     _bins: Bins = field(init=False)
 
-    def _start(self, X: Any, y: Any, groups: ArrayLike | None) -> tuple[Cohort, Cohort, Bins, list[Hashable]]:
-        """Open the cohort; return it, the cohort of the rows' bins and classes, the bins, and the labels."""
-        labels = class_labels(self.classes)
+    def _start(
+        self, X: Any, y: Any, groups: ArrayLike | None, classes: list[Hashable] | None = None, **public: Any
+    ) -> tuple[Cohort, Cohort, Bins]:
+        """Open the cohort; return it, the cohort of the rows' bins and labels or targets, and the bins.
+
+        `public` is what else of the fit is public and shown in the ledger.
+        """
         d = int(as_table(X).shape[1])
         bins = Bins(features_of(self.features, self.bounds, self.data_norm, self.center, d), d)
         if (bins.sizes < 2).all():
             raise InputError("features must have at least one with two bins or labels")
-        shown: dict[str, Any] = {"classes": labels, "features": dict(zip(bins.names, bins.specs, strict=True))}
+        shown = public | {"features": dict(zip(bins.names, bins.specs, strict=True))}
+        if classes is not None:
+            shown["classes"] = classes
         if self.bounds is not None:
             shown["bounds"] = self.bounds
-        cohort = self._open(X, y, groups, classes=labels, public=shown, columns=bins.encoder.columns(X))
+        cohort = self._open(X, y, groups, classes=classes, public=shown, columns=bins.encoder.columns(X))
         binned = cohort.derive(lambda rows: (bins.codes(rows[0]), rows[1]), name="bins")
-        return cohort, binned, bins, labels
+        return cohort, binned, bins
 
     def _codes(self, X: Any) -> FloatArray:
         """Bins of rows to predict for, NaN for a missing value."""
         self._check_new_table(X)
         return self._bins.encoder.transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BinnedClassifier(PrivateClassifier, Binned):
+    """A classifier of this kind."""
 
     def decision_function(self, X: Any) -> FloatArray:
         """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
@@ -57,9 +74,3 @@ class BinnedClassifier(PrivateClassifier):
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Class with the largest score, (m,)."""
         return self._labels(self.decision_function(X))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags

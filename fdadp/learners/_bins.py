@@ -15,7 +15,7 @@ from numba import njit
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.learners.encoding import Numeric, codes_encoder
 
-__all__ = ["Bins", "odds"]
+__all__ = ["Bins", "in_bins", "odds", "totals"]
 
 CUTS = 19
 """Of each kind, for a number without edges: evenly spaced, and evenly spaced in log(1 + x - low)."""
@@ -84,6 +84,63 @@ def _with_cuts(spec: Any) -> Any:
     return dataclasses.replace(spec, edges=[float(c) for c in cuts if low < c < high])
 
 
+@njit(cache=True, nogil=True)
+def _place(codes, starts, i, j):  # type: ignore[no-untyped-def]
+    """Bin of row i in feature j among all bins, or -1 for none."""
+    code = codes[i, j]
+    if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
+        return starts[j] + np.int64(code)
+    return -1
+
+
+def in_bins(values: FloatArray, codes: FloatArray, starts: IntArray) -> FloatArray:
+    """Put each row's values (m, K) into its bin of each feature, (m, total K); NaN in rows with a missing bin.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m, K)
+        Private, as are the codes (m, d).
+    starts : ndarray of shape (d + 1,)
+    """
+    out = np.zeros((len(codes), int(starts[-1]) * values.shape[1]))
+    _put(codes, starts, values, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _put(codes, starts, values, out):  # type: ignore[no-untyped-def]
+    K = values.shape[1]
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            at = _place(codes, starts, i, j)
+            for k in range(K):
+                out[i, max(at, 0) * K + k] = values[i, k] if at >= 0 else np.nan
+
+
+def totals(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
+    """Sum over features, in order, of the score of each row's bin, (m,); NaN for a missing bin.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (m, d)
+        Private.
+    starts : ndarray of shape (d + 1,)
+    scores : ndarray of shape (total,)
+        Public or released.
+    """
+    out = np.zeros(len(codes))
+    _add(codes, starts, scores, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add(codes, starts, scores, out):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        for j in range(codes.shape[1]):
+            at = _place(codes, starts, i, j)
+            out[i] += scores[at] if at >= 0 else np.nan
+
+
 def odds(codes: FloatArray, starts: IntArray, scores: FloatArray) -> FloatArray:
     """``exp`` of the sum over features of the score of each row's bin, (m, K), as a product; NaN for a missing bin.
 
@@ -106,9 +163,9 @@ def _product(codes, starts, factors, out):  # type: ignore[no-untyped-def]
         for k in range(out.shape[1]):
             value = 1.0
             for j in range(codes.shape[1]):
-                code = codes[i, j]
-                if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
-                    value *= factors[starts[j] + np.int64(code), k]
+                at = _place(codes, starts, i, j)
+                if at >= 0:
+                    value *= factors[at, k]
                     value = min(max(value, 1 / _LARGEST), _LARGEST)  # the product stays finite
                 else:
                     value = np.nan

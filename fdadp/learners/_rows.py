@@ -15,7 +15,7 @@ from fdadp.learners.inputs import ball, box, positive, said_once
 from fdadp.privacy import rowwise_norm
 from fdadp.privacy._local import RowFunction, Rows
 
-__all__ = ["RowFunction", "Rows", "UnitRows", "blocks", "in_ball", "with_constant"]
+__all__ = ["RowFunction", "Rows", "UnitRows", "UnitTarget", "blocks", "in_ball", "with_constant"]
 
 
 def in_ball(x: FloatArray, radius: float) -> FloatArray:
@@ -50,6 +50,33 @@ def blocks(values: FloatArray, at: FloatArray | IntArray, count: int, usable: Fl
     whole = at if usable is None else usable
     out = np.where(here[:, :, None], values[:, None], 0.0) + 0.0 * whole[:, None, None]
     return np.asarray(out.reshape(len(values), count * values.shape[1]))
+
+
+class UnitTarget:
+    """The map y -> t = (clip(y) - middle)/half, in [-1, 1], of one target; public, and row-local.
+
+    Parameters
+    ----------
+    bounds_y : (low, high)
+        Public range.
+
+    Attributes
+    ----------
+    low, high, middle, half : float
+    """
+
+    def __init__(self, bounds_y: Any) -> None:
+        self.low, self.high = (float(end[0]) for end in box(bounds_y, 1, "bounds_y"))
+        self.middle, self.half = (self.low + self.high) / 2, (self.high - self.low) / 2
+
+    def __call__(self, y: FloatArray) -> FloatArray:
+        """Targets (m,) or (m, 1), as (m,); what is not finite stays so."""
+        y = y.reshape(len(y))
+        return np.asarray((self.inside(y) - self.middle) / self.half + 0.0 * y)
+
+    def inside(self, y: FloatArray) -> FloatArray:
+        """Targets or predictions moved into the range."""
+        return np.clip(y, self.low, self.high)
 
 
 class UnitRows:

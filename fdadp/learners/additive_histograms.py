@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.special import expit, softmax
 
 from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
-from fdadp.learners._bins import odds
+from fdadp.learners._bins import in_bins, odds
 from fdadp.learners._rows import RowFunction, Rows
+from fdadp.learners.inputs import class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPAdditiveHistograms"]
@@ -99,15 +99,14 @@ class DPAdditiveHistograms(BinnedClassifier):
         for name, sd in (("prior_sd", self.prior_sd), ("smooth_sd", self.smooth_sd)):
             if not is_number(sd) or not 0 < sd < math.inf:
                 raise InputError(f"{name} must be a number above 0, got {sd!r}")
-        cohort, binned, bins, labels = self._start(X, y, groups)
+        labels = class_labels(self.classes)
+        cohort, binned, bins = self._start(X, y, groups, labels)
         d, K = len(bins.sizes), len(labels)
         width = 1 if K == 2 else K
         pure = cohort.pure
 
         def counts(rows: Rows) -> FloatArray:
-            out = np.empty((len(rows[0]), bins.total))
-            _spread(rows[0], bins.starts, 0, np.ones((len(out), 1)) + 0 * rows[1][:, None], out)
-            return out
+            return in_bins(1 + 0 * rows[1][:, None], rows[0], bins.starts)
 
         clip = float(d) if pure else math.sqrt(d)
         noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins", nonnegative=True)
@@ -160,32 +159,10 @@ def _residuals(starts: IntArray, scores: FloatArray, feature: int, K: int) -> Ro
                 total += each[:, k]
             share = each / total[:, None]
             hit = label[:, None] == np.arange(K)
-        out = np.empty((len(codes), int(starts[feature + 1] - starts[feature]) * scores.shape[1]))
-        _spread(
-            codes[:, feature : feature + 1],
-            np.array([0, starts[feature + 1] - starts[feature]]),
-            0,
-            hit - share + 0 * label[:, None],
-            out,
-        )
-        return out
+        bounds = np.array([0, starts[feature + 1] - starts[feature]])
+        return in_bins(hit - share + 0 * label[:, None], codes[:, feature : feature + 1], bounds)
 
     return residuals
-
-
-@njit(cache=True, nogil=True)
-def _spread(codes, starts, first, values, out):  # type: ignore[no-untyped-def]
-    """Put each row's values (m, K) into its bin of each feature; a row with a missing bin becomes NaN."""
-    K = values.shape[1]
-    out[:] = 0.0
-    for i in range(codes.shape[0]):
-        for j in range(codes.shape[1]):
-            code = codes[i, j]
-            if code >= 0 and code < starts[j + 1] - starts[j] and code == np.floor(code):
-                for k in range(K):
-                    out[i, (starts[j] + np.int64(code)) * K + k] = values[i, k]
-            else:
-                out[i, 0] = np.nan
 
 
 def _steps(

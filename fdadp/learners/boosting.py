@@ -28,6 +28,7 @@ from fdadp.learners._bins import Bins, odds
 from fdadp.learners._posterior import above_zero, posterior
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
+from fdadp.learners.inputs import class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPBoostedStumps", "Stump"]
@@ -137,7 +138,8 @@ class DPBoostedStumps(BinnedClassifier):
         fraction(self.select_share, "select_share")
         if not is_number(self.max_step) or not 0 < self.max_step < math.inf:
             raise InputError(f"max_step must be a number above 0, got {self.max_step!r}")
-        cohort, binned, bins, labels = self._start(X, y, groups)
+        labels = class_labels(self.classes)
+        cohort, binned, bins = self._start(X, y, groups, labels)
         tests, K = _Tests(bins), len(labels)
         passing = tests.cells()
         wanted = [1] if K == 2 else list(range(K))

@@ -21,8 +21,8 @@ from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
-from fdadp.learners._rows import Rows
-from fdadp.learners.inputs import as_table, as_target, box, box_of, class_labels
+from fdadp.learners._rows import Rows, UnitTarget
+from fdadp.learners.inputs import as_table, box_of, class_labels, one_target
 from fdadp.privacy import Cohort
 
 __all__ = ["DPForestClassifier", "DPForestRegressor"]
@@ -188,8 +188,8 @@ class DPForestClassifier(PrivateClassifier, _Forest):
 class DPForestRegressor(PrivateRegressor, _Forest):
     """A forest of public random trees with private sums of the target in their leaves.
 
-    Worth taking where features act on the target only together; where most of what they say is linear,
-    :class:`DPLinearRegression` does better.
+    Worth taking where features act on the target only together; where each says something by itself,
+    :class:`DPLinearRegression` and :class:`DPAdditiveRegressor` do better.
 
     Parameters
     ----------
@@ -233,20 +233,16 @@ class DPForestRegressor(PrivateRegressor, _Forest):
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release counts and sums."""
-        low, high = (float(end[0]) for end in box(self.bounds_y, 1, "bounds_y"))
+        scale = UnitTarget(self.bounds_y)
         trees = self._trees(int(as_table(X).shape[1]), 2)
-        shape = as_target(y).shape
-        if len(shape) == 2 and shape[1] != 1:
-            raise InputError(f"y must be of shape (n,), got {shape[1]} columns")
+        one_target(y)
         T, L = self.n_trees, trees.leaves
-        middle, half = (low + high) / 2, (high - low) / 2
         shown = {"bounds_y": self.bounds_y, **self._shown(trees)}
         cohort = self._open(X, y, groups, public=shown)
 
         def sums(rows: Rows) -> FloatArray:
-            x, target = rows[0], rows[1].reshape(len(rows[1]), 1)
-            ones = _ones(trees(x) + L * np.arange(T), T * L) + 0.0 * (target + _usable(x)[:, None])
-            t = (np.clip(target, low, high) - middle) / half
+            x, t = rows[0], scale(rows[1])[:, None]
+            ones = _ones(trees(x) + L * np.arange(T), T * L) + 0.0 * (t + _usable(x)[:, None])
             return np.concatenate([ones, ones * t], axis=1)
 
         clip = 2.0 * T if cohort.pure else math.sqrt(2 * T)
@@ -258,7 +254,7 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         left = float(((self.leaf_sum_ - mean * self.leaf_count_) ** 2).mean())
         signal = max(left - noise * (1 + math.sqrt(2 / (T * L))), 0.0)
         self.kept_ = signal / (signal + noise / T)
-        self.mean_ = middle + half * mean
+        self.mean_ = scale.middle + scale.half * mean
         self._weight = _ROWS + 2 * sd / math.sqrt(T)
         return cohort
 
@@ -266,11 +262,11 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         """Targets, shape (m,), within ``bounds_y``; rows are moved to ``bounds``."""
         x = self._new_rows(X)
         at = self._trees(x.shape[1], 2)(x)
-        low, high = (float(end[0]) for end in box(self.bounds_y, 1, "bounds_y"))
-        middle, half = (low + high) / 2, (high - low) / 2
+        scale = UnitTarget(self.bounds_y)
+        mean = (self.mean_ - scale.middle) / scale.half
         sums, counts = _over_trees(np.stack([self.leaf_sum_, self.leaf_count_]), at).T
-        off = self.kept_ * (sums - (self.mean_ - middle) / half * counts) / (np.maximum(counts, 0.0) + self._weight)
-        return np.asarray(np.clip(self.mean_ + half * off, low, high))
+        off = self.kept_ * (sums - mean * counts) / (np.maximum(counts, 0.0) + self._weight)
+        return scale.inside(self.mean_ + scale.half * off)
 
 
 def _ones(at: IntArray, size: int) -> FloatArray:

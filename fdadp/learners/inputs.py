@@ -20,6 +20,7 @@ __all__ = [
     "box",
     "box_of",
     "class_labels",
+    "one_target",
     "positive",
     "public",
     "said_once",
@@ -72,6 +73,13 @@ def as_target(y: Any) -> Table:
     if len(found.shape) not in (1, 2):
         raise InputError(f"y must be of shape (n,) or (n, q), got {len(found.shape)} dimensions")
     return found
+
+
+def one_target(y: Any) -> None:
+    """Refuse targets that are not (n,) or (n, 1); only their shape is looked at."""
+    shape = as_target(y).shape
+    if len(shape) == 2 and shape[1] != 1:
+        raise InputError(f"y must be of shape (n,), got {shape[1]} columns")
 
 
 def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArray]:

@@ -216,6 +216,13 @@ LEARNERS = [
         CLASSES | {"features": learners.Numeric(-1, 1, edges=4), "n_passes": 1},
         ("classes", "features"),
     ),
+    Learner(
+        learners.DPAdditiveRegressor,
+        "regressor",
+        {"features": learners.Numeric(-1, 1, edges=4), "bounds_y": (-1, 1), "n_passes": 2},
+        ("features", "bounds_y"),
+        failing=RANGE,
+    ),
 ]
 
 

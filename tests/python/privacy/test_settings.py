@@ -32,6 +32,7 @@ from fdadp.functional.smoothing import impute_fpca, smooth_curves
 from fdadp.learners import (
     DPPCA,
     DPAdditiveHistograms,
+    DPAdditiveRegressor,
     DPBoostedStumps,
     DPGaussianNB,
     DPHistogramNB,
@@ -144,6 +145,7 @@ LEARNERS: dict[Any, tuple[dict[str, Any], Any]] = {
     DPPCA: ({"n_components": 2, "data_norm": 2.0, "delta": 1e-4}, None),
     DPBoostedStumps: ({"classes": [0, 1], "features": [Numeric(-1, 1, edges=4)] * 3, "n_rounds": 2}, SIGNS),
     DPAdditiveHistograms: ({"classes": [0, 1], "features": [Numeric(-1, 1, edges=4)] * 3, "n_passes": 1}, SIGNS),
+    DPAdditiveRegressor: ({"features": [Numeric(-1, 1, edges=4)] * 3, "bounds_y": (-1, 1), "n_passes": 1}, ROWS[:, 1]),
 }
 for _learner, (_own, _target) in LEARNERS.items():
     _base = {**COMMON, **_own}
