@@ -4,7 +4,9 @@
 
 Classification: Adult's training part (five numbers; 300, 3,000 and 26,000 rows: tables score its test part), Pima
 diabetes (768 × 8), iris (150 × 4, three classes), ISOLET's training part (ten of its letters, 40 of its features).
-Regression: the same Adult rows (hours by the other numbers), star98 of statsmodels (303 × 12), a simulation.
+Regression: the same Adult rows (hours by the other numbers), star98 of statsmodels (303 × 12), a simulation; additive
+regression also on Friedman's first function with other seeds than the tables', his third, and correlated features.
+"splines": linear regression on hats of as many public knots a feature, the one-matrix way to effects of any shape.
 k-means: iris, ISOLET, simulated clouds in 2, 5 and 10 dimensions. One setting is moved at a time.
 Means over splits: AUC and log-loss; R²; mean squared distance over the exact one. Writes results/defaults.md.
 """
@@ -22,6 +24,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 from sklearn.cluster import KMeans
+from sklearn.preprocessing import SplineTransformer
 from unseen_scores import classified, inertia, r2
 from unseen_sets import UnseenTask, split
 
@@ -75,6 +78,16 @@ def regression() -> list[UnseenTask]:
     return [*hours, UnseenTask("star98", "regression", star[:, 2:], share), UnseenTask("simulated", "regression", X, y)]
 
 
+def curved() -> list[UnseenTask]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6000, 8)) @ np.linalg.cholesky(0.5 * np.eye(8) + 0.5).T
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 / 2 + np.abs(X[:, 2]) + X[:, 3] + (X[:, 4] > 0) + 1.5 * rng.normal(size=6000)
+    friedman = [(f"friedman1, n = {n}", datasets.make_friedman1(n, noise=1.0, random_state=n)) for n in (500, 3000)]
+    friedman.append(("friedman3", datasets.make_friedman3(4000, noise=0.2, random_state=7)))
+    simulated = [UnseenTask(name, "regression", *rows) for name, rows in friedman]
+    return [*regression(), *simulated, UnseenTask("correlated", "regression", X, y)]
+
+
 def clouds() -> list[UnseenTask]:
     found = [t for t in classification() if t.name in ("iris", "ISOLET")]
     found = [UnseenTask(t.name, "rows", t.X[:, :8]) for t in found]
@@ -106,11 +119,23 @@ def classify(name: str) -> Score:
     return score
 
 
-def regress(task: UnseenTask, epsilon: float, settings: dict[str, Any], number: int) -> tuple[float, ...]:
+def regress(name: str) -> Score:
+    def score(task: UnseenTask, epsilon: float, settings: dict[str, Any], number: int) -> tuple[float, ...]:
+        X, y, X_test, y_test = split(task, number)
+        known = {"epsilon": epsilon, "delta": DELTA, "bounds": task.bounds, "bounds_y": task.bounds_y}
+        model = getattr(learners, name)(**(known | settings), random_state=number).fit(X, y)
+        return (r2(y_test, model.predict(X_test))["R2"],)
+
+    return score
+
+
+def hats(task: UnseenTask, epsilon: float, settings: dict[str, Any], number: int) -> tuple[float, ...]:
     X, y, X_test, y_test = split(task, number)
-    known = {"epsilon": epsilon, "delta": DELTA, "bounds": task.bounds, "bounds_y": task.bounds_y}
-    model = learners.DPLinearRegression(**(known | settings), random_state=number).fit(X, y)
-    return (r2(y_test, model.predict(X_test))["R2"],)
+    ends = np.linspace(*task.bounds, settings.get("knots", 5))
+    rows = SplineTransformer(degree=1, knots=ends, include_bias=False).fit(ends)
+    known = {"epsilon": epsilon, "delta": DELTA, "data_norm": X.shape[1] ** 0.5, "bounds_y": task.bounds_y}
+    model = learners.DPLinearRegression(**known, random_state=number).fit(rows.transform(X), y)
+    return (r2(y_test, model.predict(rows.transform(X_test)))["R2"],)
 
 
 def cluster(task: UnseenTask, epsilon: float, settings: dict[str, Any], number: int) -> tuple[float, ...]:
@@ -127,7 +152,13 @@ PARTS: dict[str, tuple[Callable[[], list[UnseenTask]], Score, dict[str, list[Any
     "logistic": (classification, classify("DPLogisticRegression"), {"intercept_scaling": [0.25, 1.0]}),
     "histograms": (classification, classify("DPAdditiveHistograms"), {"smooth_sd": [0.5, 2.0], "prior_sd": [0.35]}),
     "stumps": (classification, classify("DPBoostedStumps"), {"n_rounds": [25, 100]}),
-    "linear": (regression, regress, {"intercept_scaling": [0.25, 0.5], "mechanism": ["adassp"]}),
+    "additive": (
+        curved,
+        regress("DPAdditiveRegressor"),
+        {"n_passes": [2, 3, 5], "count_share": [0.1, 0.3], "residual_clip": [1.0, 2.0]},
+    ),
+    "splines": (curved, hats, {"knots": [3, 8]}),
+    "linear": (regression, regress("DPLinearRegression"), {"intercept_scaling": [0.25, 0.5], "mechanism": ["adassp"]}),
     "k-means": (clouds, cluster, {}),
 }
 

@@ -8,6 +8,7 @@ reads the list of labels of a feature from the data. The table is written to res
 that of linear regression (diabetes), k-means and PCA (digits) beside diffprivlib's to results/small.md and small.json.
 
     python benchmarks/learners/run.py --unseen [--seeds 4] [--keep-peers] [--only "ICU death" rows ...]
+    python benchmarks/learners/run.py --unseen --learners DPAdditiveRegressor ...
 
 Data sets on which no constant was chosen (unseen_sets.py), one fit a split; results/unseen.md and unseen.json.
 """
@@ -15,6 +16,7 @@ Data sets on which no constant was chosen (unseen_sets.py), one fit a split; res
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import platform
@@ -144,15 +146,32 @@ def unseen_sets(args: argparse.Namespace) -> None:
     """Write the tables of unseen data sets, of all of them or only those that were asked for."""
     import unseen
 
-    path = args.out / "unseen.json"
+    path, page = args.out / "unseen.json", args.out / "unseen.md"
     recorded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=HERE, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+    if args.learners:
+        rows = unseen.again(recorded, args.learners, args.seeds, args.epsilon)
+        old = page.read_text(encoding="utf-8").split("\n\n")[1:]
+        notes = [*itertools.takewhile(lambda part: not part.startswith("|"), old)]
+        notes.append(f"Rows of {', '.join(f'`{name}`' for name in args.learners)} were run at commit {commit}.")
+        store(rows, unseen.tables(rows, args.seeds, notes), path, page)
+        return
     pythons = {} if args.keep_peers else {name: environment(name, args.venvs) for name in PEERS}
     rows = unseen.run(args.seeds, args.epsilon, pythons, recorded=recorded if args.keep_peers else None, only=args.only)
-    text = unseen.tables(rows, args.seeds)
-    print(text)
+    text = unseen.tables(rows, args.seeds, [f"Run at commit {commit}."])
     if args.only is None:
-        path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
-        (args.out / "unseen.md").write_text(text, encoding="utf-8")
+        store(rows, text, path, page)
+    else:
+        print(text)
+
+
+def store(rows: list[dict[str, Any]], text: str, path: Path, page: Path) -> None:
+    """Write rows and their tables."""
+    print(text)
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -165,6 +184,7 @@ def main() -> None:
     parser.add_argument("--unseen", action="store_true", help="data sets that chose no constant")
     parser.add_argument("--keep-peers", action="store_true", help="with --unseen: the peers' recorded rows")
     parser.add_argument("--only", nargs="+", help="with --unseen: names of data sets, or kinds of task")
+    parser.add_argument("--learners", nargs="+", help="with --unseen: run these of ours anew, keep all other rows")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     args.seeds = args.seeds or (4 if args.unseen else 3)

@@ -113,7 +113,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
     """
 
     bounds_y: Any = None
-    n_passes: int = 3
+    n_passes: int = 4
     count_share: float = 0.2
     residual_clip: float = 1.5
     intercept_: float = field(init=False)
