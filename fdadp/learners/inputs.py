@@ -118,7 +118,11 @@ def said_once(bounds: Any, data_norm: Any, center: Any, *, both: bool = False) -
         return
     if data_norm is not None and not both:
         raise InputError(f"data_norm must be left out where bounds are given, got {data_norm!r}")
-    if np.any(np.asarray(center) != 0):
+    try:
+        middle = bool(np.any(np.asarray(center, dtype=np.float64) != 0))
+    except (TypeError, ValueError):
+        middle = True
+    if middle:
         raise InputError(f"center must be left out where bounds are given, whose middle it is, got {center!r}")
 
 
