@@ -150,7 +150,7 @@ PARTS: dict[str, tuple[Callable[[], list[UnseenTask]], Score, dict[str, list[Any
     "naive-bayes": (classification, classify("DPGaussianNB"), {"correlation": [0.0, 0.05, 0.1, 0.3]}),
     "histogram-bayes": (classification, classify("DPHistogramNB"), {"correlation": [0.0, 0.05, 0.1, 0.3]}),
     "logistic": (classification, classify("DPLogisticRegression"), {"intercept_scaling": [0.25, 1.0]}),
-    "histograms": (classification, classify("DPAdditiveHistograms"), {"smooth_sd": [0.5, 2.0], "prior_sd": [0.35]}),
+    "histograms": (classification, classify("DPAdditiveHistograms"), {"smooth_sd": [1.2, 2.4], "prior_sd": [0.2, 0.7]}),
     "stumps": (classification, classify("DPBoostedStumps"), {"n_rounds": [25, 100]}),
     "additive": (
         curved,

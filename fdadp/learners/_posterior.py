@@ -77,9 +77,12 @@ def spread(gaps: ArrayLike, noise: ArrayLike, scale: ArrayLike) -> float:
 
 
 def class_shares(counts: FloatArray, sd: float) -> FloatArray:
-    """Probabilities (K,) of classes, uniform on the simplex before their counts were released with noise of this sd."""
+    """Probabilities (K,) of classes, from counts with noise of this sd.
+
+    Before the release: mean and variance of the Dirichlet law with parameters 2, for which no class is nearly empty.
+    """
     K, n = len(counts), max(float(counts.sum()), sd, 1.0)
-    shares = above_zero(*posterior(counts / n, (sd / n) ** 2, 1 / K, (K - 1) / (K**2 * (K + 1))))
+    shares = above_zero(*posterior(counts / n, (sd / n) ** 2, 1 / K, (K - 1) / (K**2 * (2 * K + 1))))
     return np.asarray(shares / shares.sum())
 
 

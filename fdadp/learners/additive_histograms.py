@@ -20,6 +20,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import in_bins, odds
+from fdadp.learners._posterior import above_zero, class_shares, posterior, spread
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.inputs import class_labels
 from fdadp.privacy import Cohort
@@ -28,6 +29,12 @@ __all__ = ["DPAdditiveHistograms"]
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""
+_CLASS_WEIGHT = 3.0
+"""Weight of a row's class, squared, in the release of counts, in units of the number of features."""
+_UNEVEN = 10.0
+"""Largest variance, before the release, of the rows in a bin, in units of the square of even ones."""
+_FEATURES = 15.0
+"""Features from which on their scores are believed to be smaller, so that the variance of their sum is the same."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -44,24 +51,28 @@ class DPAdditiveHistograms(BinnedClassifier):
     learning_rate : float
         In (0, 1].
     count_share : float
-        Share of the budget for the numbers of rows in the bins.
+        Share of the budget for the numbers of rows of the classes and in the bins.
     prior_sd, smooth_sd : float
-        Standard deviations, in logits, of what is believed in public of a step of a score, and of the difference of the
-        steps of the first and the last bin of a number, of which each step between neighbours has its share, however
-        many bins there are: noise is shrunk and smoothed by them, and with a large budget they do not matter.
+        Standard deviations, in logits, of what is believed in public of the step of a label's score, or of the mean
+        step of a number's, and of the difference of the steps of the first and the last bin of a number, of which each
+        step between neighbours has its share, however many bins there are: noise is shrunk and smoothed by them, and
+        with a large budget they do not matter. With d > 15 features both are smaller, by √(15/d).
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
     scores_ : ndarray of shape (number of bins,), or (number of bins, K) of more than two classes
         In logits.
+    intercept_ : float, or ndarray of shape (K,) of more than two classes
+        Log-odds, or logarithms, of the shares of the classes, to which the scores are added.
     bin_counts_ : ndarray of shape (number of bins,)
         As released, with noise.
     ledger_, privacy_spent_
 
     Notes
     -----
-    *Proof.* A row lies in one bin of each of d features: the counts have sensitivity √d in L2 and d in L1. Given the
+    *Proof.* A row adds w = √(3d) to the count of its class, and 1 to one bin of each of d features: the counts have
+    sensitivity √(w² + d) = 2 √d in L2 and w + d in L1. Given the
     model so far (released), its residual r = 1[y = 1] - p, ``|r| <= 1``, goes to one bin of the feature whose turn it
     is: sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
     ‖e_y - p‖₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
@@ -69,7 +80,8 @@ class DPAdditiveHistograms(BinnedClassifier):
     adaptively.
 
     *Step.* With a curvature of at most count/4 (that of the logistic loss) the residual sum is H step + noise; the step
-    is its posterior mean under the public prior, at most 2. All of it is post-processing.
+    is its posterior mean under the public prior, at most 2. Shares of the classes, where the scores start, and rows in
+    the bins are posterior means, too. All of it is post-processing.
 
     Examples
     --------
@@ -87,8 +99,8 @@ class DPAdditiveHistograms(BinnedClassifier):
     n_passes: int = 4
     learning_rate: float = 0.7
     count_share: float = 0.15
-    prior_sd: float = 1.4
-    smooth_sd: float = 1.2
+    prior_sd: float = 0.35
+    smooth_sd: float = 1.8
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Counts of rows in the bins, then feature after feature its residual sums."""
@@ -105,36 +117,54 @@ class DPAdditiveHistograms(BinnedClassifier):
         width = 1 if K == 2 else K
         pure = cohort.pure
 
-        def counts(rows: Rows) -> FloatArray:
-            return in_bins(1 + 0 * rows[1][:, None], rows[0], bins.starts)
+        weight = math.sqrt(_CLASS_WEIGHT * d)
 
-        clip = float(d) if pure else math.sqrt(d)
-        noisy, _ = binned.sum(counts, clip=clip, share=self.count_share, name="rows in the bins", nonnegative=True)
+        def counts(rows: Rows) -> FloatArray:
+            codes, label = rows
+            out = in_bins(1 + 0 * label[:, None], codes, bins.starts)
+            hit = weight * (label[:, None] == np.arange(K)) + 0 * out[:, :1]
+            return np.concatenate((hit, out), axis=1)
+
+        clip = weight + d if pure else math.sqrt(weight**2 + d)
+        name = "rows of the classes and in the bins"
+        released, sd = binned.sum(counts, clip=clip, share=self.count_share, name=name, nonnegative=True)
+        of_classes, noisy = released[:K] / weight, released[K:]
+        shares = class_shares(of_classes, sd / weight)
+        intercept = np.log(shares[1:] / shares[:1]) if K == 2 else np.log(shares)
+        n = max(float(of_classes.sum()), math.sqrt(K) * sd / weight, 1.0)
+        count = np.concatenate([_believed(part, n, sd) for part in np.split(noisy, bins.starts[1:-1])])
         scores = np.zeros((bins.total, width))
         share = (1 - self.count_share) / (self.n_passes * d)
+        narrow = min(1.0, math.sqrt(_FEATURES / d))
         bound = 1.0 if K == 2 else 2.0 if pure else math.sqrt(2)
         for turn in range(1, self.n_passes + 1):
             for j in range(d):
                 start, stop = bins.starts[j : j + 2]
                 total, sd = binned.sum(
-                    _residuals(bins.starts, scores, j, K),
+                    _residuals(bins.starts, scores, intercept, j, K),
                     clip=bound,
                     share=share,
                     name=f"pass {turn}: residuals by {bins.names[j]}",
                 )
                 scores[start:stop] += self.learning_rate * _steps(
                     total.reshape(stop - start, width),
-                    noisy[start:stop],
+                    count[start:stop],
                     sd,
                     ordered=bool(bins.ordered[j]),
-                    prior_sd=self.prior_sd,
-                    smooth_sd=self.smooth_sd,
+                    prior_sd=self.prior_sd * narrow,
+                    smooth_sd=self.smooth_sd * narrow,
                 )
         self.classes_ = np.array(labels)
         self._bins = bins
         self.bin_counts_ = noisy
         self.scores_ = scores[:, 0] if K == 2 else scores
+        self.intercept_ = intercept[0] if K == 2 else intercept
         return cohort
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores in logits, (m,) of the second class where there are two, else (m, K)."""
+        scores = super().decision_function(X)
+        return np.asarray(scores + self.intercept_)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, (m, K)."""
@@ -144,12 +174,14 @@ class DPAdditiveHistograms(BinnedClassifier):
         return np.asarray(softmax(score, axis=1))
 
 
-def _residuals(starts: IntArray, scores: FloatArray, feature: int, K: int) -> RowFunction:
+def _residuals(starts: IntArray, scores: FloatArray, intercept: FloatArray, feature: int, K: int) -> RowFunction:
     """Row function: the residuals, (m, bins of the feature · columns of the scores), in the bin of each row."""
+
+    before = np.exp(intercept)
 
     def residuals(rows: Rows) -> FloatArray:
         codes, label = rows
-        each = odds(codes, starts, scores)
+        each = odds(codes, starts, scores) * before
         if K == 2:
             share = 1 / (1 + 1 / each)
             hit = label[:, None] == 1
@@ -165,15 +197,27 @@ def _residuals(starts: IntArray, scores: FloatArray, feature: int, K: int) -> Ro
     return residuals
 
 
+def _believed(counts: FloatArray, n: float, sd: float) -> FloatArray:
+    """Rows (bins,) that noisy counts of a feature's bins make one expect, about even ones: posterior means above 0.
+
+    A noisy count taken at its word is a curvature that is not there, and lets noise on the residuals pass.
+    """
+    even = n / len(counts)
+    wide = _UNEVEN * even**2
+    return above_zero(*posterior(counts, sd**2, even, wide * spread(counts - even, sd**2, wide)))
+
+
 def _steps(
     total: FloatArray, count: FloatArray, sd: float, *, ordered: bool, prior_sd: float, smooth_sd: float
 ) -> FloatArray:
     """Posterior mean of the bins' steps, (bins, K), given ``total = H step + N(0, sd²)`` with curvature H = count/4.
 
-    Prior: each step N(0, prior_sd²) and, of ordered bins, a random walk N(0, smooth_sd²) from the first to the last.
+    Prior: each step of labels N(0, prior_sd²); of ordered bins the mean step, and differences as of a random walk that
+    gets N(0, smooth_sd²) from the first bin to the last.
     """
-    curvature = np.maximum(count, 0.0) / 4
-    precision = np.diag((curvature / sd) ** 2 + 1 / prior_sd**2)
+    curvature = count / 4
+    level = len(count) if ordered else 1
+    precision = np.diag((curvature / sd) ** 2 + 1 / (level * prior_sd**2))
     if ordered and len(count) > 1:
         difference = np.diff(np.eye(len(count)), axis=0)
         precision += difference.T @ difference * (len(count) - 1) / smooth_sd**2
