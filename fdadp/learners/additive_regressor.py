@@ -41,7 +41,8 @@ _PATHS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Variances that are believed in evenly of the linear part of a feature's function and of the rest, in units of the
 targets' variance."""
 _VARIANCES = np.geomspace(1e-6, 1.0, 80)
-"""That are believed in evenly of the target in [-1, 1]."""
+_BELIEVED = np.where(_VARIANCES <= 1 / 3, 1.0, 0.01)
+"""Of the target in [-1, 1], and how much they are believed in: hardly, beyond that of a target spread evenly."""
 _LEAST = 0.1
 """Share of the target's variance that no function explains, at least."""
 _RANK = 40
@@ -193,7 +194,7 @@ def _first(binned: Cohort, starts: IntArray, scale: UnitTarget, share: float) ->
     mean, uncertain = posterior(found, noise, 0.0, _MEAN * spread(found, noise, _MEAN))
     mean = np.clip(mean, -1.0, 1.0)
     law = (squares / _SQUARES / rows - mean**2 - _VARIANCES) / (sd / _SQUARES / rows)
-    likely = np.exp(-0.5 * (law**2 - (law**2).min()))
+    likely = _BELIEVED * np.exp(-0.5 * (law**2 - (law**2).min()))
     variance = float(likely @ _VARIANCES / likely.sum())
     return value[:-3] / weight, sd / weight, _Target(rows, float(mean), float(uncertain), variance)
 

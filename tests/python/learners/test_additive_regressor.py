@@ -261,3 +261,17 @@ def test_it_takes_one_target():
         regressor(budget=budget).fit(X, np.stack([y, y], axis=1))
     assert budget.spent == 0
     assert regressor().fit(X, y[:, None]).predict(X).shape == (50,)
+
+
+def test_a_clip_that_noise_blows_up_is_not_believed():
+    """It was: of 200 rows at ε = 0.5 more than twice the right one, and predictions varied more than the target."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 1, (200, 10))
+    y = X[:, 0] + 0.3 * rng.standard_normal(200)
+    settings = {"delta": 1e-6, "features": None, "bounds": (0, 1), "bounds_y": (-1.5, 2.5)}
+    fits = [regressor(epsilon=0.5, random_state=k, **settings).fit(X, y) for k in range(12)]
+    right = 1.5 * y.std() / 2
+    assert max(model.ledger_.releases[1].sensitivity for model in fits) < 1.5 * right
+    assert max(model.predict(X).std() for model in fits) < 2 * y.std()
+    wide = regressor(epsilon=100.0, random_state=0, **(settings | {"bounds_y": (0, 1)})).fit(X, 1.0 * (y > 0.5))
+    assert wide.ledger_.releases[1].sensitivity == pytest.approx(1.5, abs=0.1)  # a variance of 1, which is there
