@@ -88,15 +88,19 @@ def test_the_largest_change_of_a_release_is_the_declared_one_at_most(monkeypatch
     assert 0.7 < ratio <= 1
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
 @pytest.mark.parametrize("make", [classifier, regressor])
-def test_what_is_released_without_noise_are_counts_and_sums_in_leaves(monkeypatch, make):
+def test_what_is_released_without_noise_are_counts_and_sums_in_leaves(monkeypatch, make, delta):
+    """Rows with targets beyond their range, which count as at its end, and of no class, which count as none."""
     rng = np.random.default_rng(2)
-    X, y = rng.uniform(-1, 1, (300, 2)), rng.integers(0, 2, 300) * (1 if make is classifier else 4)
-    (entry,) = taped(monkeypatch, make(), X, y)
+    X, y = rng.uniform(-1, 1, (300, 2)), rng.integers(0, 3, 300)
+    if make is regressor:
+        y = 4 * y - 1
+    model = make(delta=delta)
+    (entry,) = taped(monkeypatch, model, X, y)
     leaves = _Trees(-np.ones(2), np.ones(2), 5, 3, seed=0)(X)
-    scale = 5.0 if make is classifier else 10.0  # the clip in L1
-    found = np.array(entry.exact).reshape(2, 5, 8) * scale / 2**24
-    rows = [[y == 0, y == 1] if make is classifier else [np.ones(300), y / 2 - 1]][0]
+    found = np.array(entry.exact).reshape(2, 5, 8) * model.ledger_.releases[0].clip / 2**24
+    rows = [[y == 0, y == 1] if make is classifier else [np.ones(300), np.clip(y, 0, 4) / 2 - 1]][0]
     for k, t, leaf in itertools.product(range(2), range(5), range(8)):
         assert found[k, t, leaf] == pytest.approx(np.sum(rows[k] * (leaves[:, t] == leaf)), abs=1e-3)
 
@@ -134,6 +138,14 @@ def test_where_all_is_noise_they_say_what_the_shares_and_the_mean_say():
     assert 0.05 < shares.mean() < 0.5 and shares.std() < 0.1
     flat = regressor(epsilon=0.1, delta=1e-6, n_trees=64, bounds_y=(-1, 1)).fit(X, np.full(2000, 0.5)).predict(X)
     assert abs(flat.mean() - 0.5) < 0.3 and flat.std() < 0.3
+
+
+def test_leaves_of_noise_alone_are_not_kept():
+    X, y = np.random.default_rng(0).uniform(-1, 1, (200, 2)), np.full(200, 2.0)
+    kept = [regressor(epsilon=0.1, n_trees=20, random_state=seed).fit(X, y).kept_ for seed in range(6)]
+    assert np.mean(kept) < 0.3
+    X = np.tile(X, (50, 1))
+    assert regressor(epsilon=50.0, n_trees=20).fit(X, 2.0 + X[:, 0]).kept_ > 0.95
 
 
 # ------------------------------------------------------------------ bad input

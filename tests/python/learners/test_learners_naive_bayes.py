@@ -15,6 +15,7 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import Categorical, DPCategoricalNB, DPGaussianNB, DPHistogramNB, Numeric
+from fdadp.learners.naive_bayes import _believed
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
 SPECS = [Numeric(0, 4, edges=4), Categorical(["a", "b"]), Numeric(0, 1)]
@@ -104,6 +105,8 @@ def test_records_out_of_bounds_count_as_at_the_bounds(monkeypatch):
     one = sums(monkeypatch, gaussian(None, None), [[99.0, -99.0], [1.0, 2.0]], [0, 1])
     other = sums(monkeypatch, gaussian(None, None), [[3.0, -1.0], [1.0, 2.0]], [0, 1])
     assert one.exact == other.exact
+    infinite = sums(monkeypatch, gaussian(None, None), [[3.0, -1.0], [1.0, 2.0], [np.inf, 1.0]], [0, 1, 1])
+    assert infinite.exact == other.exact  # infinity is no number: no row, rather than one at the bound
 
 
 def test_text_numbers_and_missing_values_together():
@@ -128,6 +131,27 @@ def test_text_numbers_and_missing_values_together():
     np.testing.assert_allclose(np.diff(log_proba[1] - log_proba[2]), np.diff(odds))
     assert list(model.predict(new)) == ["yes", "yes", "no"]
     assert model.score(frame, labels) > 0.9
+
+
+def believed(exact, sd, draws=400):
+    """What is believed of these sums, of as many draws of noise: means and variances, (draws, K, d)."""
+    rng = np.random.default_rng(0)
+    found = [_believed(exact + sd * rng.standard_normal(exact.shape), sd)[1:] for _ in range(draws)]
+    return tuple(np.array(part) for part in zip(*found, strict=True))
+
+
+def test_the_common_mean_is_drawn_to_the_middle_by_the_noise_of_all_classes():
+    """Ten classes of 20 rows in the middle of the range, noise as large as a class: it has ten times that of one."""
+    means, _ = believed(np.tile([20.0, 0.0, -10.0], (10, 1)), 20.0)
+    assert np.sqrt((means.mean(axis=(1, 2)) ** 2).mean()) < 0.28  # 0.24; 0.34 with the noise of one
+
+
+def test_predictions_know_how_uncertain_the_means_are():
+    """Rows with hardly any variance, and noise of .4 on their mean: predictions are as far off as they say."""
+    exact = np.array([[100.0, 30.0, 100 * (0.09 + 0.001 - 0.5)], [100.0, -30.0, 100 * (0.09 + 0.001 - 0.5)]])
+    means, variances = believed(exact, 40.0)
+    off = ((means - [[0.3], [-0.3]]) ** 2).mean() + 0.001
+    assert off < 0.6 * variances.mean()  # .46, as variances are no better known; .73 without what is not known of means
 
 
 def log_loss(model, X, y):
