@@ -14,8 +14,9 @@ from sklearn.metrics import adjusted_rand_score
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPKMeans
+from fdadp.learners._grid import grid_start
 from fdadp.learners.cluster import sphere_packing
-from fdadp.privacy import Budget, SeededNoise, TapeNoise
+from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.replay import losses
 
 CORNERS = [np.array([c]) for c in itertools.product((-9.0, -1.0, 0.0, 3.0), repeat=2)]
@@ -117,6 +118,36 @@ def test_a_row_is_in_one_cell_of_the_grid(delta):
     assert max(moved) <= 1
     assert max(moved) > 0.999
     assert min(moved) == 0  # NaN
+
+
+def started(X, p, k, epsilon, seed):
+    """Centres of a noisy histogram, of rows in [-1, 1]^p."""
+    cohort = Cohort(X, budget=Budget(epsilon), n=len(X), noise=SeededNoise(seed))
+    return grid_start(cohort, lambda rows: rows[0], np.ones(p), 1.0, np.zeros((k, p)), 0)
+
+
+def test_cells_of_noise_alone_draw_no_centre():
+    X = np.repeat([[-0.9], [0.9]], 200, axis=0)
+    for seed in range(6):
+        off = np.abs(np.sort(started(X, 1, 2, 1.0, seed).ravel()) - [-0.9, 0.9])
+        assert off.max() < 0.05  # .02; .09 to .14 where every count above 0 is taken for rows
+
+
+def test_joined_cells_have_the_noise_of_what_was_joined():
+    rng, middles = np.random.default_rng(0), np.array([[-0.6, -0.6], [0.6, -0.6], [0.6, 0.6]])
+    X = np.clip(middles[rng.integers(0, 3, 600)] + 0.15 * rng.standard_normal((600, 2)), -1, 1)
+    off = [[np.linalg.norm(started(X, 2, 3, 1.0, seed) - m, axis=1).min() for m in middles] for seed in range(6)]
+    assert np.max(off, axis=1).mean() < 0.08  # .05; .12 with the noise of one cell
+
+
+def test_a_count_of_noise_moves_no_centre():
+    """Nobody is near the second centre: it stays where it was, unless the noise in its count is beyond two sds."""
+    start, half, kept = np.array([[0.0], [0.8]]), np.ones(1), 0
+    for seed in range(40):
+        cohort = Cohort(np.zeros((300, 1)), budget=Budget(1.0), n=300, noise=SeededNoise(seed))
+        moved, _ = model()._iterate(cohort, lambda rows: rows[0], start, 1.0, half, 1.0, "one iteration")
+        kept += moved[1, 0] == 0.8
+    assert kept >= 32  # of 40; 3 % of counts of Laplace noise are above two sds
 
 
 def test_projection_finds_clusters_along_private_axes():
