@@ -79,7 +79,7 @@ MUTANTS = [
     Mutant("learners/forest", "rows of an unknown class counted", "0.0 * (code + _usable(x))", "0.0 * _usable(x)"),
     Mutant("learners/forest", "noise of leaves taken for signal", "noise * (1 + math.sqrt(2 / (T * L)))", "0.0"),
     Mutant("learners/forest", "leaves not shrunk by the noise", "weight = _ROWS + sd", "weight = 1e-9"),
-    Mutant("learners/naive_bayes", "clip without the squares", "1 + 1.5 * d if", "1 + d if"),
+    Mutant("learners/naive_bayes", "clip without the squares", "weight + 1.5 * d if", "weight + d if"),
     Mutant(
         "learners/naive_bayes",
         "features not moved into their range",

@@ -147,8 +147,12 @@ def cluster(task: UnseenTask, epsilon: float, settings: dict[str, Any], number: 
 
 
 PARTS: dict[str, tuple[Callable[[], list[UnseenTask]], Score, dict[str, list[Any]]]] = {
-    "naive-bayes": (classification, classify("DPGaussianNB"), {"correlation": [0.0, 0.05, 0.1, 0.3]}),
-    "histogram-bayes": (classification, classify("DPHistogramNB"), {"correlation": [0.0, 0.05, 0.1, 0.3]}),
+    "naive-bayes": (classification, classify("DPGaussianNB"), {"correlation": [0.0, 0.3], "evidence_share": [0, 0.1]}),
+    "histogram-bayes": (
+        classification,
+        classify("DPHistogramNB"),
+        {"correlation": [0.0, 0.3], "evidence_share": [0, 0.1]},
+    ),
     "logistic": (classification, classify("DPLogisticRegression"), {"intercept_scaling": [0.25, 1.0]}),
     "histograms": (classification, classify("DPAdditiveHistograms"), {"smooth_sd": [1.2, 2.4], "prior_sd": [0.2, 0.7]}),
     "stumps": (classification, classify("DPBoostedStumps"), {"n_rounds": [25, 100]}),

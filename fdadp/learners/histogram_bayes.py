@@ -13,6 +13,7 @@ import numpy as np
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
@@ -32,6 +33,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
 
     alpha: float = 1.0
     correlation: float = 0.15
+    evidence_share: float = 0.05
 
     @property
     def _range(self) -> Any:
@@ -48,6 +50,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         K = len(labels)
         positive(self.alpha, "alpha")
         check_correlation(self.correlation)
+        check_share(self.evidence_share)
         encoder = self._encoder(int(as_table(X).shape[1]))
         shown = {"classes": labels, "features": encoder.features, "alpha": self.alpha}
         if self._range is not None:
@@ -58,34 +61,47 @@ class _Histograms(FromLikelihood, PrivateClassifier):
 
         def counts(rows: Rows) -> FloatArray:
             x, code = rows
-            parts = [np.ones((len(x), 1))]
+            parts = [np.full((len(x), 1), weight)]
             for j, spec in enumerate(specs):
                 index = x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j])
                 parts.append((index[:, None] == np.arange(spec.n_bins)).astype(np.float64))
             return blocks(np.concatenate(parts, axis=1), code, K)
 
-        clip = d + 1.0 if cohort.pure else math.sqrt(d + 1)
-        total, sd = cohort.sum(counts, clip=clip, share=1.0, name="class counts and histograms", nonnegative=True)
+        weight = count_weight(d)
+        clip = d + weight if cohort.pure else math.sqrt(d + weight**2)
+        name = "class counts and histograms"
+        total, sd = cohort.sum(counts, clip=clip, share=1 - self.evidence_share, name=name, nonnegative=True)
         table, at = total.reshape(K, -1), np.cumsum([1, *(spec.n_bins for spec in specs)])
-        prior = class_shares(table[:, 0], sd)
-        n = (table[:, 0].sum(), sd, 1.0)
-        count = np.maximum(prior * max(n), 1.0)[:, None]
+        in_class, sd_count = table[:, 0] / weight, sd / weight
+        prior = class_shares(in_class, sd_count)
+        n = max(float(in_class.sum()), sd_count, 1.0)
+        count = np.maximum(prior * n, 1.0)[:, None]
         self.classes_ = np.array(labels)
         self.class_log_prior_ = np.log(prior)
         self.feature_log_prob_ = [
             np.log(_believed(table[:, a:b], count, sd, self.alpha)) for a, b in itertools.pairwise(at)
         ]
+        start = independent_evidence(d, self.correlation)
+
+        def evidence(x: FloatArray) -> FloatArray:
+            codes = [x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j]) for j, spec in enumerate(specs)]
+            return self._evidence(np.stack(codes, axis=1))
+
+        self.evidence_weight_ = evidence_weight(cohort, evidence, prior, n, start, self.evidence_share)
         return cohort
+
+    def _evidence(self, codes: FloatArray) -> FloatArray:
+        """Log-likelihoods (m, K) of bins (m, d); what has no bin adds nothing."""
+        out = np.zeros((len(codes), len(self.class_log_prior_)))
+        for code, log_prob in zip(codes.T, self.feature_log_prob_, strict=True):
+            known = (code >= 0) & (code < log_prob.shape[1])
+            out[known] += log_prob[:, code[known].astype(np.int64)].T
+        return out
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         self._check_new_table(X)
         codes = self._encoder(self.n_features_in_).transform(X)
-        joint = np.tile(self.class_log_prior_, (len(codes), 1))
-        each = independent_evidence(len(codes.T), self.correlation)
-        for code, log_prob in zip(codes.T, self.feature_log_prob_, strict=True):
-            known = np.isfinite(code)
-            joint[known] += each * log_prob[:, code[known].astype(np.int64)].T
-        return joint
+        return np.asarray(self.class_log_prior_ + self.evidence_weight_ * self._evidence(codes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -133,7 +149,7 @@ class DPHistogramNB(_Histograms):
         Bins of equal width (of log1p where that is set) for numbers without edges.
     alpha : float
         Rows that are added to each bin, Laplace's smoothing.
-    correlation : float
+    correlation, evidence_share : float
         As of :class:`fdadp.learners.DPGaussianNB`.
 
     Attributes
@@ -142,13 +158,16 @@ class DPHistogramNB(_Histograms):
     class_log_prior_ : ndarray of shape (K,)
     feature_log_prob_ : list of ndarray of shape (K, b_j)
         Logarithm of the probability of each bin or label in each class, in nats.
+    evidence_weight_ : float
+        What a feature counts, 1 for independent ones.
     ledger_, privacy_spent_
 
     Notes
     -----
-    A row adds, to the block of its class, 1 to the count and 1 to one bin of each of the d features: L1 norm d + 1, L2
-    norm √(d + 1); these are the clips. Entries are not negative, so replacing a person changes the sum by at most
-    √2 √(d + 1) in L2 and 2 (d + 1) in L1. A textbook's Laplace(1/ε) on each count is (d + 1) ε.
+    A row adds, to the block of its class, w = max(1, √d/2) to the count and 1 to one bin of each of the d features: L1
+    norm d + w, L2 norm √(d + w²); these are the clips. Entries are not negative, so replacing a person changes the sum
+    by at most √2 √(d + w²) in L2 and 2 (d + w) in L1. A textbook's Laplace(1/ε) on each count is (d + 1) ε. The weight
+    of the evidence takes two sums more, as in :class:`fdadp.learners.DPGaussianNB`.
 
     *Noise that is known.* Probabilities are posterior means given the noise's sd: of the bins of a feature in all
     classes together about even ones, of a class about those. What is all noise is the same for all classes.
@@ -202,7 +221,8 @@ class DPCategoricalNB(_Histograms):
 
     Parameters
     ----------
-    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, alpha, correlation
+    epsilon, delta, n, adjacency, unit, labels, budget, dataset, random_state, classes, alpha
+    correlation, evidence_share
         See :class:`DPHistogramNB`, also for the attributes and the proof.
     categories : sequence of sequences, or Categorical
         Public labels of each feature; any other counts as missing. A Categorical holds for all columns.

@@ -17,6 +17,7 @@ from fdadp._common.checks import fraction, is_number, numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.inputs import as_table, box_of, class_labels
@@ -96,6 +97,9 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         Public guess of the correlation of features within a class, in [0, 1]: d features count as the
         d/(1 + (d - 1) correlation) independent ones that say as much. 0: naive Bayes of textbooks, whose probabilities
         are far too sure where there are many features.
+    evidence_share : float
+        Share of the budget, in [0, 1), for what the rows say of that guess, from which more or less is then made of
+        the evidence. 0: the guess is kept.
 
     Attributes
     ----------
@@ -104,16 +108,19 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     theta_, var_ : ndarray of shape (K, d)
         Means and variances, in units of the features and squared: what is believed after the release; a variance
         contains what is not known of the mean.
+    evidence_weight_ : float
+        What a feature counts, 1 for independent ones of normal law.
     ledger_, privacy_spent_
 
     Notes
     -----
     *Sensitivity*: ``docs/theory/learners.md#naive-bayes``.
 
-    With z in [-1, 1]^d a row adds (1, z, z² - 1/2) to the block of its class. L1 norm at most 1 + 1.5 d and squared L2
-    norm at most 1 + 1.25 d, both where ‖z‖ = 1; a row lies in one block, so the classes compose in parallel. Where a
-    person is replaced the kernel doubles the clip; max(√2 ‖v‖, 2 √d) would do (another class, or the same with opposite
-    signs), so that the noise is up to √2 larger than it must be.
+    With z in [-1, 1]^d a row adds (w, z, z² - 1/2), w = max(1, √d/2), to the block of its class. L1 norm at most
+    w + 1.5 d and squared L2 norm at most w² + 1.25 d, both at corners; a row lies in one block, so the classes compose
+    in parallel. Where a person is replaced the kernel doubles the clip; max(√2 ‖v‖, 2 √d) would do (another class, or
+    the same with opposite signs), so that the noise is up to √2 larger than it must be. Two sums more, of slopes of the
+    log-loss in the logarithm of the evidence's weight, depend on what was released before them.
 
     Examples
     --------
@@ -132,6 +139,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     var_floor: float = 1e-4
     priors: ArrayLike | None = None
     correlation: float = 0.15
+    evidence_share: float = 0.05
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments."""
@@ -139,6 +147,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         K = len(labels)
         fraction(self.var_floor, "var_floor")
         check_correlation(self.correlation)
+        check_share(self.evidence_share)
         if self.priors is not None:
             priors = numbers(self.priors, "priors")
             if priors.shape != (K,) or not (priors > 0).all() or not math.isclose(priors.sum(), 1, abs_tol=1e-6):
@@ -151,33 +160,45 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         def moments(rows: Rows) -> FloatArray:
             x, code = rows
             z = np.clip(2 * (x - low) / (high - low) - 1, -1, 1) + 0.0 * x  # what is not finite becomes NaN
-            block = np.concatenate((np.ones((len(x), 1)), z, z * z - 0.5), axis=1)
+            block = np.concatenate((np.full((len(x), 1), weight), z, z * z - 0.5), axis=1)
             return blocks(block, code, K)
 
-        clip = 1 + 1.5 * d if cohort.pure else math.sqrt(1 + 1.25 * d)
-        total, sd = cohort.sum(moments, clip=clip, share=1.0, name="counts, sums and sums of squares of the classes")
-        found, mean, var = _believed(total.reshape(K, 1 + 2 * d), sd)
+        weight = count_weight(d)
+        clip = weight + 1.5 * d if cohort.pure else math.sqrt(weight**2 + 1.25 * d)
+        name = "counts, sums and sums of squares of the classes"
+        total, sd = cohort.sum(moments, clip=clip, share=1 - self.evidence_share, name=name)
+        table = total.reshape(K, 1 + 2 * d)
+        table[:, 0] /= weight
+        found, mean, var = _believed(table, sd, sd / weight)
         half = (high - low) / 2
         self.classes_ = np.array(labels)
         self.theta_ = low + (mean + 1) * half
         self.var_ = np.clip(var, self.var_floor, 1) * half**2
         self.class_prior_ = found if self.priors is None else priors
+        n = max(float(table[:, 0].sum()), sd / weight, 1.0)
+        start = independent_evidence(d, self.correlation)
+
+        def evidence(x: FloatArray) -> FloatArray:
+            inside = np.clip(x, low, high) + 0.0 * x
+            return gaussian_log_likelihood(inside, np.ones(K), self.theta_, self.var_)
+
+        self.evidence_weight_ = evidence_weight(cohort, evidence, self.class_prior_, n, start, self.evidence_share)
         return cohort
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         x = self._new_rows(X)
-        each = independent_evidence(x.shape[1], self.correlation)
-        return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, each)
+        return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, self.evidence_weight_)
 
 
-def _believed(table: FloatArray, sd: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _believed(table: FloatArray, sd: float, sd_count: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Class probabilities (K,), means and predictive variances (K, d), of noisy blocks (K, 1 + 2 d) in [-1, 1]^d.
 
+    `sd_count` is the noise's on the counts, the first column, `sd` that on all else.
     Post-processing: posterior means under public priors and the noise's known sd; see :class:`DPGaussianNB`.
     """
     K, d = len(table), (table.shape[1] - 1) // 2
-    n = max(float(table[:, 0].sum()), sd, 1.0)
-    prior = class_shares(table[:, 0], sd)
+    n = max(float(table[:, 0].sum()), sd_count, 1.0)
+    prior = class_shares(table[:, 0], sd_count)
     count = np.maximum(prior * n, 1.0)[:, None]
     first, second = table[:, 1 : 1 + d], table[:, 1 + d :]
     # All classes together: each mean uniform in the range, variances like each other.
@@ -186,9 +207,11 @@ def _believed(table: FloatArray, sd: float) -> tuple[FloatArray, FloatArray, Flo
     raw, noises = second.sum(axis=0) / n + 0.5 - middle**2, noise * (1 + 4 * middle**2)
     usual = above_zero(*posterior(raw.mean(), noises.mean() / d, _USUAL, _USUAL**2))
     whole = above_zero(*posterior(raw, noises, usual, usual**2))
-    # Class means about the common one, as far apart as features spread.
+    # Class means about the common one, as far apart as features spread, times the root of what the gaps tell of it:
+    # by all of it noise passes where classes are rare, by what is told alone features that tell classes apart are lost.
     noise_k = (sd / count) ** 2
-    mean, unsure = posterior(first / count - middle, noise_k, 0.0, whole)
+    gaps = first / count - middle
+    mean, unsure = posterior(gaps, noise_k, 0.0, whole * math.sqrt(spread(gaps, noise_k, whole)))
     mean = np.clip(middle + mean, -1, 1)
     # Variances within classes, about what the means leave of the whole, likewise.
     within = np.maximum(whole - (prior[:, None] * (mean - middle) ** 2).sum(axis=0), _LEAST_WITHIN * whole)

@@ -80,8 +80,8 @@ def test_without_noise_it_is_gaussian_naive_bayes():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 3000)
     X = rng.normal(y[:, None] * [1.0, -0.5], [0.5, 1.0], (3000, 2))
-    ours = DPGaussianNB(epsilon=1e6, classes=[0, 1, 2], bounds=(-9, 9), correlation=0, random_state=0)
-    ours.fit(X, y)
+    ours = DPGaussianNB(epsilon=1e6, classes=[0, 1, 2], bounds=(-9, 9), random_state=0)
+    ours.set_params(correlation=0, evidence_share=0).fit(X, y)
     theirs = GaussianNB().fit(X, y)
     np.testing.assert_allclose(ours.theta_, theirs.theta_, atol=1e-3)
     np.testing.assert_allclose(ours.var_, theirs.var_, rtol=2e-3)
@@ -94,7 +94,8 @@ def test_without_noise_it_is_categorical_naive_bayes():
     y = rng.integers(0, 2, 2000)
     X = (rng.integers(0, 3, (2000, 4)) + y[:, None]) % 3
     of = Categorical([0, 1, 2])
-    ours = DPCategoricalNB(epsilon=1e6, classes=[0, 1], categories=of, correlation=0, random_state=0).fit(X, y)
+    ours = DPCategoricalNB(epsilon=1e6, classes=[0, 1], categories=of, random_state=0)
+    ours.set_params(correlation=0, evidence_share=0).fit(X, y)
     theirs = CategoricalNB(alpha=1.0).fit(X, y)
     for a, b in zip(ours.feature_log_prob_, theirs.feature_log_prob_, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
@@ -127,7 +128,7 @@ def test_text_numbers_and_missing_values_together():
     log_proba = model.predict_log_proba(new)
     # What is missing is left out of the product; with nothing known the prior is left.
     np.testing.assert_allclose(np.exp(log_proba[2]), [0.6, 0.4], atol=0.03)
-    odds = model.feature_log_prob_[0][:, 2] / (1 + 0.15)  # of two features, each worth so much
+    odds = model.feature_log_prob_[0][:, 2] * model.evidence_weight_
     np.testing.assert_allclose(np.diff(log_proba[1] - log_proba[2]), np.diff(odds))
     assert list(model.predict(new)) == ["yes", "yes", "no"]
     assert model.score(frame, labels) > 0.9
@@ -136,7 +137,7 @@ def test_text_numbers_and_missing_values_together():
 def believed(exact, sd, draws=400):
     """What is believed of these sums, of as many draws of noise: means and variances, (draws, K, d)."""
     rng = np.random.default_rng(0)
-    found = [_believed(exact + sd * rng.standard_normal(exact.shape), sd)[1:] for _ in range(draws)]
+    found = [_believed(exact + sd * rng.standard_normal(exact.shape), sd, sd)[1:] for _ in range(draws)]
     return tuple(np.array(part) for part in zip(*found, strict=True))
 
 
@@ -182,9 +183,77 @@ def test_probabilities_of_correlated_features_are_not_too_sure():
     rng = np.random.default_rng(5)
     y = rng.integers(0, 2, 2000)
     X = (rng.normal(2 * y - 1, 1.5)[:, None] + 0.3 * rng.normal(size=(2000, 10))) / 4
-    fits = {c: DPGaussianNB(epsilon=5.0, classes=[0, 1], bounds=(-2, 2), correlation=c, random_state=0) for c in (0, 1)}
-    losses = {c: log_loss(model.fit(X, y), X, y) for c, model in fits.items()}
-    assert losses[1] < 0.56 < 0.8 < losses[0]
+    known = {"epsilon": 5.0, "classes": [0, 1], "bounds": (-2, 2), "random_state": 0}
+    losses = {
+        (c, share): log_loss(DPGaussianNB(**known, correlation=c, evidence_share=share).fit(X, y), X, y)
+        for c, share in ((1, 0), (0, 0), (0, 0.05))
+    }
+    assert losses[1, 0] < 0.56 < 0.8 < losses[0, 0]
+    assert losses[0, 0.05] < 0.56  # the rows say that it was a wrong guess
+
+
+@pytest.mark.parametrize("kind", [DPGaussianNB, DPHistogramNB])
+def test_the_weight_of_the_evidence_is_learnt_where_laws_are_not_those_assumed(kind):
+    """Six features with rare large values: Gaussian ones were too sure (log-loss .11 above that of the shares)."""
+    rng = np.random.default_rng(6)
+    y = (rng.random(8000) < 0.3).astype(int)
+    rare = rng.random((8000, 6)) < np.where(y == 1, 0.12, 0.06)[:, None]
+    X = np.where(rare, rng.uniform(4, 10, (8000, 6)), rng.exponential(0.3, (8000, 6)))
+    known = {"bounds": (0, 12)} if kind is DPGaussianNB else {"features": Numeric(0, 12, edges=12)}
+    model = kind(epsilon=5.0, delta=1e-5, classes=[0, 1], random_state=0, **known).fit(X[:5000], y[:5000])
+    share = y[:5000].mean()
+    shares = -np.log(np.where(y[5000:] == 1, share, 1 - share)).mean()
+    assert log_loss(model, X[5000:], y[5000:]) < shares - 0.02
+
+
+@pytest.mark.parametrize("kind", [DPGaussianNB, DPHistogramNB])
+def test_shares_of_classes_are_seen_beside_many_features(kind):
+    """As one count beside 40 features they were lost in noise: .20 and .17 nats from the truth in the mean."""
+    away = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(400) < 0.1).astype(int)
+        X = rng.uniform(0, 1, (400, 40))
+        known = {"bounds": (0, 1)} if kind is DPGaussianNB else {"features": Numeric(0, 1, edges=4)}
+        model = kind(epsilon=0.2, delta=1e-5, classes=[0, 1], random_state=seed, **known).fit(X, y)
+        found = model.class_prior_ if kind is DPGaussianNB else np.exp(model.class_log_prior_)
+        away.append(0.1 * np.log(0.1 / found[1]) + 0.9 * np.log(0.9 / found[0]))
+    assert np.mean(away) < 0.05
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("kind", ["gaussian", "histogram"])
+def test_no_record_moves_the_slopes_of_the_evidence_by_more_than_declared(kind, delta, monkeypatch):
+    """Given what was released before them; a record in the other class moves them nearly so far."""
+    rng = np.random.default_rng(7)
+    y = np.arange(400) % 2
+    X = np.column_stack([2.0 * y, 2.0 * y]) + rng.normal(0, 0.1, (400, 2))
+    if kind == "gaussian":
+        make = gaussian
+    else:
+
+        def make(delta, n, **more):
+            return histogram(delta, n, **more).set_params(features=Numeric(-1, 3, edges=4))
+
+    records = [np.array([r]) for r in itertools.product((-5.0, 0.0, 2.0, np.nan), repeat=2)]
+    for adjacency, n in (("add-remove", None), ("replace", 401)):
+
+        def entries(row, label, tape=None, adjacency=adjacency, n=n):
+            noise = TapeNoise(SeededNoise(0), tape)
+            own = make(delta, n, adjacency=adjacency, correlation=0).set_params(epsilon=50.0)
+            fit(monkeypatch, noise, own, np.vstack([X, row]), np.append(y, label))
+            return noise.entries
+
+        tapes = entries(records[0], 7)
+        found = [entries(row, label, tapes) for row in records for label in (0, 1, 7)]
+        moved = [
+            distance(a[step], b[step]) / a[step].sensitivity
+            for step in (1, 2)
+            for a, b in itertools.combinations(found, 2)
+        ]
+        assert len(tapes) == 3
+        assert max(moved) <= 1
+        assert max(moved) > (0.6 if n is None else 0.3)  # the kernel doubles the clip where a person is replaced
 
 
 def test_a_ball_instead_of_bounds_is_the_box_around_it():
