@@ -43,12 +43,16 @@ TESTS = {
     "learners/_grid": [f"{LEARNERS}/test_learners_cluster.py", COMMON],
     "learners/cluster": [f"{LEARNERS}/test_learners_cluster.py", COMMON],
     "learners/logistic": [f"{LEARNERS}/test_coefficient_intervals.py", COMMON, RATIOS],
+    "learners/additive_regressor": [f"{LEARNERS}/test_additive_regressor.py", COMMON],
+    "learners/_bins": [f"{LEARNERS}/test_additive_regressor.py", COMMON],
     "learners/boosting": [f"{LEARNERS}/test_learners_boosting.py", COMMON],
     "summaries": [NUMBERS, TABLE1, "tests/python/privacy/test_privacy_cohort.py"],
 }
 """Of a module, or of a folder."""
 PICK = {
     "forest": "Forest",
+    "additive_regressor": "AdditiveRegressor",
+    "_bins": "Additive",
     "_rows": "ForestRegressor",
     "naive_bayes": "NB",
     "_grid": "KMeans",
@@ -61,6 +65,74 @@ THESE = "replay or no_numbers or adds_up or shared"
 """Which of the common tests: those of what is released."""
 
 MUTANTS = [
+    Mutant(
+        "learners/additive_regressor",
+        "first release: clip without the target",
+        "d * weight**2 + 2 + _SQUARES**2",
+        "d * weight**2",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "first release, pure: clip without the target",
+        "d * weight + math.sqrt(2) + _SQUARES",
+        "d * weight",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "residuals priced as counts",
+        'name=f"pass {turn + 1}: residuals by {bins.names[j]}",',
+        'name=f"pass {turn + 1}: residuals by {bins.names[j]}", nonnegative=True,',
+    ),
+    Mutant(
+        "learners/additive_regressor", "residuals not clipped", "min(clips * math.sqrt(target.variance), 2.0)", "2.0"
+    ),
+    Mutant("learners/additive_regressor", "counts charged on top", "share=(1 - self.count_share) *", "share=1.0 *"),
+    Mutant(
+        "learners/additive_regressor",
+        "a part of the budget never spent",
+        "weights.sum()) / d,",
+        "weights.sum()) / d / 2,",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "rows with a missing value counted",
+        "in_bins(weight + 0 * t, rows[0], starts)",
+        "np.nan_to_num(in_bins(weight + 0 * t, rows[0], starts))",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "earlier turns without what they explained",
+        "(total + self.counts * self.scores) / noise",
+        "total / noise",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "noise of all turns that of the last",
+        "self._precision += 1 / noise",
+        "self._precision = 1 / noise",
+    ),
+    Mutant("learners/additive_regressor", "errors of rows forgotten", "errors * self.counts)", "0.0 * self.counts)"),
+    Mutant("learners/additive_regressor", "functions not about 0", "function - self._shares @ function", "function"),
+    Mutant("learners/additive_regressor", "noise of all bins that of one", "len(total) * sd**2", "sd**2"),
+    Mutant(
+        "learners/additive_regressor",
+        "what the intercept took is left in the sums",
+        "total - moved * own.counts",
+        "total",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "counts at their word",
+        "posterior(counts, sd**2, even, even * rows",
+        "posterior(counts, 0.0, even, even * rows",
+    ),
+    Mutant(
+        "learners/additive_regressor",
+        "the mean at its word",
+        "posterior(found, noise, 0.0, _MEAN",
+        "posterior(found, 0.0, 0.0, _MEAN",
+    ),
+    Mutant("learners/_bins", "a row with a missing bin counted", "values[i, k] if at >= 0 else np.nan", "values[i, k]"),
     Mutant("learners/forest", "classes: clip of one tree", "else math.sqrt(T)\n", "else 1.0\n"),
     Mutant("learners/forest", "numbers: clip without the sums", "else math.sqrt(2 * T)", "else math.sqrt(T)"),
     Mutant(

@@ -18,7 +18,7 @@ from scipy.stats import kstest, norm
 
 from fdadp.errors import InputError
 from fdadp.learners import Categorical, DPAdditiveRegressor, Numeric, additive_regressor
-from fdadp.learners.additive_regressor import _Function, _prior
+from fdadp.learners.additive_regressor import _Function, _prior, _Target
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy._kernel import Kernel
 
@@ -191,6 +191,39 @@ def test_a_function_is_the_posterior_mean_of_its_prior(monkeypatch, spec):
     exact = K @ C @ np.linalg.solve(law, together)
     np.testing.assert_allclose(function.scores, exact - counts @ exact / counts.sum(), atol=1e-3)
     assert width.sum() == pytest.approx(1)
+
+
+def test_counts_are_believed_as_far_as_their_noise_lets_them():
+    noise = 30 * np.random.default_rng(0).standard_normal(50)
+    spec, even = Numeric(0, 1, edges=50), np.full(50, 20.0)
+    assert abs(_Function(spec, even + noise, 30.0, 1000.0).counts - even).mean() < 0.3 * abs(noise).mean()
+    peak = np.append(np.full(49, 2.0), 902.0)
+    np.testing.assert_allclose(_Function(spec, peak, 0.1, 1000.0).counts, peak, atol=0.1)
+
+
+def test_a_turn_tells_the_intercept_by_all_its_bins_and_the_function_the_rest(monkeypatch):
+    asked, told = [], []
+    shifted, learn = _Target.shifted, _Function.learn
+
+    def ask(self, total, noise):
+        found = shifted(self, total, noise)
+        asked.append((total, noise, found[1]))
+        return found
+
+    def tell(self, total, *more):
+        told.append((total.sum(), self.counts.sum()))
+        return learn(self, total, *more)
+
+    monkeypatch.setattr(_Target, "shifted", ask)
+    monkeypatch.setattr(_Function, "learn", tell)
+    X, y = data(200)
+    model = regressor(epsilon=0.5, delta=1e-6).fit(X, y)
+    bins = [5, 5, 3] * 4
+    wanted = [m * release.sd**2 for m, release in zip(bins, model.ledger_.releases[1:], strict=True)]
+    np.testing.assert_allclose([noise for _, noise, _ in asked], wanted)
+    assert min(abs(moved) for *_, moved in asked) > 0
+    for (total, _, moved), (left, rows) in zip(asked, told, strict=True):
+        assert left == pytest.approx(total - moved * rows)
 
 
 def test_where_all_is_noise_it_says_one_number():
