@@ -14,9 +14,10 @@ from sklearn.cluster import KMeans
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.learners._rows import RowFunction, Rows
-from fdadp.privacy import Cohort
+from fdadp.learners.decomposition import CONST, noisy_scatter
+from fdadp.privacy import Cohort, rowwise_matmul
 
-__all__ = ["MOST_DIMENSIONS", "cells", "grid_start"]
+__all__ = ["MOST_DIMENSIONS", "cells", "grid_start", "plane_start"]
 
 MOST_DIMENSIONS = 3
 """Beyond them a grid of this many cells cannot tell clusters apart."""
@@ -25,6 +26,8 @@ _CELLS = {1: 256, 2: 32, 3: 8}
 _COVERED = 0.7
 """Share of the rows that cells above the noise must hold: else cells are joined by twos in each dimension."""
 _COARSEST, _RESTARTS = 4, 20
+_WIDE = 2.5
+"""Half width of the grid on principal components, in standard deviations along them."""
 
 
 def cells(half: FloatArray, many: int) -> FloatArray:
@@ -65,3 +68,24 @@ def grid_start(
     return np.asarray(
         KMeans(k, n_init=_RESTARTS, random_state=seed).fit(middles[seen], sample_weight=flat[seen]).cluster_centers_
     )
+
+
+def plane_start(
+    cohort: Cohort, row: RowFunction, middle: FloatArray, radius: float, share: float, start: FloatArray, seed: int
+) -> FloatArray:
+    """Centres (k, d) about a public middle (d,), of more features than a grid can have.
+
+    Half of the share goes to a second moment of the rows (clipped to the ball of `radius` about the middle), the other
+    to :func:`grid_start` on its first principal components: what k-means can tell apart lies along them.
+    """
+    n, mean, scatter = noisy_scatter(cohort, middle, radius, radius * CONST, share / 2)
+    values, vectors = np.linalg.eigh(scatter)
+    plane = np.ascontiguousarray(vectors[:, ::-1][:, :MOST_DIMENSIONS])
+    spreads = np.sqrt(np.maximum(values[::-1][:MOST_DIMENSIONS], 0.0) / n)
+    half = np.clip(_WIDE * spreads, 1e-6 * radius, radius)
+
+    def flat(rows: Rows) -> FloatArray:
+        return rowwise_matmul(row(rows) - mean, plane)
+
+    public = np.clip((start - mean) @ plane, -half, half)
+    return np.asarray(mean + grid_start(cohort, flat, half, share / 2, public, seed) @ plane.T)

@@ -18,7 +18,7 @@ from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner
-from fdadp.learners._grid import MOST_DIMENSIONS, grid_start
+from fdadp.learners._grid import MOST_DIMENSIONS, grid_start, plane_start
 from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
@@ -32,7 +32,9 @@ _RHO = 0.225
 """Su et al.: expected size of a centre's coordinate, as a share of half the range."""
 _COUNT_SHARE = 0.01
 _GRID_SHARE, _AFTER_GRID = 0.5, 1
-"""Share of the budget for the histogram on a grid, and Lloyd's iterations after it."""
+"""Share of the budget for the start on a grid, and Lloyd's iterations after it."""
+_MEAN, _CENTRE = 1 / 9, 1 / 3
+"""Largest variance, before the release, of a coordinate of the mean, and of a centre about it, by the half range²."""
 
 
 def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Generator) -> FloatArray:
@@ -81,12 +83,13 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     center : float or array_like of shape (d,)
         Public middle, where there are no bounds.
     n_iter : int, optional
-        Lloyd's iterations. Default 1 after a grid; else 4 with a δ, and with pure ε by Su et al., 2 to 7, from the
-        declared n, or under "add-remove" from a noisy count for one percent of the budget.
-    init : {"auto", "grid", "sphere_packing"} or array_like of shape (k, d)
+        Lloyd's iterations. Default 1 after a grid or plane; else 4 with a δ, and with pure ε by Su et al., 2 to 7, from
+        the declared n, or under "add-remove" from a noisy count for one percent of the budget.
+    init : {"auto", "grid", "plane", "sphere_packing"} or array_like of shape (k, d)
         Start. "grid": a noisy histogram on a public grid, clustered from twenty starts, for half of the budget; of at
-        most three features, or principal components. "sphere_packing": public points far from each other. "auto": the
-        first where it can be. Or given points.
+        most three features, or principal components. "plane": of more features, the same on the first three principal
+        components of a noisy second moment, each for a quarter. "sphere_packing": public points far from each other.
+        "auto": the first of them that can be. Or given points.
     split : float
         Share of the budget for the sums in each iteration; the rest is for the counts. Not with pure ε.
     projection : int, optional
@@ -171,8 +174,15 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     def _start(self, d: int, middle: FloatArray) -> FloatArray | None:
         """Return the starting centres that the user gave, relative to the middle, or None."""
         if isinstance(self.init, str):
-            if self.init not in ("auto", "grid", "sphere_packing"):
-                raise InputError(f"init must be 'auto', 'grid', 'sphere_packing' or an array, got {self.init!r}")
+            if self.init not in ("auto", "grid", "plane", "sphere_packing"):
+                raise InputError(
+                    f"init must be 'auto', 'grid', 'plane', 'sphere_packing' or an array, got {self.init!r}"
+                )
+            if self.init == "plane" and (self.projection is not None or d <= MOST_DIMENSIONS):
+                raise InputError(
+                    f"init must not be 'plane' with projection, or with at most {MOST_DIMENSIONS} features, got {d} "
+                    f"and projection {self.projection}"
+                )
             if self.init == "grid" and (self.projection or d) > MOST_DIMENSIONS:
                 raise InputError(
                     f"init must not be 'grid' with more than {MOST_DIMENSIONS} features or components (projection), "
@@ -215,14 +225,21 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
                 x = rowwise_matmul(in_ball(x, whole) - offset, axes)
             return in_ball(x, radius)
 
-        on_grid = centers is None and p <= MOST_DIMENSIONS and self.init in ("auto", "grid")
+        drawn = centers is None
+        on_grid = drawn and p <= MOST_DIMENSIONS and self.init in ("auto", "grid")
+        on_plane = drawn and p > MOST_DIMENSIONS and self.projection is None and self.init in ("auto", "plane")
         if centers is None:
             centers = sphere_packing(int(self.n_clusters), radius if half is None else half, p, rng)
         if on_grid:
             width = np.full(p, radius) if half is None else np.minimum(half, radius)
-            given, share = share * _GRID_SHARE, share * (1 - _GRID_SHARE)
-            centers = grid_start(cohort, row, width, given, centers, int(rng.integers(2**31)))
-        steps, share = (self.n_iter or _AFTER_GRID, share) if on_grid else self._steps(cohort, p, share)
+            centers = grid_start(cohort, row, width, share * _GRID_SHARE, centers, int(rng.integers(2**31)))
+        elif on_plane:
+            seed = int(rng.integers(2**31))
+            centers = plane_start(cohort, row, middle, radius, share * _GRID_SHARE, centers, seed)
+        if on_grid or on_plane:
+            steps, share = self.n_iter or _AFTER_GRID, share * (1 - _GRID_SHARE)
+        else:
+            steps, share = self._steps(cohort, p, share)
         sizes = np.zeros(len(centers))
         for step in range(steps):
             name = f"counts and sums of the clusters, iteration {step + 1}"
@@ -321,9 +338,11 @@ def _believed(
     k, d = start.shape
     n = max(float(sizes.sum()), math.sqrt(k) * sd_size, 1.0)
     mean, noise = sums.sum(axis=0) / n, k * (sd_sum / n) ** 2
-    middle, _ = posterior(mean, noise, 0.0, half**2 * spread(mean, noise, half**2))
+    wide = _MEAN * half**2
+    middle, _ = posterior(mean, noise, 0.0, wide * spread(mean, noise, wide))
     near = min(1.0, 2 * math.log(max(k, 2)) / d)
     guess = middle + near * (start - middle)
     rows = np.maximum(sizes, max(sd_size, 1.0))[:, None]
     gaps, noise = sums / rows - guess, (sd_sum / rows) ** 2
-    return np.asarray(guess + posterior(gaps, noise, 0.0, half**2 * spread(gaps, noise, half**2))[0])
+    wide = _CENTRE * half**2
+    return np.asarray(guess + posterior(gaps, noise, 0.0, wide * spread(gaps, noise, wide))[0])
