@@ -149,7 +149,7 @@ def load_model(path: Path) -> Any:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression
     from fdadp.regression.scalar import ScalarRegression
-    from fdadp.summaries import PrivateFPCA, PrivateMean
+    from fdadp.summaries import PrivateFPCA, PrivateMean, PrivateTable1
 
     kinds: dict[str, Any] = {
         "additive-function-on-function": AdditiveFunctionOnFunction,
@@ -157,6 +157,7 @@ def load_model(path: Path) -> Any:
         "ScalarRegression": ScalarRegression,
         "private-mean": PrivateMean,
         "private-fpca": PrivateFPCA,
+        "private-table1": PrivateTable1,
     }
     kind = sealed(path).kind
     if kind not in kinds:

@@ -1,4 +1,4 @@
-"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | plan | study | ...``.
+"""The command line: ``fdadp fit | predict | evaluate | summary | ledger | plot | mean | fpca | table1 | plan | ...``.
 
 Mistakes in files and settings come out as one line on stderr with exit status 2, and nothing is half-written.
 """
@@ -18,6 +18,7 @@ from fdadp.cli.plan import plan
 from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
 from fdadp.cli.summaries import fpca, mean
+from fdadp.cli.table1 import table1
 
 __all__ = ["app", "main"]
 
@@ -54,6 +55,7 @@ app.command()(views.ledger)
 app.command()(views.plot)
 app.command()(mean)
 app.command()(fpca)
+app.command()(table1)
 app.command()(plan)
 app.add_typer(study, name="study")
 app.add_typer(federated, name="federated")

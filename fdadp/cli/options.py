@@ -37,7 +37,9 @@ Table = Annotated[Path | None, typer.Option(help=TABLE)]
 Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")]
 Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
 Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca or save.")]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")
+]
 Progress = Annotated[bool | None, typer.Option(help="Progress bars. [default: on work of more than two seconds]")]
 
 PRIVATE = "Privacy"

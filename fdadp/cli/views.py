@@ -79,7 +79,10 @@ def plot(
 
 def _picture(fitted: Any) -> Any:
     from fdadp import plot as pictures
+    from fdadp.summaries import PrivateTable1
 
+    if isinstance(fitted, PrivateTable1):
+        raise InputError("plot must be of a model of curves or of terms, got a table, which has no picture")
     if hasattr(fitted, "plot_surface"):
         return fitted.plot_surface()
     return pictures.mean(fitted) if hasattr(fitted, "band") else pictures.eigenfunctions(fitted)

@@ -137,6 +137,11 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         self._keep(facts, released)
         return self
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Public facts of the columns that the table is of, checked: those of the study where none are given."""
+        return self._declared()[1]
+
     def plan(self, n: float | None = None) -> DataFrame:
         """How the budget is shared, and how much noise follows: before any data are read.
 
