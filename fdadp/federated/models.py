@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
 
 if TYPE_CHECKING:
@@ -130,8 +131,10 @@ def check(contract: Contract) -> None:
         raise InputError("settings must give delta: sums of many owners carry Gaussian noise")
     totals: list[tuple[IntArray, int]] = []
     uniform = MODELS[contract.model].uniform
-    while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
-        totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PublicInputWarning)  # of totals that are nobody's
+        while isinstance(waits := fit(contract, None, totals), NextRound) and not uniform:
+            totals.append((np.zeros(waits.size, dtype=np.int64), contract.owners))
 
 
 def seed_of(random_state: int | None, owner: int) -> int | None:

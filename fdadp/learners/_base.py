@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import ArrayLike, FloatArray
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.alignment import same_rows
 from fdadp.learners._columns import stated_columns
 from fdadp.learners.inputs import as_table, as_target
@@ -83,6 +84,9 @@ class PrivateLearner(PrivateEstimator):
         What was released, with which noise, under which assumptions.
     privacy_spent_ : dict
         ``epsilon``, ``delta``, ``adjacency`` and ``unit`` of the guarantee; ``spent``: what the releases used, as ε.
+    doubts_ : tuple of str
+        What released values say against what was declared, as that no rows were used or a class has none; mostly
+        nothing. Post-processing (``docs/theory/learners.md#doubts``).
     n_features_in_ : int
 
     Notes
@@ -99,6 +103,7 @@ class PrivateLearner(PrivateEstimator):
     dataset: str | None = None
     study: str | None = None
     purpose: str | None = None
+    doubts_: tuple[str, ...] = field(init=False)
 
     def fit(self: Learner, X: Any, y: Any = None, groups: ArrayLike | None = None) -> Learner:
         """Release what the model needs, and fit; spends ε.
@@ -123,8 +128,17 @@ class PrivateLearner(PrivateEstimator):
             A public parameter without a default is missing. Nothing was read, and nothing spent.
         InputError, PrivacyError
             Something public is wrong. Nothing was read, and nothing spent.
+
+        Warns
+        -----
+        PublicInputWarning
+            Released values say that hardly any row was used, a class has none, or features do not vary.
         """
+        self.doubts_ = ()
         self._close(self._learn(X, y, groups))
+        if self.doubts_:
+            text = "what was released speaks against what was declared: " + "; ".join(self.doubts_)
+            warnings.warn(text, PublicInputWarning, stacklevel=2)
         return self
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:

@@ -9,7 +9,12 @@ import numpy as np
 
 from fdadp.learners.encoding import Categorical, Numeric
 
-__all__ = ["stated_columns"]
+__all__ = ["feature_names", "stated_columns"]
+
+
+def feature_names(model: Any) -> list[str]:
+    """Names of the columns of X of a fit; x0, x1, ... where they had none."""
+    return list(getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]))
 
 
 def stated_columns(shown: Mapping[str, Any], X: Any, y: Any) -> Iterator[tuple[str, Any]]:

@@ -20,6 +20,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import in_bins, odds
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, class_shares, posterior, spread
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.inputs import class_labels
@@ -129,6 +130,10 @@ class DPAdditiveHistograms(BinnedClassifier):
         name = "rows of the classes and in the bins"
         released, sd = binned.sum(counts, clip=clip, share=self.count_share, name=name, nonnegative=True)
         of_classes, noisy = released[:K] / weight, released[K:]
+        doubts = Doubts(cohort, 1 + K + d)
+        if doubts.bins(bins.names, bins.starts, bins.ordered, noisy, sd):
+            doubts.classes(labels, of_classes, sd / weight)
+        self.doubts_ = doubts.said
         shares = class_shares(of_classes, sd / weight)
         intercept = np.log(shares[1:] / shares[:1]) if K == 2 else np.log(shares)
         n = max(float(of_classes.sum()), math.sqrt(K) * sd / weight, 1.0)

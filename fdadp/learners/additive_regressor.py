@@ -22,6 +22,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._binned import Binned
 from fdadp.learners._bins import in_bins, totals
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, posterior, spread
 from fdadp.learners._rows import RowFunction, Rows, UnitTarget
 from fdadp.learners.encoding import Categorical, Numeric
@@ -149,6 +150,9 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
             own = functions[j]
             own.learn(total - moved * own.counts, sd**2, target.variance, explained)
             scores[starts[j] : starts[j + 1]] = own.scores
+        doubts = Doubts(cohort, 1 + d)
+        doubts.bins(bins.names, starts, bins.ordered, counts, noise)
+        self.doubts_ = doubts.said
         self._bins, self.bin_counts_ = bins, counts
         self.intercept_ = scale.middle + scale.half * target.mean
         self.scores_ = scale.half * scores

@@ -25,6 +25,7 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import Bins, odds
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, posterior
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
@@ -146,6 +147,7 @@ class DPBoostedStumps(BinnedClassifier):
         scores = np.zeros((bins.total, len(wanted)))
         share = 1 / (rounds * len(wanted))
         model = []
+        weights: list[float] = []  # of the rows, twice a step, in units of their noise
         for number in range(1, rounds + 1):
             for column, code in enumerate(wanted):
                 released = scores[:, [column]]
@@ -164,10 +166,15 @@ class DPBoostedStumps(BinnedClassifier):
                     share=share * (1 - self.select_share),
                     name=f"{text}: step",
                 )
+                weights += [right / sd, wrong / sd]
                 edge = min(_edge(right, wrong, sd), _LARGEST_EDGE)
                 step = min(self.max_step, math.log((1 + edge) / (1 - edge)))
                 model.append(Stump(labels[code], *tests.describe(index), sign, step))
                 scores[bins.starts[feature] : bins.starts[feature + 1], column] += step * pattern
+        doubts = Doubts(cohort)
+        least, many = 0.05 * len(weights), len(weights)  # a tenth in each step, on average: of very certain models
+        doubts.rows(sd * sum(weights), sd * math.sqrt(many), weights, copies=many, what="weights of rows", least=least)
+        self.doubts_ = doubts.said
         self.classes_ = np.array(labels)
         self._bins, self._tests = bins, tests
         self.scores_ = scores[:, 0] if K == 2 else scores

@@ -18,6 +18,7 @@ from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._grid import MOST_DIMENSIONS, grid_start, plane_start
 from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, blocks, in_ball
@@ -240,13 +241,16 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
             steps, share = self.n_iter or _AFTER_GRID, share * (1 - _GRID_SHARE)
         else:
             steps, share = self._steps(cohort, p, share)
-        sizes = np.zeros(len(centers))
+        sizes, noise = np.zeros(len(centers)), 0.0
         for step in range(steps):
             name = f"counts and sums of the clusters, iteration {step + 1}"
             last = step == steps - 1
-            centers, sizes = self._iterate(cohort, row, centers, radius, half, share / steps, name, last=last)
+            centers, sizes, noise = self._iterate(cohort, row, centers, radius, half, share / steps, name, last=last)
         self.cluster_centers_ = middle + offset + centers @ axes.T
         self.noisy_sizes_ = sizes
+        doubts = Doubts(cohort)
+        doubts.rows(float(sizes.sum()), math.sqrt(len(sizes)) * noise, sizes / noise)
+        self.doubts_ = doubts.said
         return cohort
 
     def _steps(self, cohort: Cohort, d: int, share: float) -> tuple[int, float]:
@@ -273,7 +277,7 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         name: str,
         *,
         last: bool = False,
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, float]:
         k, d = centers.shape
         if cohort.pure:
             c = (4 * d * _RHO**2) ** (1 / 3)
@@ -298,11 +302,11 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
         if last:
             wide = np.full(d, radius / math.sqrt(d)) if half is None else half
             believed = _believed(centers, sizes, table[:, 1:] / weight, sd / count, sd / weight, wide)
-            return np.array([clip_to_ball(c, radius) for c in believed]), sizes
+            return np.array([clip_to_ball(c, radius) for c in believed]), sizes, sd / count
         moved = table[:, 1:] / weight / np.maximum(sizes, 1.0)[:, None]
         seen = sizes > 2 * sd / count
         new = [clip_to_ball(m, radius) if s else c for m, c, s in zip(moved, centers, seen, strict=True)]
-        return np.array(new), sizes
+        return np.array(new), sizes, sd / count
 
     def _distances(self, X: Any) -> FloatArray:
         x = self._new_rows(X)

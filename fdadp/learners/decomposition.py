@@ -18,6 +18,7 @@ from fdadp._common.checks import is_number, is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import posterior, spread
 from fdadp.learners._rows import Rows, in_ball, with_constant
 from fdadp.learners.inputs import as_table, ball_of, positive
@@ -216,10 +217,15 @@ class DPPCA(Components, PrivateLearner):
             raise InputError(f"mean_share must lie between 0 and 0.9, got {self.mean_share!r}")
         shown = {"data_norm": B, "center": center, "mechanism": self.mechanism, "n_components": k}
         cohort = self._open(X, groups=groups, public=shown)
+        quiet = False
         if self.mechanism == "moments":
             quiet = cohort.pure_is_quieter(_DIRECTIONS * (d + 2), symmetric=True)
             moment, sd = noisy_moment(cohort, center, B, const, 1.0, "nuclear" if quiet else None)
             n, mean, scatter = centred(moment, sd, B, const)
+            noisy_n, noise_n, noise = float(moment[d, d]) / const**2, sd / const**2, math.sqrt(d) * sd
+            along, released = float(np.trace(scatter)), np.diag(moment) / sd
+            off = float(np.linalg.norm(mean))
+            noise = math.hypot(noise, 2 * off * sd / const, off**2 * noise_n)
             values, axes = np.linalg.eigh(scatter)
             components, variances = axes[:, ::-1][:, :k].T, values[::-1][:k]
         else:
@@ -235,9 +241,16 @@ class DPPCA(Components, PrivateLearner):
                 components = cohort.principal_directions(row, k, clip=B**2, share=rest, name="principal directions")
             else:
                 components = self._power(cohort, row, d, k, B, rest)
-            n, variances = _variances(cohort, row, components, B)
+            (noisy_n, *found), noise = _variances(cohort, row, components, B)
+            n, variances = max(noisy_n, 1.0), np.array(found)
+            noise_n, noise, along = noise / B**2, math.sqrt(k) * noise, float(variances.sum())
+            released = np.append(variances * math.sqrt(k) / noise, noisy_n / noise_n)
             order = np.argsort(-variances, kind="stable")
             components, variances = components[order], variances[order]
+        doubts = Doubts(cohort, 2, pure=cohort.pure or quiet)
+        if doubts.rows(noisy_n, noise_n, released):
+            doubts.still(["X"], along / (n * B**2), noise / (n * B**2))
+        self.doubts_ = doubts.said
         self._keep(n, center + mean, components, variances)
         return cohort
 
@@ -280,8 +293,11 @@ def _mean(cohort: Cohort, center: FloatArray, B: float, share: float) -> FloatAr
     return clip_to_ball(kept * mean, B)
 
 
-def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tuple[float, FloatArray]:
-    """Number of rows and Σ (u'x)² for each direction: entries of (B², (u'x)²) add up to at most 2 B²."""
+def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tuple[FloatArray, float]:
+    """Number of rows and Σ (u'x)² for each direction, (1 + k,), and the sd of the noise on the latter.
+
+    Entries of (B², (u'x)²) add up to at most 2 B².
+    """
 
     def squares(rows: Rows) -> FloatArray:
         x = row(rows)
@@ -289,7 +305,7 @@ def _variances(cohort: Cohort, row: Any, components: FloatArray, B: float) -> tu
         return np.concatenate((B**2 + 0.0 * x[:, :1], scores**2), axis=1)
 
     clip = 2 * B**2 if cohort.pure else math.sqrt(2) * B**2
-    total, _ = cohort.sum(
+    total, sd = cohort.sum(
         squares, clip=clip, share=_FOR_VARIANCES, name="variances along the directions", nonnegative=True
     )
-    return max(float(total[0]) / B**2, 1.0), total[1:]
+    return np.concatenate((total[:1] / B**2, total[1:])), sd

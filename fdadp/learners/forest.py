@@ -11,6 +11,7 @@ Transactions on Data Privacy 5 (random trees with private leaf counts).
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._rows import Rows, UnitTarget
 from fdadp.learners.inputs import as_table, box_of, class_labels, one_target
 from fdadp.privacy import Cohort
@@ -165,6 +167,7 @@ class DPForestClassifier(PrivateClassifier, _Forest):
 
         clip = float(T) if cohort.pure else math.sqrt(T)
         total, sd = cohort.sum(counts, clip=clip, share=1.0, name="class counts in leaves", nonnegative=True)
+        self.doubts_ = _doubts(cohort, total.reshape(K, T, L), sd, labels)
         leaf = np.maximum(total.reshape(K, T, L), 0.0)
         rows = np.maximum(total.reshape(K, T * L).sum(axis=1) / T, 0.0) + _ROWS + sd * math.sqrt(L / T)
         share = (rows / rows.sum())[:, None, None]
@@ -248,6 +251,7 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         clip = 2.0 * T if cohort.pure else math.sqrt(2 * T)
         total, sd = cohort.sum(sums, clip=clip, share=1.0, name="counts and sums of the target in leaves")
         self.leaf_count_, self.leaf_sum_ = total.reshape(2, T, L)
+        self.doubts_ = _doubts(cohort, self.leaf_count_[None], sd, leaf_sum=self.leaf_sum_)
         counted, summed = float(self.leaf_count_.sum()) / T, float(self.leaf_sum_.sum()) / T
         mean = min(max(summed * max(counted, 0.0) / (counted**2 + sd**2 * L / T), -1.0), 1.0)
         noise = sd**2 * (1 + mean**2)
@@ -267,6 +271,25 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         sums, counts = _over_trees(np.stack([self.leaf_sum_, self.leaf_count_]), at).T
         off = self.kept_ * (sums - mean * counts) / (np.maximum(counts, 0.0) + self._weight)
         return scale.inside(self.mean_ + scale.half * off)
+
+
+def _doubts(
+    cohort: Cohort, counts: FloatArray, sd: float, labels: Sequence[Hashable] = (), leaf_sum: FloatArray | None = None
+) -> tuple[str, ...]:
+    """What counts (K, trees, leaves), and sums of a target in [-1, 1], say against what was declared."""
+    K, T, L = counts.shape
+    doubts = Doubts(cohort, 3 + K)
+    each = counts.sum(axis=(1, 2)) / T
+    whole, noise = float(each.sum()), sd * math.sqrt(K * L / T)
+    if doubts.rows(whole, noise, counts / sd, copies=counts.size):
+        if labels:
+            doubts.classes(labels, each, noise / math.sqrt(K))
+        if leaf_sum is not None:
+            mean = float(leaf_sum.sum()) / T / whole
+            doubts.still(["y"], 1 - mean**2, 2 * math.sqrt(2) * noise / whole)
+        leaves = counts.sum(axis=0)
+        doubts.crowded_trees(leaves, sd * math.sqrt(K), whole)
+    return doubts.said
 
 
 def _ones(at: IntArray, size: int) -> FloatArray:

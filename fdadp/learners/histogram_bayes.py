@@ -13,6 +13,7 @@ import numpy as np
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
@@ -76,6 +77,8 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         prior = class_shares(in_class, sd_count)
         n = max(float(in_class.sum()), sd_count, 1.0)
         count = np.maximum(prior * n, 1.0)[:, None]
+        parts = [table[:, a:b] for a, b in itertools.pairwise(at)]
+        self.doubts_ = _doubts(cohort, labels, encoder, in_class, sd_count, parts, sd)
         self.classes_ = np.array(labels)
         self.class_log_prior_ = np.log(prior)
         self.feature_log_prob_ = [
@@ -108,6 +111,29 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _doubts(
+    cohort: Cohort,
+    labels: Sequence[Hashable],
+    encoder: PublicEncoder,
+    counts: FloatArray,
+    sd_count: float,
+    tables: Sequence[FloatArray],
+    sd: float,
+) -> tuple[str, ...]:
+    """What counts of classes (K,) and of bins (K, b) of each feature, with noise of these sds, say against the rest."""
+    (names, specs), K = encoder._specs(), len(labels)
+    doubts, whole = Doubts(cohort, 1 + K + 2 * len(specs)), float(counts.sum())
+    released = np.concatenate([counts / sd_count, *(table.ravel() / sd for table in tables)])
+    if doubts.rows(whole, math.sqrt(K) * sd_count, released, copies=K):
+        doubts.classes(labels, counts, sd_count)
+        bins, each = [table.sum(axis=0) for table in tables], math.sqrt(K) * sd
+        known = np.array([float(of.sum()) for of in bins])
+        found = doubts.unknown(names, known, each * np.sqrt([len(of) for of in bins]), whole)
+        numbers = [j for j, spec in enumerate(specs) if isinstance(spec, Numeric) and found[j]]
+        doubts.crowded([names[j] for j in numbers], [bins[j] for j in numbers], each, whole)
+    return doubts.said
 
 
 def _believed(counts: FloatArray, rows: FloatArray, sd: float, alpha: float) -> FloatArray:

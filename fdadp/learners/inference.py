@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction
 from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
+from fdadp.learners._columns import feature_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,9 +189,7 @@ class CoefficientIntervals:
         level = fraction(alpha, "alpha")
         equations = self._estimating()
         weights, offsets = self._units()
-        d = weights.shape[1] - 1
-        given = getattr(self, "feature_names_in_", None)
-        names = ["intercept", *([f"x{j}" for j in range(d)] if given is None else given)]
+        names = ["intercept", *feature_names(self)]
         rows = [
             estimate(own, w, float(o), level)
             for own, matrix, offset in zip(equations, weights, offsets, strict=True)

@@ -17,6 +17,8 @@ from fdadp._common.checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor
+from fdadp.learners._columns import feature_names
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.inputs import as_table, as_target, box
@@ -151,7 +153,36 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
         self._released = moments
+        self.doubts_ = self._doubts(cohort, moments, encode.dimensions - 1, pure=pure or self.mechanism == "wishart")
         return cohort
+
+    def _doubts(self, cohort: Cohort, m: _Moments, d: int, *, pure: bool) -> tuple[str, ...]:
+        """What the moments say against what was declared: too few rows, features or targets that do not vary."""
+        q, b0 = m.cross.shape[1], self.intercept_scaling
+        length = 1 + b0**2
+        doubts = Doubts(cohort, 1 + d + q, pure=pure)
+        n, noise = float(m.gram[-1, -1]) * length / b0**2, m.sd * length / b0**2
+        released = [
+            m.gram[np.triu_indices(d + 1, 1)] / m.sd_off,
+            np.diag(m.gram) / m.sd,
+            np.ravel(m.cross) / m.sd_cross,
+        ]
+        if not doubts.rows(n, noise, np.concatenate(released)):
+            return doubts.said
+        mean, square = m.gram[:-1, -1] * length / (b0 * n), np.diag(m.gram)[:-1] * length / n
+        variance = square - mean**2
+        parts = [length * m.sd + 0 * mean, 2 * mean * length * m.sd_off / b0, (square - 2 * mean**2) * noise]
+        sd = np.linalg.norm(parts, axis=0) / n
+        if self.bounds is not None:
+            doubts.still(feature_names(self), d * variance, d * sd)
+        else:
+            doubts.still(["X"], variance.sum(), math.sqrt(float((sd**2).sum())))
+        middle = m.cross[-1] * math.sqrt(length * q) / (b0 * n)
+        square = q * m.squares / n
+        parts = [q * m.sd_squares + 0 * middle, 2 * middle * m.sd_cross * math.sqrt(length * q) / b0]
+        sd = np.linalg.norm([*parts, (square - 2 * middle**2) * noise], axis=0) / n
+        doubts.still(["y"] if q == 1 else [f"y{k}" for k in range(q)], square - middle**2, sd)
+        return doubts.said
 
     def _estimating(self) -> tuple[Equations, ...]:
         count = self._released.cross.shape[1]

@@ -18,6 +18,7 @@ from fdadp._common.checks import is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations
 from fdadp.learners.inputs import as_table, class_labels, positive
@@ -271,15 +272,18 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
 
     def _descend(self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float) -> FloatArray:
         """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
+        data = cohort.derive(problems, name="encoded rows")
         share, n = 1.0, float(cohort.n or 0)
         if cohort.n is None:
-            n = cohort.count(share=0.02).value
-            share -= 0.02
+            count, sd = data.sum(_usable, clip=1.0, share=0.02, name="number of usable rows", nonnegative=True)
+            n, share = max(float(count[0]), 1.0), share - 0.02
+            doubts = Doubts(cohort)
+            doubts.rows(float(count[0]), sd, count / sd, about=self.about_n)
+            self.doubts_ = doubts.said
         steepest = n * (0.25 if K == 1 else 0.5) + ridge
         T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
         bound, norm = 1.0 if K == 1 else math.sqrt(2.0), "nuclear" if cohort.pure else None
         momentum = (math.sqrt(steepest) - math.sqrt(ridge)) / (math.sqrt(steepest) + math.sqrt(ridge))
-        data = cohort.derive(problems, name="encoded rows")
         w = ahead = np.zeros((D, K))
         points = []
         for step in range(T):
@@ -320,6 +324,12 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Most probable class, shape (m,)."""
         return self._labels(self.decision_function(X))
+
+
+def _usable(rows: Rows) -> FloatArray:
+    """1 for each row that has a label and all features; else NaN, which counts as none."""
+    z, t = rows
+    return np.asarray(1.0 + 0.0 * (z.sum(axis=1) + t.sum(axis=1))[:, None])
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

@@ -17,6 +17,8 @@ from fdadp._common.checks import fraction, is_number, numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
+from fdadp.learners._columns import feature_names
+from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
@@ -170,6 +172,12 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         table = total.reshape(K, 1 + 2 * d)
         table[:, 0] /= weight
         found, mean, var = _believed(table, sd, sd / weight)
+        doubts = Doubts(cohort, 1 + K + d)
+        released = np.append(table[:, 1:].ravel() / sd, weight * table[:, 0] / sd)
+        if doubts.rows(float(table[:, 0].sum()), math.sqrt(K) * sd / weight, released, copies=K):
+            doubts.classes(labels, table[:, 0], sd / weight)
+            doubts.still(feature_names(self), *_variances(table, sd, sd / weight))
+        self.doubts_ = doubts.said
         half = (high - low) / 2
         self.classes_ = np.array(labels)
         self.theta_ = low + (mean + 1) * half
@@ -188,6 +196,15 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         x = self._new_rows(X)
         return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, self.evidence_weight_)
+
+
+def _variances(table: FloatArray, sd: float, sd_count: float) -> tuple[FloatArray, FloatArray]:
+    """Variances (d,) of all rows in [-1, 1]^d as released, and the sds of their noise; that of counts by itself."""
+    K, d = len(table), (table.shape[1] - 1) // 2
+    all_of = table.sum(axis=0)
+    mean, square = all_of[1 : 1 + d] / all_of[0], all_of[1 + d :] / all_of[0]
+    noise = np.sqrt((1 + 4 * mean**2) * sd**2 + (2 * mean**2 - square) ** 2 * sd_count**2)
+    return square + 0.5 - mean**2, math.sqrt(K) * noise / all_of[0]
 
 
 def _believed(table: FloatArray, sd: float, sd_count: float) -> tuple[FloatArray, FloatArray, FloatArray]:

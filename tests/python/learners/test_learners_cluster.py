@@ -181,7 +181,7 @@ def test_a_count_of_noise_moves_no_centre():
     start, half, kept = np.array([[0.0], [0.8]]), np.ones(1), 0
     for seed in range(40):
         cohort = Cohort(np.zeros((300, 1)), budget=Budget(1.0), n=300, noise=SeededNoise(seed))
-        moved, _ = model()._iterate(cohort, lambda rows: rows[0], start, 1.0, half, 1.0, "one iteration")
+        moved, *_ = model()._iterate(cohort, lambda rows: rows[0], start, 1.0, half, 1.0, "one iteration")
         kept += moved[1, 0] == 0.8
     assert kept >= 32  # of 40; 3 % of counts of Laplace noise are above two sds
 
