@@ -33,7 +33,7 @@ _LEAST = 0.1
 """Of its variance before the second step: slopes are no straight lines."""
 _USUAL = 0.1
 """Curvature that is expected of a row before the release; the standard deviation of that, too."""
-_CLASSES = 0.25
+_CLASSES = 0.15
 """Weight of a row's class, squared, beside d features, in units of d."""
 
 

@@ -30,10 +30,6 @@ __all__ = ["DPAdditiveHistograms"]
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""
-_CLASS_WEIGHT = 3.0
-"""Weight of a row's class, squared, in the release of counts, in units of the number of features."""
-_UNEVEN = 10.0
-"""Largest variance, before the release, of the rows in a bin, in units of the square of even ones."""
 _FEATURES = 15.0
 """Features from which on their scores are believed to be smaller, so that the variance of their sum is the same."""
 
@@ -72,8 +68,8 @@ class DPAdditiveHistograms(BinnedClassifier):
 
     Notes
     -----
-    *Proof.* A row adds w = √(3d) to the count of its class, and 1 to one bin of each of d features: the counts have
-    sensitivity √(w² + d) = 2 √d in L2 and w + d in L1. Given the
+    *Proof.* A row adds w = √d to the count of its class, and 1 to one bin of each of d features: the counts have
+    sensitivity √(w² + d) = √(2d) in L2 and w + d in L1. Given the
     model so far (released), its residual r = 1[y = 1] - p, ``|r| <= 1``, goes to one bin of the feature whose turn it
     is: sensitivity 1. With more than two classes the residual is the vector e_y - p of the softmax, with
     ‖e_y - p‖₂² = (1 - p_y)² + Σ_{k≠y} p_k² <= 2 (1 - p_y)² <= 2 and L1 norm 2 (1 - p_y) <= 2. Where a person is
@@ -99,7 +95,7 @@ class DPAdditiveHistograms(BinnedClassifier):
 
     n_passes: int = 4
     learning_rate: float = 0.7
-    count_share: float = 0.15
+    count_share: float = 0.2
     prior_sd: float = 0.35
     smooth_sd: float = 1.8
 
@@ -118,7 +114,7 @@ class DPAdditiveHistograms(BinnedClassifier):
         width = 1 if K == 2 else K
         pure = cohort.pure
 
-        weight = math.sqrt(_CLASS_WEIGHT * d)
+        weight = math.sqrt(d)
 
         def counts(rows: Rows) -> FloatArray:
             codes, label = rows
@@ -208,7 +204,7 @@ def _believed(counts: FloatArray, n: float, sd: float) -> FloatArray:
     A noisy count taken at its word is a curvature that is not there, and lets noise on the residuals pass.
     """
     even = n / len(counts)
-    wide = _UNEVEN * even**2
+    wide = len(counts) * even**2  # as if one bin might have all of them
     return above_zero(*posterior(counts, sd**2, even, wide * spread(counts - even, sd**2, wide)))
 
 

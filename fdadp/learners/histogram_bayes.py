@@ -34,7 +34,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
 
     alpha: float = 1.0
     correlation: float = 0.15
-    evidence_share: float = 0.05
+    evidence_share: float = 0.04
 
     @property
     def _range(self) -> Any:
@@ -190,10 +190,10 @@ class DPHistogramNB(_Histograms):
 
     Notes
     -----
-    A row adds, to the block of its class, w = max(1, √d/2) to the count and 1 to one bin of each of the d features: L1
-    norm d + w, L2 norm √(d + w²); these are the clips. Entries are not negative, so replacing a person changes the sum
-    by at most √2 √(d + w²) in L2 and 2 (d + w) in L1. A textbook's Laplace(1/ε) on each count is (d + 1) ε. The weight
-    of the evidence takes two sums more, as in :class:`fdadp.learners.DPGaussianNB`.
+    A row adds, to the block of its class, w = max(1, √(0.15 d)) to the count and 1 to one bin of each of the d
+    features: L1 norm d + w, L2 norm √(d + w²); these are the clips. Entries are not negative, so replacing a person
+    changes the sum by at most √2 √(d + w²) in L2 and 2 (d + w) in L1. A textbook's Laplace(1/ε) on each count is
+    (d + 1) ε. The weight of the evidence takes two sums more, as in :class:`fdadp.learners.DPGaussianNB`.
 
     *Noise that is known.* Probabilities are posterior means given the noise's sd: of the bins of a feature in all
     classes together about even ones, of a class about those. What is all noise is the same for all classes.

@@ -118,7 +118,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     -----
     *Sensitivity*: ``docs/theory/learners.md#naive-bayes``.
 
-    With z in [-1, 1]^d a row adds (w, z, z² - 1/2), w = max(1, √d/2), to the block of its class. L1 norm at most
+    With z in [-1, 1]^d a row adds (w, z, z² - 1/2), w = max(1, √(0.15 d)), to the block of its class. L1 norm at most
     w + 1.5 d and squared L2 norm at most w² + 1.25 d, both at corners; a row lies in one block, so the classes compose
     in parallel. Where a person is replaced the kernel doubles the clip; max(√2 ‖v‖, 2 √d) would do (another class, or
     the same with opposite signs), so that the noise is up to √2 larger than it must be. Two sums more, of slopes of the
@@ -141,7 +141,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     var_floor: float = 1e-4
     priors: ArrayLike | None = None
     correlation: float = 0.15
-    evidence_share: float = 0.05
+    evidence_share: float = 0.04
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Release the moments."""
