@@ -32,7 +32,8 @@ __all__ = ["BLOCK", "Rows", "Spec", "call", "evaluate", "probe", "silence"]
 
 BLOCK = 512
 """Rows that a function sees at once, always."""
-N_PROBES = 37
+N_PROBES, N_CODES = 37, 9
+"""Public rows that a function is tried on, and how many of them are zeros and ones."""
 
 Rows = tuple[Any, ...]
 Spec = tuple[tuple[int, ...], ...]
@@ -159,6 +160,8 @@ def _probe_rows(spec: Spec) -> Rows:
     for shape in spec:
         scale = 10.0 ** rng.uniform(-2, 2, size=(N_PROBES, *(1,) * len(shape)))
         rows.append(rng.normal(size=(N_PROBES, *shape)) * scale)
+    for values in rows:  # codes of bins and classes are whole, and 0 and 1 are codes wherever there are two
+        values[-N_CODES:] = rng.integers(0, 2, size=values[-N_CODES:].shape)
     return tuple(rows)
 
 

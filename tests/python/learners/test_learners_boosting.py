@@ -6,18 +6,20 @@ What every learner keeps (public parameters, spending, exact loss by replay) is 
 from __future__ import annotations
 
 import math
+import sys
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
+from mutants import mutate
 from privacy_tools import MODES, worst_ratio
 from scipy import sparse
 from scipy.special import expit, logit
 from scipy.stats import beta
 
 from fdadp.errors import InputError, PrivacyError
-from fdadp.learners import Categorical, DPAdditiveHistograms, DPBoostedStumps, Numeric
+from fdadp.learners import Categorical, DPAdditiveHistograms, DPAdditiveRegressor, DPBoostedStumps, Numeric
 from fdadp.learners._bins import Bins, odds
 from fdadp.learners.boosting import _edge
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
@@ -342,6 +344,22 @@ def test_histograms_of_noise_end_near_the_shares_of_the_classes(shares, n, d, ep
         p = model.predict_proba(X[n:])
         losses.append(-np.log(p[np.arange(n), y[n:]]).mean() + np.log(np.take(shares, y[n:])).mean())
     assert np.mean(losses) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("model", "old", "new"),
+    [
+        (DPAdditiveHistograms, "hit - share + 0", "hit - share.mean() + 0"),
+        (DPAdditiveRegressor, "in_bins(left[:, None]", "in_bins((left - np.nanmean(left))[:, None]"),
+    ],
+)
+def test_residuals_that_look_at_other_rows_are_refused(monkeypatch, model, old, new):
+    """Once they were not: of rows in bins all that the kernel tried were rows without a bin."""
+    X, y = data(100)
+    labels = {"classes": [0, 1]} if model is DPAdditiveHistograms else {"bounds_y": (0, 1)}
+    mutate(monkeypatch, sys.modules[model.__module__], old, new)
+    with pytest.raises(PrivacyError, match="must be row-local"):
+        model(features=FEATURES, **labels).fit(X, y)
 
 
 # ------------------------------------------------------------------ rows
