@@ -280,9 +280,9 @@ MUTANTS = [
     ),
     Mutant(
         "summaries/cells",
-        "share: interval without the noise of the others",
-        "one = 1.0 if self.n is not None else 1 - at",
-        "one = 0.0",
+        "share: interval without the noise of its own count",
+        "own = (square, 0.0, square) if self.n is not None else (square,",
+        "own = (0.0, 0.0, square) if self.n is not None else (0.0,",
     ),
     Mutant(
         "summaries/cells",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -17,7 +18,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import InputError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
 from fdadp.learners.inference import Equations, estimate
-from fdadp.privacy import Budget, Cohort
+from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.study import Study
 
 APART = 10**6
@@ -216,6 +217,28 @@ def curvature(cohort):
 
     found = logistic()._curvature(cohort, problems, np.array([0.3, -0.2]), 1.0, 1.0)
     return found.curvature, found.sd_curvature * math.sqrt(2)
+
+
+class Silent(SeededNoise):
+    """Noise of the right scale that is not added."""
+
+    __slots__ = ()
+
+    def prepare(self, *args, **kwargs):
+        return dataclasses.replace(super().prepare(*args, **kwargs), draw=lambda exact: exact)
+
+
+def test_the_curvature_and_its_noise_are_those_that_intervals_reckon_with(monkeypatch):
+    """Rows of an unknown class are no rows; the noise is that of the ledger, off the diagonal."""
+    X, y = odds(300)
+    monkeypatch.setattr("fdadp.privacy.noise.SeededNoise", Silent)
+    model = logistic().fit(np.vstack([X, X[:50]]), np.append(y, np.full(50, 7)))
+    found, z = model._at_fit, model._encoding(X.shape[1])(X)
+    p = expit(z @ found.at)
+    np.testing.assert_allclose(found.curvature, (z * (p * (1 - p))[:, None]).T @ z, atol=0.02)
+    objective, curved = model.ledger_.releases
+    assert found.sd_curvature == pytest.approx(curved.sd / math.sqrt(2))
+    assert found.sd_score == pytest.approx(objective.sd) and curved.clip == 0.25
 
 
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace"])

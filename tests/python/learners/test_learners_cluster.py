@@ -154,6 +154,7 @@ def test_a_row_is_in_one_cell_of_the_grid(delta):
     assert max(moved) <= 1
     assert max(moved) > 0.999
     assert min(moved) == 0  # NaN
+    assert sorted(whole[0].exact)[-3:] == [0, 2**24, 2**24]  # a row is a whole count, in one cell
 
 
 def started(X, p, k, epsilon, seed):

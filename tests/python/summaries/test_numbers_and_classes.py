@@ -123,6 +123,19 @@ def test_replays_of_neighbours_show_the_sums_alone(name, delta):
     assert 0.1 < result.ratios.max() <= 1 and result.finished == len(pairs)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_replays_of_a_count_show_the_count_alone(delta):
+    def run(x, noise):
+        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+            found = private_count(x, privacy=Privacy(1.0, delta, random_state=0, dataset="ages"))
+        return found.frame, found.ledger
+
+    total, measure = Budget(1.0, delta).total, "pure" if delta is None else "gdp"
+    pair = Neighbours("one person more", run, ages(200), ages(199), total, accounting=measure)
+    result = replay_audit([pair])
+    assert result.passed and 0.1 < result.ratios.max() <= 1, str(result)
+
+
 @EVERY
 def test_a_broken_sensitivity_shows(name, monkeypatch):
     from fdadp.privacy._kernel import Kernel

@@ -154,6 +154,13 @@ def test_large_samples_give_the_statistics_of_the_data(by):
     assert "age, mean" in text and "sex: f, %" in text and "[" in text and "epsilon = 1" in text
 
 
+def test_who_is_in_no_group_is_among_all():
+    frame = everybody().copy()
+    frame.loc[:119, "arm"] = None
+    model = table1(epsilon=50.0, by="arm").fit(frame)
+    assert model.table_.loc[("sex", "f", "n", "all"), "value"] == pytest.approx((frame["sex"] == "f").sum(), abs=10)
+
+
 def test_persons_count_once():
     rows = pd.concat([everybody().iloc[:100]] * 9 + [everybody().iloc[100:]])
     model = table1(epsilon=20.0).fit(rows, groups=rows["id"])
@@ -260,6 +267,19 @@ def test_bad_requests_for_bounds_are_refused_and_nothing_is_spent(arguments, tex
     with pytest.raises((InputError, PrivacyError), match=text):
         suggest_bounds(given.pop("X"), **given)
     assert budget.spent == budget.reserved == 0
+
+
+def test_suggested_bounds_leave_half_of_what_is_left_on_each_side():
+    x = np.random.default_rng(0).normal(size=100_000)
+    found = suggest_bounds(x, within=(-8, 8), coverage=0.9, privacy=Privacy(5.0, n=x.size, random_state=0))
+    assert np.mean((x >= found.bounds[0]) & (x <= found.bounds[1])) > 0.89
+
+
+def test_what_columns_share_is_too_little_for_many_of_them():
+    one, many = np.zeros(400), np.zeros((400, 8))
+    suggest_bounds(one, within=(-1, 1), privacy=Privacy(0.5, n=400, random_state=0))
+    with pytest.raises(PrivacyError, match=r"for 8 column\(s\)"):
+        suggest_bounds(many, within=(-1, 1), privacy=Privacy(0.5, n=400, random_state=0))
 
 
 def test_noise_that_is_too_large_for_a_private_n_gives_the_range_back():

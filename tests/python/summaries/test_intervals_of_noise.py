@@ -1,0 +1,126 @@
+"""Intervals that hold the noise alone: of the same exact sums, as many draws of noise, they hold as often as they say.
+
+No kernel and no sampling: each part of the noise that an interval must know of is in a line of its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from fdadp.summaries.cells import AskCells
+from fdadp.summaries.distribution import AskDistribution
+from fdadp.summaries.numbers import AskMoments, Moments
+from fdadp.summaries.plan import parts_of
+from fdadp.summaries.table1_rows import rows_of
+
+MODES = pytest.mark.parametrize(
+    ("pure", "copies", "declared"),
+    [(False, 1, True), (False, 1, False), (False, 4, False), (True, 1, True), (True, 3, False)],
+)
+VALUES = np.concatenate([np.linspace(0.2, 1.0, 300), np.full(60, np.nan)])
+"""On [-1, 1]; some are missing."""
+
+
+def draws(asked, exact, sd, copies, pure):
+    """Answers to a question, of exact sums with noise."""
+    rng = np.random.default_rng(0)
+    for _ in range(250 if pure else 2000):
+        shape = (copies, len(exact))
+        noise = rng.laplace(0, sd / math.sqrt(2), shape) if pure else rng.normal(0, sd, shape)
+        yield asked.answer(exact + noise.sum(axis=0), sd, copies)
+
+
+def shares(answers, asks):
+    """How often each interval held what it should, by name."""
+    held = dict.fromkeys(asks, 0)
+    many = 0
+    for answer in answers:
+        many += 1
+        for name, (ask, true) in asks.items():
+            low, high = ask(answer)[1:3]
+            held[name] += low - 1e-9 <= true <= high + 1e-9
+    return {name: count / many for name, count in held.items()}
+
+
+def about(share, pure):
+    """Within four standard errors of .95."""
+    return abs(share - 0.95) < (0.06 if pure else 0.02)
+
+
+@MODES
+def test_moments(pure, copies, declared):
+    asked = AskMoments((-1.0, 1.0), float(len(VALUES)) if declared else None, pure=pure)
+    there = VALUES[np.isfinite(VALUES)]
+    asks = {
+        "count": (lambda found: found.count(0.95), len(there)),
+        "mean": (lambda found: found.mean(0.95, sampling=False), there.mean()),
+        "variance": (lambda found: found.variance(0.95, sampling=False), there.var()),
+    }
+    exact = asked.rows(VALUES).sum(axis=0)
+    found = shares(draws(asked, exact, 6.0, copies, pure), asks)
+    assert all(about(share, pure) for share in found.values()), found
+    assert asked.answer(exact, 6.0, copies).count(0.95).noise_sd == pytest.approx(6 * math.sqrt(copies))
+
+
+@MODES
+def test_cells(pure, copies, declared):
+    codes = np.repeat([0.0, 1.0, 2.0, np.nan], [40, 200, 60, 60])
+    asked = AskCells(3, float(len(codes)) if declared else None, pure=pure)
+    asks = {
+        "count": (lambda found: found.count(1, 0.95), 200),
+        "missing": (lambda found: found.count(-1, 0.95), 60),
+        "everybody": (lambda found: found.everybody(0.95), 360),
+        "small": (lambda found: found.share(0, 0.95, sampling=False), 40 / 300),
+        "large": (lambda found: found.share(1, 0.95, sampling=False), 200 / 300),
+    }
+    found = shares(draws(asked, asked.rows(codes).sum(axis=0), 6.0, copies, pure), asks)
+    assert all(about(share, pure) for share in found.values()), found
+
+
+@MODES
+def test_quantiles(pure, copies, declared):
+    """No less often than they say, and all but always only where a cell is all that can be told."""
+    asked = AskDistribution(np.linspace(-1, 1, 65), float(len(VALUES)) if declared else None, pure=pure)
+    there = VALUES[np.isfinite(VALUES)]
+    asks = {
+        q: (lambda found, q=q: found.quantile(q, 0.95, sampling=False), np.quantile(there, q))
+        for q in (0.25, 0.5, 0.75)
+    }
+    found = shares(draws(asked, asked.rows(VALUES).sum(axis=0), 3.0, copies, pure), asks)
+    assert min(found.values()) > (0.89 if pure else 0.93), found
+    narrow = {q: (lambda answer, q=q: answer.quantile(q, 0.5, sampling=False), true) for q, (_, true) in asks.items()}
+    found = shares(draws(asked, asked.rows(VALUES).sum(axis=0), 3.0, copies, pure), narrow)
+    assert max(found.values()) < 0.9, found
+
+
+def test_the_noise_of_a_mean_takes_nothing_off_a_variance():
+    """Noise in the sum of u alone: its square would come off, .09 of .25."""
+    rng, n = np.random.default_rng(0), 20.0
+    values = [
+        Moments(
+            np.array([0, 6 * rng.standard_normal(), n * (0.25 - 0.5), 0, 0]), 6.0 * np.eye(5)[1], 1, n, (-1, 1), False
+        )
+        .variance(0.95, sampling=False)
+        .value
+        for _ in range(4000)
+    ]
+    assert np.mean(values) == pytest.approx(0.25, abs=0.02)
+
+
+def test_the_column_of_all_has_the_noise_of_all_groups():
+    """Two groups and those in none: three blocks, each with noise of its own, add up."""
+    facts = {"arm": ["a", "b"], "sex": ["f", "m"]}
+    parts = parts_of(facts, "arm", (), {}, None, pure=False)
+    exact = [np.array([[100.0, 80.0, 5.0]]), np.array([[60.0, 40.0, 0.0], [50.0, 30.0, 0.0], [2.0, 3.0, 0.0]])]
+    rng, held = np.random.default_rng(0), []
+    for _ in range(1000):
+        released = [(sums + 4.0 * rng.standard_normal(sums.shape), 4.0) for sums in exact]
+        rows = {
+            name: estimate for name, estimate, _ in rows_of(parts, released, ["all", "a", "b"], facts, (), 0.95, False)
+        }
+        one = rows["sex", "f", "n", "all"]
+        held.append(one.low <= 112 <= one.high)
+    assert 0.92 < np.mean(held) < 0.98
