@@ -149,9 +149,10 @@ class DPPCA(Components, PrivateLearner):
     center : float or array_like of shape (d,)
         Public guess of the middle of the data, in units of the features; with `data_norm`.
     mechanism : {"moments", "power", "bingham"}
-        ``"moments"``: noise on one second moment of all rows. ``"power"``: noise on each step of the power method, for
-        many features and few components. ``"bingham"``: directions drawn by the exponential mechanism, with a public
-        mean; no better than ``"moments"`` on the digits (captured .49 against .54 at pure ε = 5).
+        ``"moments"``: noise on one second moment of all rows; on 64 features ahead of the others at every ε.
+        ``"power"``: noise on each step of the power method; only where d² numbers are too many to release.
+        ``"bingham"``: directions drawn by the exponential mechanism, with a public mean; for comparison.
+        Measured: ``docs/learners.md#other-mechanisms``.
     const : float, optional
         Constant that is added to each row to learn mean and number of rows with ``"moments"``; default B/6 (a
         larger one costs noise everywhere, a smaller one accuracy of the mean and of the number of rows).

@@ -66,11 +66,12 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     mechanism : {"moments", "adassp", "functional", "wishart"}
         What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate
         where a fit explains much. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned
-        (wants a δ).
+        (wants a δ); worth taking where n ε is so small that little is explained.
         ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
-        (pure ε): the functional mechanism, corrected; only for n ε far above d³. ``"wishart"``: as ``"moments"`` from
+        (pure ε): the functional mechanism, corrected; only for comparison. ``"wishart"``: as ``"moments"`` from
         a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget;
-        beyond ε of about 1 its noise hardly falls any more, so it is for comparison.
+        beyond ε of about 1 its noise hardly falls any more, so it is for comparison. Measured:
+        ``docs/learners.md#other-mechanisms``.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm`` (with bounds: of the box's half diagonal).
 

@@ -101,9 +101,10 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         Public; with ``data_norm``.
     mechanism : {"auto", "objective", "output", "gradient"}
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
-        objective (Laplace-like for pure ε, Gaussian else); the most accurate with few classes. It wants one row a
-        person, and with a δ a whole budget. ``"output"``: noise on the minimiser. ``"gradient"``: gradient descent with
-        noise on each gradient; for more than two classes of the softmax loss.
+        objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget.
+        ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
+        gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
+        several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), public.
