@@ -39,6 +39,9 @@ from fdadp.summaries import (
 )
 from fdadp.summaries.numbers import WEIGHTS
 
+pytestmark = pytest.mark.filterwarnings("ignore:what was released speaks against")
+"""Of tables of eight persons fits say so."""
+
 PURE = {"epsilon": 2.0}
 GAUSSIAN = {"epsilon": 1.0, "delta": 0.1, "n": 8}
 """A δ so large that few draws can tell too little noise."""
