@@ -155,6 +155,7 @@ def test_accuracy_does_not_fall_with_the_number_of_owners_and_that_of_the_base_l
 
 def test_seeded_shares_of_two_releases_are_independent(digits):
     settings = {"epsilon": 1.0, "delta": 1e-5, "n_clusters": 3, "data_norm": 3.0, "center": 0.3, "n_features": 64}
+    settings["init"] = "sphere_packing"  # steps of one size
     contract = Contract("kmeans", settings, 2, n_max=2000)
     nobody = (np.full((1, 64), np.nan),)
     first = models.fit(contract, nobody, [], 5)
