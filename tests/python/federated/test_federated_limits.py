@@ -196,7 +196,7 @@ def test_with_a_declared_n_rows_beyond_the_cap_are_left_out_by_position() -> Non
     assert model.noisy_n_ == pytest.approx(150, abs=6 * model.ledger_.releases[0].sd / (3 / 4) ** 2)
 
 
-@pytest.mark.filterwarnings("ignore:what was released speaks against:fdadp.errors.PublicInputWarning")  # rows lie far out
+@pytest.mark.filterwarnings("ignore:what was released speaks against:fdadp.errors.PublicInputWarning")  # they are far
 @pytest.mark.parametrize("n_max", [1, 20, 100])
 def test_more_persons_than_the_cap_never_wrap_around(n_max: int) -> None:
     """Where n is private: 600 persons of three owners and a cap of few; totals fit their slot, and keep their sign."""
