@@ -19,6 +19,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._columns import feature_names
 from fdadp.learners._doubts import Doubts
+from fdadp.learners._posterior import above_zero, posterior, spread
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.inputs import as_table, as_target, box
@@ -27,6 +28,8 @@ from fdadp.privacy import Cohort
 __all__ = ["DPLinearRegression"]
 
 _MECHANISMS = ("moments", "adassp", "functional", "wishart")
+_INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
+"""Variances that are believed in evenly of the intercept and of slopes, for |t| <= 1 and vectors z of length 1."""
 _LOOKS = 3
 """Times that the noise on the matrix is priced by the coefficients it is multiplied by."""
 _SQUARES = 0.3
@@ -94,8 +97,10 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
     Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy._wishart`.
 
-    *Shrinkage.* Given A = Σ zz' (its noisy version, negative eigenvalues put to 0), Σ zt ~ N(Aθ, s² I + σ²A), where s²
-    contains the noise on the matrix times θ, priced by the estimate itself. With θ ~ N(0, P), P = τ² for slopes and
+    *Shrinkage.* A is what the noisy Σ zz' makes one expect: posterior means of its entries about common values (of the
+    squares, of the products of two features, of their sums), with spreads that they tell; then negative eigenvalues put
+    to 0. Given A, Σ zt ~ N(Aθ, s² I + σ²A), where s² contains the noise on the matrix times θ, priced by the estimate
+    itself. With θ ~ N(0, P), P = τ² for slopes and
     another for the intercept, the estimate is P A (A P A + s² I)⁻¹ Σ zt, averaged over public pairs of variances with
     their marginal likelihoods as weights. As the noise goes to 0 so does s, and it becomes that of least squares.
 
@@ -292,13 +297,13 @@ def _equations(m: _Moments, k: int, const: float) -> Equations:
 
 def _shrunk(m: _Moments, k: int) -> FloatArray:
     """Posterior mean, over priors as likely as what was released makes them; see :class:`DPLinearRegression`."""
-    values, axes = np.linalg.eigh(m.gram)
+    values, axes = np.linalg.eigh(_believed(m))
     A = np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
     b, p = m.cross[:, k], len(A)
     residual = min(max(m.squares[k] / max(np.trace(A), 1.0), 1e-2), 1.0)
     evidence, means = [], []
-    for intercept in (0.01, 0.1, 1.0):  # of the priors' variances; |t| <= 1, so these are from small to any
-        for slope in np.geomspace(1e-4, 1e2, 25):
+    for intercept in _INTERCEPTS:
+        for slope in _SLOPES:
             prior = np.append(np.full(p - 1, slope), intercept)
             size = prior.sum()  # |θ|², by which noise on the matrix counts
             for _ in range(_LOOKS):
@@ -311,6 +316,31 @@ def _shrunk(m: _Moments, k: int) -> FloatArray:
             means.append(mean)
     weights = np.exp(np.array(evidence) - max(evidence))
     return np.asarray(weights @ np.array(means) / weights.sum())
+
+
+def _believed(m: _Moments) -> FloatArray:
+    """Posterior mean (p, p) of Σ zz', entry by entry: of noise alone it is even, and has no directions of its own."""
+    d = len(m.gram) - 1
+    squares, upper = np.diag(m.gram)[:-1], np.triu_indices(d, 1)
+    usual = float(above_zero(squares.mean(), m.sd**2 / d))
+    size = float(above_zero(m.gram[-1, -1], m.sd**2))
+    noise, wide = m.sd**2, usual**2 * spread(squares - usual, m.sd**2, usual**2)
+    out = np.zeros((d + 1, d + 1))
+    out[upper] = _about_common(m.gram[upper], m.sd_off**2, usual**2)
+    out[:-1, -1] = _about_common(m.gram[:-1, -1], m.sd_off**2, usual * size)
+    out += out.T
+    out[np.diag_indices(d)] = np.maximum(posterior(squares, noise, usual, wide)[0], 0.0)
+    out[-1, -1] = size
+    return out
+
+
+def _about_common(values: FloatArray, noise: float, scale: float) -> FloatArray:
+    """Posterior means of values, with noise of this variance, about their common mean, itself about 0."""
+    common = 0.0
+    if len(values) > 1:
+        mean, left = float(values.mean()), noise / len(values)
+        common = float(posterior(mean, left, 0.0, scale * spread(mean, left, scale))[0])
+    return posterior(values, noise, common, scale * spread(values - common, noise, scale))[0]
 
 
 def _adassp(m: _Moments, k: int) -> FloatArray:
