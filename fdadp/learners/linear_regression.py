@@ -68,8 +68,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         Public range of the target, a number or q numbers each; targets, and predictions, are clipped to it.
     mechanism : {"moments", "adassp", "functional", "wishart"}
         What becomes of the noisy moments. ``"moments"``: shrinkage by the noise, which is known; the most accurate
-        where a fit explains much. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well conditioned
-        (wants a δ); worth taking where n ε is so small that little is explained.
+        where a fit explains anything. ``"adassp"``: the ridge of Wang (2018), which keeps the noisy matrix well
+        conditioned (wants a δ); ahead at most where n ε is so small that hardly anything is explained.
         ``"functional"``: a fixed ridge of four standard deviations, and no directions that are left without a minimum
         (pure ε): the functional mechanism, corrected; only for comparison. ``"wishart"``: as ``"moments"`` from
         a release with Wishart noise (Sheffet 2015), which wants one row a person, a δ and a whole budget;
