@@ -19,8 +19,8 @@ from fdadp.learners._base import PrivateEstimator
 
 __all__ = ["check_pipeline"]
 
-_COLUMNS_ALONE = frozenset({"PolynomialFeatures"})
-"""scikit-learn's transformers that learn the number of columns and nothing else, though their tags say more.
+_COLUMNS_ALONE = frozenset({"HashingVectorizer", "PolynomialFeatures"})
+"""scikit-learn's transformers that learn the number of columns or nothing, though tags (of some versions) say more.
 
 Those that multiply matrices are not among them: last bits of a product may depend on the other rows.
 """
