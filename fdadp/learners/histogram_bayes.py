@@ -81,30 +81,21 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         self.doubts_ = _doubts(cohort, labels, encoder, in_class, sd_count, parts, sd)
         self.classes_ = np.array(labels)
         self.class_log_prior_ = np.log(prior)
-        self.feature_log_prob_ = [
-            np.log(_believed(table[:, a:b], count, sd, self.alpha)) for a, b in itertools.pairwise(at)
-        ]
+        believed = [np.log(_believed(table[:, a:b], count, sd, self.alpha)) for a, b in itertools.pairwise(at)]
+        self.feature_log_prob_ = believed
         start = independent_evidence(d, self.correlation)
 
         def evidence(x: FloatArray) -> FloatArray:
             codes = [x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j]) for j, spec in enumerate(specs)]
-            return self._evidence(np.stack(codes, axis=1))
+            return _evidence(np.stack(codes, axis=1), believed)
 
         self.evidence_weight_ = evidence_weight(cohort, evidence, prior, n, start, self.evidence_share)
         return cohort
 
-    def _evidence(self, codes: FloatArray) -> FloatArray:
-        """Log-likelihoods (m, K) of bins (m, d); what has no bin adds nothing."""
-        out = np.zeros((len(codes), len(self.class_log_prior_)))
-        for code, log_prob in zip(codes.T, self.feature_log_prob_, strict=True):
-            known = (code >= 0) & (code < log_prob.shape[1])
-            out[known] += log_prob[:, code[known].astype(np.int64)].T
-        return out
-
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         self._check_new_table(X)
         codes = self._encoder(self.n_features_in_).transform(X)
-        return np.asarray(self.class_log_prior_ + self.evidence_weight_ * self._evidence(codes))
+        return np.asarray(self.class_log_prior_ + self.evidence_weight_ * _evidence(codes, self.feature_log_prob_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,6 +125,15 @@ def _doubts(
         numbers = [j for j, spec in enumerate(specs) if isinstance(spec, Numeric) and found[j]]
         doubts.crowded([names[j] for j in numbers], [bins[j] for j in numbers], each, whole)
     return doubts.said
+
+
+def _evidence(codes: FloatArray, log_probs: Sequence[FloatArray]) -> FloatArray:
+    """Log-likelihoods (m, K) of bins (m, d), of those (K, b_j) of each feature; what has no bin adds nothing."""
+    out = np.zeros((len(codes), len(log_probs[0])))
+    for code, log_prob in zip(codes.T, log_probs, strict=True):
+        known = (code >= 0) & (code < log_prob.shape[1])
+        out[known] += log_prob[:, code[known].astype(np.int64)].T
+    return out
 
 
 def _believed(counts: FloatArray, rows: FloatArray, sd: float, alpha: float) -> FloatArray:

@@ -180,15 +180,15 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         self.doubts_ = doubts.said
         half = (high - low) / 2
         self.classes_ = np.array(labels)
-        self.theta_ = low + (mean + 1) * half
-        self.var_ = np.clip(var, self.var_floor, 1) * half**2
+        theta, spreads = low + (mean + 1) * half, np.clip(var, self.var_floor, 1) * half**2
+        self.theta_, self.var_ = theta, spreads
         self.class_prior_ = found if self.priors is None else priors
         n = max(float(table[:, 0].sum()), sd / weight, 1.0)
         start = independent_evidence(d, self.correlation)
 
         def evidence(x: FloatArray) -> FloatArray:
             inside = np.clip(x, low, high) + 0.0 * x
-            return gaussian_log_likelihood(inside, np.ones(K), self.theta_, self.var_)
+            return gaussian_log_likelihood(inside, np.ones(K), theta, spreads)
 
         self.evidence_weight_ = evidence_weight(cohort, evidence, self.class_prior_, n, start, self.evidence_share)
         return cohort

@@ -19,7 +19,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.canaries import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners._base import PrivateLearner
-from fdadp.privacy import Budget, TapeNoise
+from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
 on_tape = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.sums], ids=str)
@@ -248,3 +248,27 @@ def test_scikit_learns_own_checks(learner):
     assert failed == {}
     xfailed = {r["check_name"] for r in results if r["status"] == "xfail"}
     assert set(learner.failing) <= xfailed | {r["check_name"] for r in results if r["status"] == "skipped"}
+
+
+class FittedElsewhere(TapeNoise):
+    """While it is asked for noise, another thread fits the same object, and what that had fitted is gone."""
+
+    def __init__(self, noise):
+        super().__init__(noise)
+        self.model = None
+
+    def prepare(self, *args):
+        for name in [name for name in vars(self.model) if name.endswith("_") and not name.endswith("_in_")]:
+            setattr(self.model, name, None)
+        return super().prepare(*args)
+
+
+@pytest.mark.parametrize("learner", [learner for learner in LEARNERS if learner.sums], ids=str)
+def test_what_is_released_does_not_hang_on_an_object_that_others_fit_too(monkeypatch, learner):
+    """Two threads that fitted one naive Bayes took one another's means for the weight of the evidence."""
+    X, y = toy(learner.kind)
+    _, entries, _ = exact(monkeypatch, learner, X, y)
+    noise = FittedElsewhere(SeededNoise(0))
+    noise.model = learner.make()
+    fit(monkeypatch, noise, noise.model, X, y)
+    assert [entry.exact for entry in noise.entries] == [entry.exact for entry in entries]
