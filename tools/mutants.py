@@ -123,14 +123,14 @@ MUTANTS = [
     Mutant(
         "learners/additive_regressor",
         "counts at their word",
-        "posterior(counts, sd**2, even, even * rows",
-        "posterior(counts, 0.0, even, even * rows",
+        "empirical_bayes(counts, sd**2, even, even * rows",
+        "empirical_bayes(counts, 0.0, even, even * rows",
     ),
     Mutant(
         "learners/additive_regressor",
         "the mean at its word",
-        "posterior(found, noise, 0.0, _MEAN",
-        "posterior(found, 0.0, 0.0, _MEAN",
+        "empirical_bayes(found, noise, 0.0, _MEAN",
+        "empirical_bayes(found, 0.0, 0.0, _MEAN",
     ),
     Mutant("learners/_bins", "a row with a missing bin counted", "values[i, k] if at >= 0 else np.nan", "values[i, k]"),
     Mutant("learners/forest", "classes: clip of one tree", "else math.sqrt(T)\n", "else 1.0\n"),
@@ -163,7 +163,10 @@ MUTANTS = [
         "learners/naive_bayes", "noise of all classes that of one", "noise = K * (sd / n) ** 2", "noise = (sd / n) ** 2"
     ),
     Mutant(
-        "learners/naive_bayes", "variances without the uncertainty of means", "own)) + unsure", "own)) + 0 * unsure"
+        "learners/naive_bayes",
+        "variances without the uncertainty of means",
+        "within**2)) + unsure",
+        "within**2)) + 0 * unsure",
     ),
     Mutant("learners/naive_bayes", "means at their word", "noise_k = (sd / count) ** 2", "noise_k = 0 * (sd / count)"),
     Mutant("learners/_posterior", "kept: the noise's share", "kept = variance /", "kept = noise /"),

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr
 
 from fdadp._common.typing import ArrayLike, FloatArray
 
-__all__ = ["FACTORS", "above_zero", "class_shares", "independent_evidence", "posterior", "spread"]
+__all__ = ["FACTORS", "above_zero", "class_shares", "empirical_bayes", "independent_evidence", "posterior", "spread"]
 
 FACTORS = np.geomspace(0.003, 1.0, 16)
 """What :func:`spread` believes in evenly: variances of a prior as multiples of its scale, from hardly any to all."""
@@ -74,6 +74,21 @@ def spread(gaps: ArrayLike, noise: ArrayLike, scale: ArrayLike) -> float:
     evidence = -0.5 * (np.log(laws) + gaps.ravel() ** 2 / laws).sum(axis=1)
     weights = np.exp(evidence - evidence.max())
     return float(weights @ FACTORS / weights.sum())
+
+
+def empirical_bayes(
+    value: ArrayLike, noise: ArrayLike, mean: ArrayLike, scale: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """:func:`posterior` under a prior whose variance is the multiple of `scale` that the values tell (:func:`spread`).
+
+    Examples
+    --------
+    >>> kept, _ = empirical_bayes([0.1, -0.1, 0.05, 0.0], 1e-2, 0.0, 1.0)  # no more than the noise
+    >>> kept.round(2)
+    array([ 0.06, -0.06,  0.03,  0.  ])
+    """
+    gaps = np.asarray(value, dtype=np.float64) - np.asarray(mean, dtype=np.float64)
+    return posterior(value, noise, mean, np.asarray(scale) * spread(gaps, noise, scale))
 
 
 def class_shares(counts: FloatArray, sd: float) -> FloatArray:

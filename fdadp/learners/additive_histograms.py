@@ -21,7 +21,7 @@ from fdadp.errors import InputError
 from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import in_bins, odds
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, class_shares, posterior, spread
+from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.inputs import class_labels
 from fdadp.privacy import Cohort
@@ -205,7 +205,7 @@ def _believed(counts: FloatArray, n: float, sd: float) -> FloatArray:
     """
     even = n / len(counts)
     wide = len(counts) * even**2  # as if one bin might have all of them
-    return above_zero(*posterior(counts, sd**2, even, wide * spread(counts - even, sd**2, wide)))
+    return above_zero(*empirical_bayes(counts, sd**2, even, wide))
 
 
 def _steps(

@@ -23,7 +23,7 @@ from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._binned import Binned
 from fdadp.learners._bins import in_bins, totals
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, posterior, spread
+from fdadp.learners._posterior import above_zero, empirical_bayes, posterior
 from fdadp.learners._rows import RowFunction, Rows, UnitTarget
 from fdadp.learners.encoding import Categorical, Numeric
 from fdadp.learners.inputs import one_target, positive
@@ -195,7 +195,7 @@ def _first(binned: Cohort, starts: IntArray, scale: UnitTarget, share: float) ->
     up, down, squares = value[-3:].tolist()
     rows = max(float(above_zero((up + down) / math.sqrt(2), sd**2)), 1.0)
     found, noise = (up - down) / math.sqrt(2) / rows, (sd / rows) ** 2
-    mean, uncertain = posterior(found, noise, 0.0, _MEAN * spread(found, noise, _MEAN))
+    mean, uncertain = empirical_bayes(found, noise, 0.0, _MEAN)
     mean = np.clip(mean, -1.0, 1.0)
     law = (squares / _SQUARES / rows - mean**2 - _VARIANCES) / (sd / _SQUARES / rows)
     likely = _BELIEVED * np.exp(-0.5 * (law**2 - (law**2).min()))
@@ -238,7 +238,7 @@ class _Function:
     def __init__(self, spec: Numeric | Categorical, counts: FloatArray, sd: float, rows: float) -> None:
         self._basis, self._sizes, width = _prior(spec)
         even = rows * width
-        believed, _ = posterior(counts, sd**2, even, even * rows * spread(counts - even, sd**2, even * rows))
+        believed, _ = empirical_bayes(counts, sd**2, even, even * rows)
         self.counts = np.maximum(believed, 0.0)
         self._shares = self.counts / max(float(self.counts.sum()), 1.0)
         self.scores, self.variance = np.zeros(len(counts)), 0.0

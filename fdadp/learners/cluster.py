@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateLearner
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._grid import MOST_DIMENSIONS, grid_start, plane_start
-from fdadp.learners._posterior import posterior, spread
+from fdadp.learners._posterior import empirical_bayes
 from fdadp.learners._rows import Rows, blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
 from fdadp.learners.inputs import as_table, ball, box, positive, said_once
@@ -342,11 +342,9 @@ def _believed(
     k, d = start.shape
     n = max(float(sizes.sum()), math.sqrt(k) * sd_size, 1.0)
     mean, noise = sums.sum(axis=0) / n, k * (sd_sum / n) ** 2
-    wide = _MEAN * half**2
-    middle, _ = posterior(mean, noise, 0.0, wide * spread(mean, noise, wide))
+    middle, _ = empirical_bayes(mean, noise, 0.0, _MEAN * half**2)
     near = min(1.0, 2 * math.log(max(k, 2)) / d)
     guess = middle + near * (start - middle)
     rows = np.maximum(sizes, max(sd_size, 1.0))[:, None]
     gaps, noise = sums / rows - guess, (sd_sum / rows) ** 2
-    wide = _CENTRE * half**2
-    return np.asarray(guess + posterior(gaps, noise, 0.0, wide * spread(gaps, noise, wide))[0])
+    return np.asarray(guess + empirical_bayes(gaps, noise, 0.0, _CENTRE * half**2)[0])

@@ -19,7 +19,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import posterior, spread
+from fdadp.learners._posterior import empirical_bayes
 from fdadp.learners._rows import Rows, in_ball, with_constant
 from fdadp.learners.inputs import as_table, ball_of, positive
 from fdadp.privacy import Cohort, rowwise_matmul
@@ -71,7 +71,7 @@ def centred(M: FloatArray, sd: float, radius: float, const: float) -> tuple[floa
     n = max(float(M[d, d]) / const**2, sd / const**2, 1.0)
     found, noise = M[:d, d] / (const * n), 0.5 * (sd / (const * n)) ** 2
     wide = radius**2 / d
-    mean = clip_to_ball(posterior(found, noise, 0.0, wide * spread(found, noise, wide))[0], radius)
+    mean = clip_to_ball(empirical_bayes(found, noise, 0.0, wide)[0], radius)
     return n, mean, M[:d, :d] - n * np.outer(mean, mean)
 
 

@@ -15,7 +15,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
-from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
+from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
 from fdadp.learners.inputs import as_table, class_labels, positive, public
@@ -60,11 +60,13 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         specs = encoder.specs
         d = len(specs)
 
+        def bins(x: FloatArray) -> list[FloatArray]:
+            return [x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j]) for j, spec in enumerate(specs)]
+
         def counts(rows: Rows) -> FloatArray:
             x, code = rows
             parts = [np.full((len(x), 1), weight)]
-            for j, spec in enumerate(specs):
-                index = x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j])
+            for index, spec in zip(bins(x), specs, strict=True):
                 parts.append((index[:, None] == np.arange(spec.n_bins)).astype(np.float64))
             return blocks(np.concatenate(parts, axis=1), code, K)
 
@@ -81,13 +83,12 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         self.doubts_ = _doubts(cohort, labels, encoder, in_class, sd_count, parts, sd)
         self.classes_ = np.array(labels)
         self.class_log_prior_ = np.log(prior)
-        believed = [np.log(_believed(table[:, a:b], count, sd, self.alpha)) for a, b in itertools.pairwise(at)]
+        believed = [np.log(_believed(part, count, sd, self.alpha)) for part in parts]
         self.feature_log_prob_ = believed
         start = independent_evidence(d, self.correlation)
 
         def evidence(x: FloatArray) -> FloatArray:
-            codes = [x[:, j] if isinstance(spec, Categorical) else spec.bins(x[:, j]) for j, spec in enumerate(specs)]
-            return _evidence(np.stack(codes, axis=1), believed)
+            return _evidence(np.stack(bins(x), axis=1), believed)
 
         self.evidence_weight_ = evidence_weight(cohort, evidence, prior, n, start, self.evidence_share)
         return cohort
@@ -146,7 +147,7 @@ def _believed(counts: FloatArray, rows: FloatArray, sd: float, alpha: float) -> 
     n = rows.sum()
     together, noise = counts.sum(axis=0) / n, K * (sd / n) ** 2
     even = 1 / bins
-    middle = above_zero(*posterior(together, noise, even, even * spread(together - even, noise, even)))
+    middle = above_zero(*empirical_bayes(together, noise, even, even))
     middle /= middle.sum()
     each, noise_k = counts / rows, (sd / rows) ** 2
     own = above_zero(*posterior(each, noise_k, middle, _APART * middle))

@@ -19,7 +19,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._columns import feature_names
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, posterior, spread
+from fdadp.learners._posterior import above_zero, empirical_bayes
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.inputs import as_table, as_target, box
@@ -324,12 +324,11 @@ def _believed(m: _Moments) -> FloatArray:
     squares, upper = np.diag(m.gram)[:-1], np.triu_indices(d, 1)
     usual = float(above_zero(squares.mean(), m.sd**2 / d))
     size = float(above_zero(m.gram[-1, -1], m.sd**2))
-    noise, wide = m.sd**2, usual**2 * spread(squares - usual, m.sd**2, usual**2)
     out = np.zeros((d + 1, d + 1))
     out[upper] = _about_common(m.gram[upper], m.sd_off**2, usual**2)
     out[:-1, -1] = _about_common(m.gram[:-1, -1], m.sd_off**2, usual * size)
     out += out.T
-    out[np.diag_indices(d)] = np.maximum(posterior(squares, noise, usual, wide)[0], 0.0)
+    out[np.diag_indices(d)] = np.maximum(empirical_bayes(squares, m.sd**2, usual, usual**2)[0], 0.0)
     out[-1, -1] = size
     return out
 
@@ -339,8 +338,8 @@ def _about_common(values: FloatArray, noise: float, scale: float) -> FloatArray:
     common = 0.0
     if len(values) > 1:
         mean, left = float(values.mean()), noise / len(values)
-        common = float(posterior(mean, left, 0.0, scale * spread(mean, left, scale))[0])
-    return posterior(values, noise, common, scale * spread(values - common, noise, scale))[0]
+        common = float(empirical_bayes(mean, left, 0.0, scale)[0])
+    return empirical_bayes(values, noise, common, scale)[0]
 
 
 def _adassp(m: _Moments, k: int) -> FloatArray:

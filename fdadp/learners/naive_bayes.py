@@ -20,7 +20,7 @@ from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._columns import feature_names
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
-from fdadp.learners._posterior import above_zero, class_shares, independent_evidence, posterior, spread
+from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.inputs import as_table, box_of, class_labels
 from fdadp.privacy import Cohort
@@ -234,5 +234,4 @@ def _believed(table: FloatArray, sd: float, sd_count: float) -> tuple[FloatArray
     within = np.maximum(whole - (prior[:, None] * (mean - middle) ** 2).sum(axis=0), _LEAST_WITHIN * whole)
     about = second / count + 0.5 - 2 * mean * first / count + mean**2
     noise_k = noise_k * (1 + 4 * mean**2)
-    own = within**2 * spread(about - within, noise_k, within**2)
-    return prior, mean, above_zero(*posterior(about, noise_k, within, own)) + unsure
+    return prior, mean, above_zero(*empirical_bayes(about, noise_k, within, within**2)) + unsure
