@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import itertools
 import math
 import types
@@ -282,6 +283,27 @@ def test_replay_compares_arrays_errors_warnings_and_log():
     assert "loss/budget 2.0000" in str(small)
     with pytest.raises(InputError, match="at least one pair"):
         replay_audit([])
+
+
+def forgotten(path):
+    """Leave an open file to the collector, which will warn of it."""
+    file = path.open("w")
+    cycle = [file]
+    cycle.append(cycle)
+
+
+@pytest.mark.parametrize("whose", ["others", "the run's"])
+def test_what_a_run_itself_forgot_is_compared_and_what_others_forgot_is_not(tmp_path, whose):
+    def run(rows, noise):
+        if whose != "others":
+            forgotten(tmp_path / f"{len(rows)}.txt")
+        gc.collect()  # as it may happen at any moment
+        return cohort_sum(rows, noise)
+
+    forgotten(tmp_path / "others.txt")
+    result = replay_audit([Neighbours("p", run, ROWS, ROWS[1:], 1.0)])
+    assert result.passed == (whose == "others"), str(result)
+    assert result.passed or "3.txt" in result.problems[0]
 
 
 def test_fingerprints_see_single_bits():

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 import fdadp.privacy.cohort as cohorts
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
+from fdadp.audit.replay import own_garbage
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.replay import losses
@@ -43,6 +44,7 @@ def observed(fit, data, tape=None):
     said = None
     with (
         mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
+        own_garbage(),
         warnings.catch_warnings(record=True) as seen,
     ):
         warnings.simplefilter("always")
