@@ -223,13 +223,22 @@ def _map_over_share(entry: TapeEntry) -> float:
     return secure.spent / entry.amount if entry.scale >= secure.scale else math.inf
 
 
+_HOW_SLOW = ("distributed.gc", "distributed.utils_perf")
+"""Loggers of Dask that say what share of the time its collector takes."""
+
+
 class _Records(logging.Handler):
+    """What was logged, but for what Dask says of its own pace while any cluster of this process is alive."""
+
     def __init__(self) -> None:
         super().__init__(level=1)
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(f"{record.name} {record.levelname} {record.getMessage()}")
+        text = record.getMessage()
+        slow = record.name == "distributed.core" and text.startswith("Event loop was unresponsive")
+        if not slow and record.name not in _HOW_SLOW:
+            self.texts.append(f"{record.name} {record.levelname} {text}")
 
 
 @contextlib.contextmanager

@@ -6,7 +6,9 @@ import dataclasses
 import functools
 import gc
 import itertools
+import logging
 import math
+import threading
 import types
 from unittest import mock
 
@@ -260,7 +262,6 @@ ROWS = np.array([[3.0], [0.2], [np.nan], [-0.5]])
 
 
 def test_replay_compares_arrays_errors_warnings_and_log():
-    import logging
     import warnings
 
     def fails(rows):
@@ -304,6 +305,29 @@ def test_what_a_run_itself_forgot_is_compared_and_what_others_forgot_is_not(tmp_
     result = replay_audit([Neighbours("p", run, ROWS, ROWS[1:], 1.0)])
     assert result.passed == (whose == "others"), str(result)
     assert result.passed or "3.txt" in result.problems[0]
+
+
+def test_what_dask_says_of_its_own_pace_is_no_finding_and_what_it_says_of_rows_is(caplog):
+    slow = "Event loop was unresponsive in %s for %.2fs.  This is often caused by"  # as distributed.core has it
+    saying = {
+        ("distributed.core", logging.INFO, slow, "Nanny", 3.14): True,
+        ("distributed.gc", logging.WARNING, "full garbage collections took %d%% CPU time recently", 11): True,
+        ("distributed.core", logging.ERROR, "Exception while handling op %s", 5.25): False,
+        ("distributed.worker", logging.WARNING, "Compute Failed: ValueError('%s')", 5.25): False,
+    }
+    for (name, level, *text), passes in saying.items():
+        say, told = logging.getLogger(name).log, []
+
+        def run(rows, noise, say=say, of=(level, *text), told=told):
+            if not told:  # in the first of two runs, from another thread
+                told.append(threading.Thread(target=say, args=of))
+                told[0].start()
+                told[0].join()
+            return cohort_sum(rows, noise)
+
+        with caplog.at_level(logging.INFO, name):
+            result = replay_audit([Neighbours("p", run, ROWS, ROWS[1:], 1.0)])
+        assert result.passed == passes, (name, str(result))
 
 
 def test_fingerprints_see_single_bits():
