@@ -175,13 +175,14 @@ class PrivateLearner(PrivateEstimator):
         public: Mapping[str, Any] | None = None,
         noise: Noise | None = None,
         columns: Table | None = None,
+        settings: Privacy | None = None,
     ) -> Cohort:
         """Put the data behind a cohort that has reserved this fit's budget; only their shapes are looked at.
 
         Rows are (X,) or (X, y), y as codes of `classes` where they are given; all float64, what is no number NaN. With
-        `columns` these take the place of X: its labels as codes.
+        `columns` these take the place of X: its labels as codes. `settings`: a guarantee that implies the estimator's.
         """
-        settings = self._settings()
+        settings = settings or self._settings()
         self._check_saveable()
         if settings.labels == "public":
             same_rows(X=X, y=y, groups=groups)

@@ -31,7 +31,13 @@ _MECHANISMS = ("objective", "output", "gradient")
 _FEW_CLASSES = 3
 """Of "auto": with more of them one softmax beats one problem for each class."""
 _USUAL_N = 3000
-"""Number of persons for which the default λ is set where neither n nor about_n is declared."""
+"""Number of persons for which the default λ is set where n is neither declared nor guessed nor counted."""
+_COUNT = 0.02
+"""Share of the budget for the number of usable rows, where n is private and a mechanism can take it beside."""
+_NUMBERS = np.geomspace(100, 1e9, 2000)
+"""Numbers of persons that are believed in evenly before they are counted."""
+_WORTH = 1.3
+"""So much more noise in the objective is taken for a count beside it."""
 _CURVATURE = 0.15
 """Share of ε for the curvature at the fit, where intervals are wanted (benchmarks/learners/results/curvature.md)."""
 _LARGEST_CURVATURE = 0.25
@@ -39,7 +45,7 @@ _LARGEST_CURVATURE = 0.25
 
 
 def default_regularization(
-    epsilon: float, delta: float | None, dimensions: int, *, problems: int = 1, n: int | None = None, steps: int = 1
+    epsilon: float, delta: float | None, dimensions: int, *, problems: int = 1, n: float | None = None, steps: int = 1
 ) -> float:
     """λ of the sum of losses, from public numbers alone.
 
@@ -58,8 +64,8 @@ def default_regularization(
         Features and intercept.
     problems : int
         K: 1 with two classes, else one for each class.
-    n : int, optional
-        Declared number of persons, or a public guess; default 3 000.
+    n : float, optional
+        Declared or released number of persons, or a public guess; default 3 000.
     steps : int
         2 with adjacency "replace", which is two steps of adding or removing.
 
@@ -72,14 +78,20 @@ def default_regularization(
     >>> round(default_regularization(1.0, 1e-6, 10, n=10_000), 2)
     0.63
     """
-    if delta is None:
-        length = steps * problems * dimensions / epsilon
-    else:
-        if steps == 2:
-            epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
-        length = math.sqrt(dimensions) / gaussian_multiplier(epsilon, delta, 1e9, problems)
+    length = _usual_length(epsilon, delta, dimensions, problems, steps)
+    if delta is not None and steps == 2:
+        epsilon /= 2
     jacobian = 0.25 / math.expm1(min(epsilon / (3 * problems), 50.0))
     return float(min(max(5.5 * (length / math.sqrt(n or _USUAL_N)) ** 1.25, jacobian, 0.01), 1e9))
+
+
+def _usual_length(epsilon: float, delta: float | None, dimensions: int, problems: int, steps: int) -> float:
+    """Usual length of the linear term of a problem that meets (ε, δ); arguments as above."""
+    if delta is None:
+        return steps * problems * dimensions / epsilon
+    if steps == 2:
+        epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
+    return math.sqrt(dimensions) / gaussian_multiplier(epsilon, delta, 1e9, problems)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,18 +113,21 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         Public; with ``data_norm``.
     mechanism : {"auto", "objective", "output", "gradient"}
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
-        objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget.
+        objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
+        budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes: up to some 14
+        features), or up to 1.3 times as much and n is private: then rows can be counted beside it.
         ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
         gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
         several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
-        :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), public.
+        :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), by the declared n, or
+        what is believed of a noisy number of rows (2 % of pure ε, with ``"objective"``), or ``about_n``.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
     about_n : int, optional
-        Public guess of the number of persons, by which λ is set where n is private; default 3,000. Only a guess: the
-        guarantee does not rest on it.
+        Public guess of the number of persons, by which λ is set where n is private, instead of a count; where there is
+        neither, 3,000. Only a guess: the guarantee does not rest on it.
     n_steps : int, optional
         Gradients of ``"gradient"``; default: from λ and n, 10 to 100.
     inference : bool
@@ -143,6 +158,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     determinant of the Jacobian by a factor between 1 and 1 + 1/(4λ). Pure: the density of b is ∝ exp(-ε' ‖b‖),
     ε' = ε - log(1 + 1/(4λ)). Gaussian: see ``_objective.gaussian_multiplier``. For K > 2 classes there
     are K problems, one against the rest, with a b each; the Gaussian losses are composed exactly.
+    Rows are counted before, for 2 % of a pure ε: both compose, λ being made of what was released.
     The minimiser is computed in floats, so 1 % of (ε, δ) goes to noise on it that covers the distance to the exact one:
     approximate minima perturbation (Iyengar et al. 2019) with a tolerance so small that the noise is not felt.
     *Output.* Minimisers of neighbouring data are at most 1/λ apart in each problem, √K/λ together (strong convexity).
@@ -189,10 +205,14 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         settings = self._settings()
         if mechanism == "objective":
             self._wants_whole_budget(groups, '"output" or "gradient"', mechanism)
-        ridge = self._ridge(encode.dimensions, K, settings.stated_adjacency, mechanism)
+            settings = self._quieter(settings, encode.dimensions, K)
+        n: float | None = settings.n or self.about_n
+        ridge = self._ridge(settings, encode.dimensions, K, mechanism, n)
+        by_count = self._sets_ridge_by_count(settings, mechanism)
         shown = {"classes": labels, "bounds": self.bounds, "data_norm": self.data_norm, "center": self.center}
-        shown["regularization"] = ridge
-        cohort = self._open(X, y, groups, classes=labels, public=shown)
+        if not by_count:
+            shown["regularization"] = ridge
+        cohort = self._open(X, y, groups, classes=labels, public=shown, settings=settings)
 
         def problems(rows: Rows) -> tuple[FloatArray, FloatArray]:
             x, code = rows
@@ -200,11 +220,16 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             target = 2 * at - 1 if K == 1 else np.where(at == np.arange(K), 1.0, -1.0) + 0.0 * at
             return encode(x), target  # an unknown label is NaN: the kernel leaves the row out
 
-        self.mechanism_ = mechanism
+        self.mechanism_, share = mechanism, 1.0
+        if by_count or (mechanism == "gradient" and settings.n is None):
+            n, share = self._count(cohort, problems), 1 - _COUNT
+            if by_count:
+                ridge = self._ridge(settings, encode.dimensions, K, mechanism, n)
         if mechanism == "gradient":
-            w = self._descend(cohort, problems, encode.dimensions, K, ridge)
+            assert n is not None
+            w = self._descend(cohort, problems, encode.dimensions, K, ridge, n, share)
         else:
-            share = 1 - _CURVATURE if self.inference else 1.0
+            share -= _CURVATURE if self.inference else 0.0
             w, sd = cohort.perturbed_minimum(
                 problems, loss="logistic", perturb=mechanism, ridge=ridge, share=share, name="logistic regression"
             )
@@ -261,26 +286,47 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             d, data_norm=self.data_norm, center=self.center, bounds=self.bounds, intercept=self.intercept_scaling
         )
 
-    def _ridge(self, dimensions: int, K: int, adjacency: str, mechanism: str) -> float:
+    def _quieter(self, of: Privacy, dimensions: int, K: int) -> Privacy:
+        """Pure ε, which is more than was asked for, where the linear term is no longer so, or rows can be counted."""
+        if of.delta is None or self.budget is not None or self.study is not None:
+            return of
+        steps = _steps(of)
+        pure, other = (_usual_length(of.epsilon, delta, dimensions, K, steps) for delta in (None, of.delta))
+        pays = _WORTH if self._sets_ridge_by_count(replace(of, delta=None), "objective") else 1.0
+        return replace(of, delta=None) if pure <= pays * other else of
+
+    def _sets_ridge_by_count(self, of: Privacy, mechanism: str) -> bool:
+        """Whether the default λ is set by a noisy number of rows, which costs pure ε beside objective perturbation."""
+        beside = mechanism == "objective" and of.delta is None and of.n is None
+        return beside and self.about_n is None and self.regularization is None
+
+    def _ridge(self, of: Privacy, dimensions: int, K: int, mechanism: str, n: float | None) -> float:
         if self.regularization is not None:
             return positive(self.regularization, "regularization")
-        steps = 2 if adjacency == "replace" else 1
-        of = self._settings()
-        ridge = default_regularization(
-            of.epsilon, of.delta, dimensions, problems=K, n=of.n or self.about_n, steps=steps
-        )
+        ridge = default_regularization(of.epsilon, of.delta, dimensions, problems=K, n=n, steps=_steps(of))
         return ridge * (10 if mechanism == "output" else 1)
 
-    def _descend(self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float) -> FloatArray:
+    def _count(self, cohort: Cohort, problems: Any) -> float:
+        """Release the number of usable rows; its geometric mean given that."""
+
+        def usable(rows: Rows) -> FloatArray:
+            z, t = problems(rows)
+            return np.asarray(1.0 + 0.0 * (z.sum(axis=1) + t.sum(axis=1))[:, None])  # NaN counts as no row
+
+        count, sd = cohort.sum(usable, clip=1.0, share=_COUNT, name="number of usable rows", nonnegative=True)
+        doubts = Doubts(cohort)
+        doubts.rows(float(count[0]), sd, count / sd, about=self.about_n)
+        self.doubts_ = doubts.said
+        away = np.abs(count[0] - _NUMBERS) / sd
+        law = -math.sqrt(2) * away if cohort.pure else -0.5 * away**2
+        likely = np.exp(law - law.max())
+        return float(np.exp(likely @ np.log(_NUMBERS) / likely.sum()))
+
+    def _descend(
+        self, cohort: Cohort, problems: Any, D: int, K: int, ridge: float, n: float, share: float
+    ) -> FloatArray:
         """Accelerated gradient descent (Nesterov) on noisy gradients; mean of the last half of its points, (D, K)."""
         data = cohort.derive(problems, name="encoded rows")
-        share, n = 1.0, float(cohort.n or 0)
-        if cohort.n is None:
-            count, sd = data.sum(_usable, clip=1.0, share=0.02, name="number of usable rows", nonnegative=True)
-            n, share = max(float(count[0]), 1.0), share - 0.02
-            doubts = Doubts(cohort)
-            doubts.rows(float(count[0]), sd, count / sd, about=self.about_n)
-            self.doubts_ = doubts.said
         steepest = n * (0.25 if K == 1 else 0.5) + ridge
         T = self.n_steps or int(min(max(math.ceil(2 * math.sqrt(steepest / ridge)), 10), 100))
         bound, norm = 1.0 if K == 1 else math.sqrt(2.0), "nuclear" if cohort.pure else None
@@ -327,10 +373,9 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         return self._labels(self.decision_function(X))
 
 
-def _usable(rows: Rows) -> FloatArray:
-    """1 for each row that has a label and all features; else NaN, which counts as none."""
-    z, t = rows
-    return np.asarray(1.0 + 0.0 * (z.sum(axis=1) + t.sum(axis=1))[:, None])
+def _steps(of: Privacy) -> int:
+    """Persons more or less between neighbours."""
+    return 2 if of.stated_adjacency == "replace" else 1
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

@@ -48,6 +48,8 @@ class Learner:
         Whether the releases use the whole reservation (not so, if a part is kept for what was not needed).
     shared : bool
         Whether several fits may share a budget (not so: releases that are accounted for in (ε, δ) by themselves).
+    stronger : bool
+        Whether it spends pure ε although it is given a δ, where that has less noise and the budget is its own.
     failing : dict
         Checks of scikit-learn that cannot hold for this learner, each with the reason, beyond those in ``COMMON``.
     name : str
@@ -65,6 +67,7 @@ class Learner:
     sums: bool = True
     whole: bool = True
     shared: bool = True
+    stronger: bool = False
     failing: dict[str, str] = field(default_factory=dict)
     name: str = ""
 
@@ -175,6 +178,7 @@ LEARNERS = [
             ("classes", "data_norm"),
             grouped=mechanism != "objective",
             sums=mechanism == "gradient",
+            stronger=mechanism == "objective",
             failing={} if mechanism == "objective" else ONE,
             name=f"DPLogisticRegression, {mechanism}",
         )
@@ -188,7 +192,6 @@ LEARNERS = [
         gaussian=False,
         grouped=False,
         sums=False,
-        failing=ONE,
         name="DPLogisticRegression, with intervals",
     ),
     Learner(

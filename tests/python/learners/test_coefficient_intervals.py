@@ -236,7 +236,7 @@ def test_the_curvature_and_its_noise_are_those_that_intervals_reckon_with(monkey
     found, z = model._at_fit, model._encoding(X.shape[1])(X)
     p = expit(z @ found.at)
     np.testing.assert_allclose(found.curvature, (z * (p * (1 - p))[:, None]).T @ z, atol=0.02)
-    objective, curved = model.ledger_.releases
+    _, objective, curved = model.ledger_.releases
     assert found.sd_curvature == pytest.approx(curved.sd / math.sqrt(2))
     assert found.sd_score == pytest.approx(objective.sd) and curved.clip == 0.25
 
@@ -273,7 +273,8 @@ def test_a_fit_with_intervals_spends_pure_epsilon_and_says_so():
     X, y = odds(500)
     model = logistic(delta=1e-6).fit(X, y)
     assert model.privacy_spent_["delta"] is None and model.ledger_.delta is None
-    assert [r.name for r in model.ledger_.releases] == ["logistic regression", "curvature at the fit"]
+    names = [r.name for r in model.ledger_.releases]
+    assert names == ["number of usable rows", "logistic regression", "curvature at the fit"]
     assert sum(r.epsilon for r in model.ledger_.releases) == pytest.approx(1.0)
     assert "Private logistic regression" in str(model.summary()) and "Odds of" in str(model.summary())
 

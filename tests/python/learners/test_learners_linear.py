@@ -365,9 +365,14 @@ def scores(make, draws, *, present):
 
 
 def logistic(**more):
-    return lambda seed: DPLogisticRegression(
-        epsilon=EPSILON, classes=[0, 1], data_norm=1.0, n=3, regularization=1.0, random_state=seed, **more
-    )
+    """With a δ on a budget that is handed to it, whose δ is then used."""
+    known = {"epsilon": EPSILON, "classes": [0, 1], "data_norm": 1.0, "n": 3, "regularization": 1.0} | more
+
+    def make(seed):
+        budget = Budget(EPSILON, more["delta"]) if "delta" in more else None
+        return DPLogisticRegression(**known, budget=budget, random_state=seed)
+
+    return make
 
 
 def linear(**more):
@@ -383,6 +388,7 @@ def linear(**more):
         (logistic(), 0.0),
         (logistic(delta=1e-3), 1e-3),
         (logistic(mechanism="output"), 0.0),
+        (logistic(regularization=None, n=None), 0.0),
         (logistic(inference=True), 0.0),
         (logistic(mechanism="gradient", n_steps=2), 0.0),
         (linear(mechanism="functional"), 0.0),
@@ -437,6 +443,74 @@ def test_ten_classes_of_little_data_are_told_apart():
     one_each = DPLogisticRegression(**known, mechanism="objective").fit(X[:800], y[:800]).predict_proba(X[800:])
     own, other = (np.mean([roc_auc_score(y[800:] == k, p[:, k]) for k in range(10)]) for p in (softmax, one_each))
     assert own > other + 0.05
+
+
+def log_loss(model, X, y):
+    return -np.log(model.predict_proba(X)[np.arange(len(y)), y]).mean()
+
+
+KNOWN = {"epsilon": 0.5, "delta": 1e-6, "classes": [0, 1], "bounds": (-1, 1), "random_state": 0}
+
+
+@pytest.mark.parametrize(
+    ("d", "settings", "pure"),
+    [
+        (5, {}, True),
+        (5, {"n": 300}, True),
+        (5, {"budget": (0.5, 1e-6)}, False),
+        (5, {"mechanism": "output"}, False),
+        (5, {"mechanism": "gradient"}, False),
+        (20, {}, True),  # a sixth more noise, for the count
+        (20, {"n": 300}, False),
+        (20, {"about_n": 300}, False),
+        (20, {"regularization": 3.0}, False),
+        (40, {}, False),
+    ],
+)
+def test_pure_epsilon_is_spent_where_it_is_quieter_or_buys_the_number_of_rows(d, settings, pure):
+    rng = np.random.default_rng(d)
+    X, y = rng.uniform(-1, 1, (300, d)), rng.integers(0, 2, 300)
+    if "budget" in settings:
+        settings = settings | {"budget": Budget(*settings["budget"])}
+    model = DPLogisticRegression(**KNOWN | settings).fit(X, y)
+    assert model.privacy_spent_["delta"] == model.ledger_.delta == (None if pure else 1e-6)
+    assert model.privacy_spent_["spent"] == pytest.approx(0.5, rel=1e-3)
+    names = [r.name for r in model.ledger_.releases]
+    counted = (pure and "n" not in settings) or model.mechanism_ == "gradient"
+    assert (names[0] == "number of usable rows") == counted
+
+
+def test_the_number_of_rows_sets_the_ridge_and_is_released():
+    X, y = some(20_000)
+    labels = (y > 0).astype(int)
+    for n in (500, 20_000):
+        model = DPLogisticRegression(**KNOWN).fit(X[:n], labels[:n])
+        assert model.regularization_ == pytest.approx(default_regularization(0.5, None, 4, n=n), rel=0.3)
+        assert "public input: regularization" not in model.ledger_.details  # it has the noise of the count
+        declared = DPLogisticRegression(**KNOWN, n=n).fit(X[:n], labels[:n])
+        assert declared.ledger_.details["public input: regularization"] > 0
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_labels_that_nothing_tells_are_hardly_told(share):
+    """300 rows at ε = 0.3: λ for 3,000 of them had log-losses of .43 and .30 above that of the shares, in the mean."""
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 8])
+        X, y = rng.uniform(-1, 1, (2300, 4)), (rng.random(2300) < share).astype(int)
+        model = DPLogisticRegression(**KNOWN | {"epsilon": 0.3, "random_state": seed}).fit(X[:300], y[:300])
+        found.append(log_loss(model, X[300:], y[300:]))
+    alone = -share * math.log(share) - (1 - share) * math.log(1 - share)
+    assert np.mean(found) < alone + 0.15
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e3])
+@pytest.mark.parametrize("shape", [(1, 1), (20, 1), (400, 14), (50, 120)])
+def test_no_budget_and_no_number_of_rows_is_refused_after_the_count(epsilon, shape):
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, shape), rng.integers(0, 2, shape[0])
+    model = DPLogisticRegression(**KNOWN | {"epsilon": epsilon, "delta": None}).fit(X, y)
+    assert np.isfinite(model.predict_proba(X)).all() and len(model.ledger_.releases) == 2
 
 
 def test_about_n_sets_the_ridge_alone():
