@@ -35,7 +35,7 @@ def demo(
     lost: Annotated[int, typer.Option(help="Owners that may fail without ending the run.")] = 1,
     epsilon: Annotated[float, typer.Option(help="Of the released components; delta is 1e-5.")] = 1.0,
     timeout: Annotated[float, typer.Option(help="Seconds for a round; 0: as long as nodes are online.")] = 0.0,
-    out: Annotated[Path | None, typer.Option(help="Folder to keep: terms, totals, logs. [default: none]")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to keep: terms, totals, logs. (default: none)")] = None,
 ) -> None:
     """Many owners on Flower, on this machine alone: private PCA of digits by owners, a proxy and a data user.
 
@@ -74,7 +74,7 @@ def model(
     contract: Annotated[Path, typer.Argument(help="The contract of the run.")],
     totals: Annotated[Path, typer.Argument(help="File that the run wrote: the released totals, which are public.")],
     out: Annotated[
-        Path | None, typer.Option(help="Model file to write (.npz), of regressions. [default: none]")
+        Path | None, typer.Option(help="Model file to write (.npz), of regressions. (default: none)")
     ] = None,
 ) -> None:
     """Anybody: the fitted model of a run, from its contract and its totals, and what it promises."""
@@ -99,7 +99,7 @@ def model(
 @app.command(cls=Variadic)
 def logistic(
     dataset: Annotated[list[str], typer.Option(help="adult or bank.")] = ["adult"],  # noqa: B006
-    owners: Annotated[int | None, typer.Option(help="Users with a record each. [default: all training rows]")] = None,
+    owners: Annotated[int | None, typer.Option(help="Users with a record each. (default: all training rows)")] = None,
     epsilon: Annotated[list[float], typer.Option(help="epsilon_LDP of a user who answers once.")] = [  # noqa: B006
         0.5,
         1.0,
@@ -109,7 +109,7 @@ def logistic(
         12.0,
     ],
     mechanism: Annotated[
-        list[str] | None, typer.Option(help="cldp, one_coordinate, l2_ball, privunit. [default: all]")
+        list[str] | None, typer.Option(help="cldp, one_coordinate, l2_ball, privunit. (default: all)")
     ] = None,
     rounds: Annotated[int, typer.Option(help="Steps of the server.")] = 20,
     kappa: Annotated[

@@ -39,7 +39,7 @@ def fit(
     table: option.Table = None,
     out: Annotated[Path, typer.Option(help="The model file to write (.npz).")] = Path("model.npz"),
     family: Annotated[
-        str | None, typer.Option(help="gaussian, binomial, poisson or gamma. [default: gaussian]")
+        str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")
     ] = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
     missing: Annotated[
@@ -48,13 +48,13 @@ def fit(
     groups: option.Groups = None,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
     components: Annotated[
-        str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. [default: 0.95]")
+        str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
     ] = None,
     basis_x: Annotated[
-        str | None, typer.Option(help="Of X and Y: B-splines over the values of X. [default: auto, grows with n]")
+        str | None, typer.Option(help="Of X and Y: B-splines over the values of X. (default: auto, grows with n)")
     ] = None,
     basis_s: Annotated[
-        str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. [default: auto]")
+        str | None, typer.Option(help="Of X and Y: B-splines over the grid of X. (default: auto)")
     ] = None,
     header: option.Header = True,
     long: option.Long = None,

@@ -40,18 +40,18 @@ Groups = Annotated[str | None, typer.Option(help="Column of --table that says wh
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")
 ]
-Progress = Annotated[bool | None, typer.Option(help="Progress bars. [default: on work of more than two seconds]")]
+Progress = Annotated[bool | None, typer.Option(help="Progress bars. (default: on work of more than two seconds)")]
 
 PRIVATE = "Privacy"
 """Panel of the help."""
 
 Epsilon = Annotated[
     float | None,
-    typer.Option(help="Budget; makes the fit private. [default: no privacy]", rich_help_panel=PRIVATE),
+    typer.Option(help="Budget; makes the fit private. (default: no privacy)", rich_help_panel=PRIVATE),
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Of (ε, δ); 0 for pure ε. [default: 1e-6; on a study, the study's]", rich_help_panel=PRIVATE),
+    typer.Option(help="Of (ε, δ); 0 for pure ε. (default: 1e-6; on a study, the study's)", rich_help_panel=PRIVATE),
 ]
 N = Annotated[
     int | None, typer.Option("--n", help="How many persons; left out, that is private, too.", rich_help_panel=PRIVATE)

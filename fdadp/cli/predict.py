@@ -74,7 +74,7 @@ def evaluate(
     curves: option.Curves = None,
     table: option.Table = None,
     level: Annotated[float, typer.Option(help="Of the intervals whose coverage is counted.")] = 0.95,
-    out: Annotated[Path | None, typer.Option(help="The figures as JSON. [default: only shown]")] = None,
+    out: Annotated[Path | None, typer.Option(help="The figures as JSON. (default: only shown)")] = None,
     header: option.Header = True,
     long: option.Long = None,
 ) -> None:

@@ -96,11 +96,11 @@ def experiment(
 
 def audit(
     mechanism: Annotated[list[str], typer.Option(help="published, dp-aff or all.")] = ["all"],  # noqa: B006
-    n: Annotated[list[int] | None, typer.Option(help="Persons, one or several. [default: 35 100, dp-aff: 100]")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Claimed in total. [default: 0.6, dp-aff: 1]")] = None,
-    delta: Annotated[float | None, typer.Option(help="[default: 0, dp-aff: 1e-6; 0 is pure epsilon]")] = None,
+    n: Annotated[list[int] | None, typer.Option(help="Persons, one or several. (default: 35 100, dp-aff: 100)")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Claimed in total. (default: 0.6, dp-aff: 1)")] = None,
+    delta: Annotated[float | None, typer.Option(help="(default: 0, dp-aff: 1e-6; 0 is pure epsilon)")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Outputs a side for the lower bound. [default: 20000, dp-aff: 40]")
+        int | None, typer.Option(help="Outputs a side for the lower bound. (default: 20000, dp-aff: 40)")
     ] = None,
     tapes: Annotated[int, typer.Option(help="Replays of dp-aff with a person deleted, blanked out or replaced.")] = 60,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("fdadp-audit"),
@@ -140,7 +140,7 @@ def audit(
 def learners(
     dataset: Annotated[list[str], typer.Option(help="adult, bank, diabetes, digits or all.")] = ["adult"],  # noqa: B006
     epsilon: Annotated[
-        list[float] | None, typer.Option(help="One or several. [default: 0.01 0.1 0.5 1 5; published: 0.1 0.5 1 2 5]")
+        list[float] | None, typer.Option(help="One or several. (default: 0.01 0.1 0.5 1 5; published: 0.1 0.5 1 2 5)")
     ] = None,
     experiment: Annotated[
         str,
@@ -148,7 +148,7 @@ def learners(
             help="private: all private learners; published: the DPAda family as printed, beside private boosting."
         ),
     ] = "private",
-    learner: Annotated[list[str] | None, typer.Option(help="Only these, as DPBoostedStumps. [default: all]")] = None,
+    learner: Annotated[list[str] | None, typer.Option(help="Only these, as DPBoostedStumps. (default: all)")] = None,
     rounds: Annotated[list[int], typer.Option(help="m of the published experiment.")] = [  # noqa: B006
         30,
         50,

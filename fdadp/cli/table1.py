@@ -24,7 +24,7 @@ __all__ = ["table1"]
 
 PEOPLE = "Numbers and labels of persons, one a row, with a row of names: .csv, .csv.gz or .parquet."
 FACTS = 'Public facts in JSON: {"columns": {"age": [18, 100], "sex": ["f", "m"]}, "by": "sex", "steps": {"age": 1}}.'
-SHOWN = "The table: .txt, .html, .csv or .json. May be repeated. [default: beside the model, .csv]"
+SHOWN = "The table: .txt, .html, .csv or .json. May be repeated. (default: beside the model, .csv)"
 SUFFIXES = (".txt", ".html", ".csv", ".json")
 
 
@@ -33,11 +33,11 @@ def table1(
     out: Annotated[Path, typer.Option(help="Model file (.npz).")] = Path("table1.npz"),
     shown: Annotated[list[Path] | None, typer.Option("--write", metavar="FILE", help=SHOWN)] = None,
     by: Annotated[str | None, typer.Option(help="Column of labels: its groups side by side.")] = None,
-    quantiles: Annotated[str | None, typer.Option(help="As 0.1,0.5,0.9; none. [default: quartiles]")] = None,
+    quantiles: Annotated[str | None, typer.Option(help="As 0.1,0.5,0.9; none. (default: quartiles)")] = None,
     steps: Annotated[
         list[str] | None, typer.Option(metavar="NAME=STEP", help="Numbers are multiples of it, as age=1.")
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names, of what the study has fixed. [default: all]")] = None,
+    columns: Annotated[str | None, typer.Option(help="Names, of what the study has fixed. (default: all)")] = None,
     facts: Annotated[Path | None, typer.Option(help=FACTS)] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
@@ -85,6 +85,11 @@ def table1(
         for name, value in given.items():
             if value is not None and name in said:
                 raise InputError(f"{name} must be given once, got it in {facts} and by an option, too")
+        if study is None and not isinstance(said.get("columns", given["columns"]), dict):
+            raise InputError(
+                "--bounds must be given for each column, as --bounds age=18:100 or --bounds sex=f,m (or --facts FILE, "
+                "or a --study that has fixed them)"
+            )
         fitted = PrivateTable1(privacy=privacy, **said, **{k: v for k, v in given.items() if v is not None})
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
         files = PrivateFiles.of({}, people)

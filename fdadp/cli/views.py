@@ -31,7 +31,7 @@ def summary(model: option.Model) -> None:
 
 def ledger(
     model: option.Model,
-    out: Annotated[Path | None, typer.Option(help="The ledger as JSON. [default: only shown]")] = None,
+    out: Annotated[Path | None, typer.Option(help="The ledger as JSON. (default: only shown)")] = None,
 ) -> None:
     """Show what a private fit released, and under which assumptions.
 
@@ -55,7 +55,7 @@ def ledger(
 def plot(
     model: option.Model,
     out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("model.png"),
-    term: Annotated[str | None, typer.Option(help="Of a formula: this term. [default: all]")] = None,
+    term: Annotated[str | None, typer.Option(help="Of a formula: this term. (default: all)")] = None,
 ) -> None:
     """Draw a saved model: its terms, its surface, a mean curve with its band, or eigenfunctions.
 

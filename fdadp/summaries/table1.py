@@ -296,7 +296,11 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             facts = checked_facts(self.columns)
             privacy.hold(facts.items())
         if self.by is not None and not (isinstance(self.by, str) and isinstance(facts.get(self.by), list)):
-            raise InputError(f"by must be one of the columns with classes, got {self.by!r}")
+            known = ", ".join(str(name) for name, fact in facts.items() if isinstance(fact, list)) or "there is none"
+            raise InputError(
+                f"by must be one of the columns with classes ({known}), got {self.by!r}: its classes are public, and "
+                "must be given as those of other columns"
+            )
         if len(facts) == 1 and self.by is not None:
             raise InputError(f"columns must name another column than {self.by!r}, by which groups are shown")
         return privacy, facts, self._parts(facts, privacy)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from test_cli import refused, run
+from typer.main import get_command
 
 from fdadp import (
     FPCA,
@@ -22,6 +25,7 @@ from fdadp import (
     Study,
     __version__,
 )
+from fdadp.cli.main import app
 from fdadp.functional.csv_lines import CsvLines
 from fdadp.privacy import Ledger
 
@@ -220,3 +224,20 @@ def test_a_dry_run_of_two_files_reads_nothing(folder: Path, tmp_path: Path, monk
     asked = (*RANGES, "--epsilon", 2, "--n", N, "--out", tmp_path / "m.npz", "--dry-run")
     done = run("fit", folder / "x.csv", folder / "y.csv", *asked)
     assert done.exit_code == 0 and "gradient" in done.output and not list(tmp_path.iterdir())
+
+
+def test_help_says_all_defaults() -> None:
+    """Typer takes text in square brackets for markup of colours, and leaves it out."""
+
+    def commands(command: Any, *names: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+        yield names, command
+        for name, one in getattr(command, "commands", {}).items():
+            yield from commands(one, *names, name)
+
+    said = 0
+    for names, command in commands(get_command(app)):
+        shown = " ".join(re.sub("[│\n]", " ", run(*names, "--help").output).split())
+        for text in re.findall(r"default: [^\])]*", " ".join(str(getattr(p, "help", "")) for p in command.params)):
+            assert text in shown, names
+            said += 1
+    assert said > 20
