@@ -1,9 +1,10 @@
 """Mechanisms beside the defaults: when is another one worth taking?
 
-    python benchmarks/learners/mechanisms.py [--seeds 20]
+    python benchmarks/learners/mechanisms.py [--seeds 20] [--only k-means]
 
-Linear regression (R² on other rows), logistic regression (AUC on other rows) and principal components (variance
-captured, over that of as many exact ones), with public bounds, pure ε and (ε, 1e-6). Data of scikit-learn.
+Linear regression (R² on other rows), logistic regression (AUC on other rows), principal components (variance
+captured, over that of as many exact ones) and k-means (inertia over that of twenty exact fits), with public bounds,
+pure ε and (ε, 1e-6). Data of scikit-learn, and simulated ones.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.metrics import r2_score, roc_auc_score
 
 from fdadp.errors import PublicInputWarning
-from fdadp.learners import DPPCA, DPLinearRegression, DPLogisticRegression
+from fdadp.learners import DPPCA, DPKMeans, DPLinearRegression, DPLogisticRegression
 
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
 
@@ -76,6 +79,25 @@ def components(mechanism: str, k: int) -> Callable[..., float]:
     return score
 
 
+@cache
+def six_clouds(n: int, d: int, seed: int) -> tuple[np.ndarray, float]:
+    """Rows in six clouds with sd 1/2 about uniform points, other points by seed; their exact inertia."""
+    rng = np.random.default_rng([d, seed])
+    X = rng.uniform(-3, 3, (6, d))[rng.integers(0, 6, n)] + 0.5 * rng.standard_normal((n, d))
+    return X, float(KMeans(6, n_init=20, random_state=0).fit(X).inertia_)
+
+
+def clouds(init: str, n: int, d: int) -> Callable[..., float]:
+    """Inertia of n rows in six clouds over the exact one."""
+
+    def score(seed: int, **settings: Any) -> float:
+        X, exact = six_clouds(n, d, seed)
+        model = DPKMeans(n_clusters=6, bounds=(-4.5, 4.5), init=init, random_state=seed, **settings).fit(X)
+        return float(-model.score(X) / exact)
+
+    return score
+
+
 TABLES: dict[str, dict[str, Callable[..., float]]] = {
     "Linear regression, diabetes, R²": {m: linear(m) for m in ("moments", "adassp", "functional", "wishart")},
     "Linear regression, 3,000 simulated rows, R²": {
@@ -84,13 +106,21 @@ TABLES: dict[str, dict[str, Callable[..., float]]] = {
     "Logistic regression, breast cancer, AUC": {m: logistic(m) for m in ("objective", "output", "gradient")},
     "Ten components of the digits, share captured": {m: components(m, 10) for m in ("moments", "power", "bingham")},
     "One component of the digits, share captured": {m: components(m, 1) for m in ("moments", "power", "bingham")},
+    **{
+        f"k-means, six clouds, n = {n:,}, {d} features, inertia over the exact one": {
+            init: clouds(init, n, d) for init in ("auto", "sphere_packing")
+        }
+        for n, d in ((20_000, 2), (10_000, 10), (10_000, 30))
+    },
 }
 ONLY = {"adassp": (1e-6,), "wishart": (1e-6,), "functional": (None,)}
 
 
-def lines(seeds: int) -> Iterator[str]:
-    """The tables: means and (standard errors)."""
+def lines(seeds: int, only: str) -> Iterator[str]:
+    """The tables whose title contains `only`: means and (standard errors)."""
     for title, rows in TABLES.items():
+        if only not in title:
+            continue
         yield f"\n{title}:\n"
         yield f"| mechanism | δ | {' | '.join(f'ε = {epsilon:g}' for epsilon in EPSILONS)} |"
         yield f"|---|---|{'---|' * len(EPSILONS)}"
@@ -106,11 +136,12 @@ def lines(seeds: int) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=20)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--only", default="", help="tables with this in their title")
+    given = parser.parse_args()
     warnings.simplefilter("ignore", PublicInputWarning)
     print("# Mechanisms beside the defaults\n")
-    print(f"`python benchmarks/learners/mechanisms.py --seeds {seeds}`; means and (standard errors).")
-    for line in lines(seeds):
+    print(f"`python benchmarks/learners/mechanisms.py --seeds {given.seeds}`; means and (standard errors).")
+    for line in lines(given.seeds, given.only):
         print(line, flush=True)
 
 
