@@ -166,10 +166,11 @@ def suggest_bounds(
             sd = question.planned_sd(amount, privacy.stated_adjacency, pure=budget.pure)
             wanted = SURE * sd * question.typical / privacy.n
             if wanted > LARGEST_TAIL:
+                needed = math.ceil(privacy.n * wanted / LARGEST_TAIL)
                 raise PrivacyError(
                     f"n and epsilon must let a quarter of the persons stand out from the noise, got {privacy.n} and "
-                    f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes "
-                    f"{wanted / LARGEST_TAIL:.2g} times as many, or bounds from subject knowledge, which cost nothing"
+                    f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes {needed} persons, "
+                    "or bounds from subject knowledge, which cost nothing"
                 )
     cohort = open_cohort(privacy, private, groups, "suggested bounds", shown)
     found, beyond = {}, {}

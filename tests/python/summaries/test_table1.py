@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from unittest import mock
 
 import numpy as np
@@ -273,6 +274,21 @@ def test_suggested_bounds_leave_half_of_what_is_left_on_each_side():
     x = np.random.default_rng(0).normal(size=100_000)
     found = suggest_bounds(x, within=(-8, 8), coverage=0.9, privacy=Privacy(5.0, n=x.size, random_state=0))
     assert np.mean((x >= found.bounds[0]) & (x <= found.bounds[1])) > 0.89
+
+
+@pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("d", [1, 3])
+def test_a_refusal_says_how_many_persons_it_takes(d, delta):
+    def asked(n):
+        return suggest_bounds(np.zeros((n, d)), privacy=Privacy(0.1, delta, n=n, random_state=0))
+
+    with pytest.raises(PrivacyError, match=r"it takes \d+ persons") as refused:
+        asked(100)
+    needed = int(re.findall(r"it takes (\d+)", str(refused.value))[0])
+    with pytest.raises(PrivacyError, match=f"it takes {needed} persons"):
+        asked(needed - 1)
+    asked(needed)
 
 
 def test_what_columns_share_is_too_little_for_many_of_them():
