@@ -94,8 +94,8 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     split : float
         Share of the budget for the sums in each iteration; the rest is for the counts. Not with pure ε.
     projection : int, optional
-        Cluster on so many private principal components, learnt for half of the budget. With many features and few
-        rows this is what makes clusters visible at all.
+        Cluster on so many private principal components, learnt for half of the budget. With many features, few rows
+        and a small ε this may show clusters that the default does not; with more of either the default does better.
     projection_norm : float, optional
         Public radius to which projected rows are clipped about the mean; default: half of data_norm.
 

@@ -149,7 +149,7 @@ class DPPCA(Components, PrivateLearner):
     center : float or array_like of shape (d,)
         Public guess of the middle of the data, in units of the features; with `data_norm`.
     mechanism : {"moments", "power", "bingham"}
-        ``"moments"``: noise on one second moment of all rows; on 64 features ahead of the others at every ε.
+        ``"moments"``: noise on one second moment of all rows; for ten components of 64 features ahead at every ε.
         ``"power"``: noise on each step of the power method; only where d² numbers are too many to release.
         ``"bingham"``: directions drawn by the exponential mechanism, with a public mean; for comparison.
         Measured: ``docs/learners.md#other-mechanisms``.

@@ -106,8 +106,8 @@ class _Forest(PrivateLearner):
 class DPForestClassifier(PrivateClassifier, _Forest):
     """A forest of public random trees with private class counts in their leaves.
 
-    Worth taking where features say something only together (interactions), which no other learner here sees; where each
-    says something by itself, boosted stumps, additive histograms or logistic regression do better.
+    Worth taking where features say something only together (interactions), which no other learner here sees. Where each
+    says something by itself another learner is mostly as good or a little better: ``docs/learners.md``.
 
     Parameters
     ----------

@@ -159,8 +159,8 @@ def _believed(counts: FloatArray, rows: FloatArray, sd: float, alpha: float) -> 
 class DPHistogramNB(_Histograms):
     """Naive Bayes from one noisy vector of class counts and of a histogram of each feature in each class.
 
-    For numbers in public bins and labels with public values, mixed. With numbers it needs no belief about their law,
-    and on skewed ones it does better than :class:`DPGaussianNB` at every ε.
+    For numbers in public bins and labels with public values, mixed. With numbers it needs no belief about their law: on
+    skewed ones, as Adult's, it does better than :class:`DPGaussianNB` (``benchmarks/learners/results/latest.md``).
 
     Parameters
     ----------
