@@ -165,7 +165,7 @@ def private_quantiles(
 
     Notes
     -----
-    Cumulative counts in the cells have noise of about 3 (Gaussian) or 7 (pure ε, 256 cells) single counts
+    Cumulative counts in the cells have noise of about 3 (Gaussian) or 6 (pure ε, 256 cells) single counts
     (``docs/theory/summaries.md#cumulative``). No interval is shorter than what the cells can tell, and where the noise
     is as large as the number of persons it is the whole range.
 
