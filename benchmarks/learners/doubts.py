@@ -28,13 +28,15 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "boosted stumps": lambda **more: learners.DPBoostedStumps(**CLASSES, **BOX, **more),
     "additive histograms": lambda **more: learners.DPAdditiveHistograms(**CLASSES, **BOX, **more),
     "forest": lambda **more: learners.DPForestClassifier(**CLASSES, **BOX, **more),
+    "logistic": lambda **more: learners.DPLogisticRegression(**CLASSES, **BOX, **more),
     "logistic, gradient": lambda **more: learners.DPLogisticRegression(mechanism="gradient", **CLASSES, **BOX, **more),
     "forest, regression": lambda **more: learners.DPForestRegressor(bounds_y=(-4, 4), **BOX, **more),
     "linear": lambda **more: learners.DPLinearRegression(bounds_y=(-4, 4), **BOX, **more),
+    "additive regression": lambda **more: learners.DPAdditiveRegressor(bounds_y=(-4, 4), **BOX, **more),
     "PCA": lambda **more: learners.DPPCA(data_norm=5.0, **more),
     "k-means": lambda **more: learners.DPKMeans(n_clusters=3, **BOX, **more),
 }
-NUMBERS = {"forest, regression", "linear"}
+NUMBERS = {"forest, regression", "linear", "additive regression"}
 FAILURES = {
     "no label fits": lambda X, y: (X, np.where(y > 0, "yes", "no")),
     "one label fits": lambda X, y: (X, y + 1),

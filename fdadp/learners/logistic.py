@@ -114,8 +114,8 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     mechanism : {"auto", "objective", "output", "gradient"}
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
         objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
-        budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes: up to some 14
-        features), or up to 1.3 times as much and n is private: then rows can be counted beside it.
+        budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and
+        δ = 1e-5: up to 12 features), or up to 1.3 times as much and n is private: then rows can be counted beside it.
         ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
         gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
         several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
