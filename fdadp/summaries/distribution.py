@@ -115,15 +115,15 @@ class Distribution:
         return self._excess(0.0)[2]
 
     def shares_below(self, values: FloatArray) -> FloatArray:
-        """Shares of numbers at or below some values, with noise; increasing."""
+        """Shares of numbers at or below some values, with noise, in [0, 1]; increasing."""
         excess, _, n = self._excess(0.0)
-        return np.asarray(np.interp(values, self.asked.edges, excess / n))
+        return np.asarray(np.interp(values, self.asked.edges, np.clip(excess / n, 0.0, 1.0)))
 
     def quantile(self, q: float, level: float, *, sampling: bool = True) -> Estimate:
         """The q-quantile, the least value that a share q of all is at or below.
 
-        The interval holds the values at which the share at or below is not surely another than q. Within a cell shares
-        are interpolated; an interval within one cell is this cell.
+        The interval holds the cells in which the share at or below is not surely another than q: whole cells, as all
+        numbers of one may be the same. Within a cell the estimate is interpolated.
         """
         from scipy.special import ndtri
 
@@ -132,16 +132,13 @@ class Distribution:
         reach = float(ndtri((1 + level) / 2)) * np.sqrt(sd**2 + inside * (n * q * (1 - q) if sampling else 0.0))
         edges, values = self.asked.edges, self.asked.values
         at, cell = _crossing(edges, excess)
-        low, first = _crossing(edges, np.maximum.accumulate(excess + reach))
-        high, last = _crossing(-edges[::-1], np.maximum.accumulate((reach - excess)[::-1]))
-        high, last = -high, len(edges) - 2 - last
+        first = min(_crossing(edges, np.maximum.accumulate(excess + reach))[1], cell)
+        beyond = _crossing(-edges[::-1], np.maximum.accumulate((reach - excess)[::-1]))[1]
+        last = max(len(edges) - 2 - beyond, cell)
         slope = self._noise_in_value(sd, excess, cell)
         if values is not None:
-            first, last = min(first, cell), max(last, cell)
             return Estimate(float(values[cell]), float(values[first]), float(values[last]), slope)
-        if first >= last:
-            low, high = float(edges[min(first, cell)]), float(edges[max(last, cell) + 1])
-        return Estimate(at, min(low, at), max(high, at), slope)
+        return Estimate(at, float(edges[first]), float(edges[last + 1]), slope)
 
     def _noise_in_value(self, sd: FloatArray, excess: FloatArray, cell: int) -> float:
         """Sd of the noise in a quantile: that of the count over the slope of the counts about it."""

@@ -82,8 +82,8 @@ def test_cells(pure, copies, declared):
 
 @MODES
 def test_quantiles(pure, copies, declared):
-    """No less often than they say, and all but always only where a cell is all that can be told."""
-    asked = AskDistribution(np.linspace(-1, 1, 65), float(len(VALUES)) if declared else None, pure=pure)
+    """No less often than they say, and all but always only where a cell is all that can be told: it is a small one."""
+    asked = AskDistribution(np.linspace(-1, 1, 257), float(len(VALUES)) if declared else None, pure=pure)
     there = VALUES[np.isfinite(VALUES)]
     asks = {
         q: (lambda found, q=q: found.quantile(q, 0.95, sampling=False), np.quantile(there, q))
@@ -94,6 +94,25 @@ def test_quantiles(pure, copies, declared):
     narrow = {q: (lambda answer, q=q: answer.quantile(q, 0.5, sampling=False), true) for q, (_, true) in asks.items()}
     found = shares(draws(asked, asked.rows(VALUES).sum(axis=0), 3.0, copies, pure), narrow)
     assert max(found.values()) < 0.9, found
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("law", ["zeros", "beyond", "whole"])
+def test_quantiles_that_many_share_are_held(law, pure):
+    """Most are 0, or beyond the range, or whole numbers of which nobody said so: quantiles are anywhere in a cell."""
+    edges, rng, held = np.linspace(0, 100, 257 if pure else 513), np.random.default_rng(0), []
+    asked = AskDistribution(edges, None, pure=pure)
+    for _ in range(150):
+        x = np.where(rng.random(1000) < 0.6, 0.0, rng.exponential(20, 1000))
+        x = {"zeros": x, "beyond": np.where(x > 0, 100 - x, 150), "whole": rng.normal(60.3, 3, 1000).round()}[law]
+        exact, sd = asked.rows(x).sum(axis=0), 20.0
+        shape = exact.shape
+        noise = rng.laplace(0, sd / math.sqrt(2), shape) if pure else rng.normal(0, sd, shape)
+        found = asked.answer(exact + noise, sd, 1)
+        for q, true in {"zeros": {0.5: 0}, "beyond": {0.5: 100}, "whole": {0.25: 58, 0.5: 60, 0.75: 62}}[law].items():
+            low, high = found.quantile(q, 0.95)[1:3]
+            held.append(low <= true <= high)
+    assert np.mean(held) > 0.93, np.mean(held)
 
 
 def test_the_noise_of_a_mean_takes_nothing_off_a_variance():
