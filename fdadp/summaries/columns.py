@@ -8,7 +8,16 @@ from typing import Any
 from fdadp.errors import InputError
 from fdadp.privacy.boundary import Table, columns, index_of, table
 
-__all__ = ["codes_table", "level_list"]
+__all__ = ["codes_table", "column_names", "level_list"]
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """Names of the columns of a table, None where it has none. Of Arrow's tables ``columns`` are the private values."""
+    if hasattr(X, "iloc"):
+        return list(getattr(X, "columns", ())) or None
+    own = getattr(getattr(X, "schema", None), "names", None)
+    own = own if isinstance(own, list) else getattr(X, "columns", None)
+    return own if isinstance(own, list) and own and all(isinstance(name, str) for name in own) else None
 
 
 def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
@@ -22,14 +31,16 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
     Raises
     ------
     InputError
-        X has not these columns. No value was looked at.
+        X has not these columns, or has two of one name. No value was looked at.
     """
-    at = None
-    if hasattr(X, "columns"):
-        there = list(X.columns)
+    at, there = None, column_names(X)
+    if there is not None:
         missing = [name for name in facts if name not in there]
         if missing:
             raise InputError(f"X must have the columns {list(facts)!r}, but has no {missing!r}")
+        twice = [name for name in facts if there.count(name) > 1]
+        if twice:
+            raise InputError(f"X must have each of the columns {list(facts)!r} once, but has more of {twice!r}")
         at = [there.index(name) for name in facts]
     else:
         shape = table(X, "X").shape

@@ -20,7 +20,7 @@ from fdadp.summaries.cells import AskCells, Cells
 from fdadp.summaries.columns import codes_table, level_list
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.laws import Estimate, half_width
-from fdadp.summaries.opening import answer_to, check, declared_n, flat, numbers_of, open_cohort
+from fdadp.summaries.opening import answer_to, check, declared_n, flat, numbers_of, open_cohort, refuse_curves
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
@@ -119,13 +119,16 @@ def private_histogram(
     check(privacy, level, sampling)
     if (levels is None) is (edges is None):
         raise InputError(f"levels or edges must be given, one of them, got {levels!r} and {edges!r}")
+    refuse_curves(x)
     if levels is not None:
         names: list[Any] = level_list(levels, "levels")
         privacy.hold((name, names) for name in names_of(x, "x"))
         private, cuts = labels(x, names, "x"), None
     else:
         cuts = edge_list(edges)
-        names = [f"[{a:g}, {b:g}{']' if b == cuts[-1] else ')'}" for a, b in itertools.pairwise(cuts)]
+        said = [f"{cut:g}" for cut in cuts]
+        said = said if len(set(said)) == len(cuts) else [repr(float(cut)) for cut in cuts]
+        names = [f"[{a}, {b}{']' if k == len(cuts) - 2 else ')'}" for k, (a, b) in enumerate(itertools.pairwise(said))]
         private = numbers_of(x)
     public = {"levels": names} if cuts is None else {"edges": cuts.tolist()}
     cohort = open_cohort(privacy, private, groups, "private histogram", public)

@@ -121,7 +121,7 @@ class Moments:
         z = half_width(level, math.sqrt(drawn), parts, pure=self.pure, copies=self.copies) / sd
         low, high = fieller(float(self.sums[1]), n, z, variance, (-1.0, 1.0))
         noise_sd = min(math.hypot(noise[1], at * noise[0]) / n, 1.0)
-        return Estimate(at, low, high, noise_sd).scaled(self.half, self.middle)
+        return Estimate(at, min(low, at), max(high, at), noise_sd).scaled(self.half, self.middle)
 
     def variance(self, level: float, *, sampling: bool = True) -> Estimate:
         """Variance of the numbers within the bounds."""

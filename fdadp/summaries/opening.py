@@ -18,7 +18,7 @@ from fdadp.summaries.questions import Question, ask
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
 
-__all__ = ["answer_to", "bounds_of", "check", "declared_n", "flat", "numbers_of", "open_cohort"]
+__all__ = ["answer_to", "bounds_of", "check", "declared_n", "flat", "numbers_of", "open_cohort", "refuse_curves"]
 
 A = TypeVar("A")
 
@@ -45,10 +45,17 @@ def bounds_of(x: Any, bounds: Any, privacy: Privacy) -> Range:
 
 def numbers_of(x: Any) -> Table:
     """One column of numbers, of which only the shape is looked at."""
+    refuse_curves(x)
     found = table(x, "x")
     if found.shape[1:] not in ((), (1,)):
         raise InputError(f"x must be one column of numbers, got {len(found.shape)} dimensions")
     return found
+
+
+def refuse_curves(x: Any) -> None:
+    """Refuse scikit-fda's curves where a column is wanted, whose entries would all be missing; raises InputError."""
+    if hasattr(x, "coordinate_names"):
+        raise InputError(f"x must be one column of numbers or classes, got curves ({type(x).__name__})")
 
 
 def flat(block: tuple[Any, ...]) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fdadp._common.checks import fraction
+from fdadp._common.checks import fraction, is_number
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.private.ranges import Range
@@ -151,7 +151,7 @@ def private_quantiles(
         In (0, 1).
     step : float, optional
         Numbers are multiples of it from the lower bound on (1 for counts, scores, whole years): quantiles and ends of
-        intervals then are such values. Default: 512 cells of equal width (256 for pure ε), with interpolation.
+        intervals then are such values. Default: 512 cells of equal width (256 for pure ε).
 
     Returns
     -------
@@ -166,8 +166,9 @@ def private_quantiles(
     Notes
     -----
     Cumulative counts in the cells have noise of about 3 (Gaussian) or 6 (pure ε, 256 cells) single counts
-    (``docs/theory/summaries.md#cumulative``). No interval is shorter than what the cells can tell, and where the noise
-    is as large as the number of persons it is the whole range.
+    (``docs/theory/summaries.md#cumulative``). Intervals are of whole cells, for all numbers of a cell may be the same:
+    `step` makes them shorter where it is known. Where the noise is as large as the number of persons they are the whole
+    range.
 
     Examples
     --------
@@ -196,10 +197,10 @@ def _quantiles(found: Distribution, wanted: Sequence[float], level: float, sampl
 
 def quantile_list(q: Any) -> tuple[float, ...]:
     """Quantiles that are asked for, checked."""
-    listed = [q] if isinstance(q, (int, float)) else list(q) if isinstance(q, (list, tuple, np.ndarray)) else []
+    listed = [q] if is_number(q) else list(q) if isinstance(q, (list, tuple)) or np.ndim(q) == 1 else []
     if not listed:
         raise InputError(f"q must be a number between 0 and 1, or several, got {q!r}")
-    return tuple(fraction(float(one) if isinstance(one, np.floating) else one, "q") for one in listed)
+    return tuple(fraction(one, "q") for one in listed)
 
 
 def _moments(

@@ -152,13 +152,17 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
     Raises
     ------
     InputError
-        Sparse, or of unknown shape.
+        Sparse, of unknown shape, or a query.
     """
     if hasattr(data, "tocsr"):
         raise InputError(f"{name} must be a dense table: sparse input is not supported, use {name}.toarray()")
+    if hasattr(data, "fetchnumpy"):
+        raise InputError(f"{name} must be a table, got a query of DuckDB: use {name}.df()")
     if isinstance(data, Table):
         return data
     if hasattr(data, "iloc"):
+        if not isinstance(data.shape[0], int):
+            raise InputError(f"{name} must have a known number of rows: use .compute() of a dask frame")
         kinds = set(data.dtypes) if _is_frame(data) else {data.dtype}
         if len(kinds) > 1 or not all(isinstance(kind, np.dtype) for kind in kinds):
             return Table(data.iloc, tuple(data.shape), numbers, True, data)

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from privacy_tools import Guarded
 from scipy.stats import lognorm, norm, poisson
+from skfda import FDataGrid
 
 from fdadp import Privacy, Study
 from fdadp.audit import Neighbours, replay_audit
@@ -173,6 +174,9 @@ def test_rows_are_read_by_the_kernel_after_the_budget_was_spent(name):
         (private_mean, {**RANGE, "sampling": "no"}, "sampling must be True or False"),
         (private_mean, {**RANGE, "groups": [1, 2]}, "groups must have one id"),
         (private_mean, {**RANGE, "x": np.zeros((4, 2))}, "x must be one column"),
+        (private_mean, {**RANGE, "x": FDataGrid(np.zeros((200, 5)))}, r"x must be one column .*, got curves"),
+        (private_histogram, {"levels": [1, 2], "x": FDataGrid(np.zeros((200, 5)))}, "x must be one column"),
+        (private_quantiles, {**RANGE, "q": np.array(0.5)}, "q must be a number between 0 and 1"),
         (private_variance, {}, "bounds must give a public range"),
         (private_quantiles, {**RANGE, "q": 1.5}, "q must lie between 0 and 1"),
         (private_quantiles, {**RANGE, "q": "median"}, "q must be a number between 0 and 1"),
@@ -268,6 +272,17 @@ def test_results_can_be_kept_and_asked_for_other_levels():
         _ = found.value
     with pytest.raises(InputError, match="level"):
         found.at(2.0)
+
+
+def test_bins_have_names_of_their_own():
+    found = private_histogram(ages() + 1e6, edges=[1e6, 1e6 + 50.5, 1e6 + 51, 1e6 + 99], privacy=privacy()).frame
+    assert found.index.is_unique and ("count", "[1000050.5, 1000051.0)") in found.index
+
+
+def test_quantiles_take_numbers_of_numpy_and_pandas():
+    wanted = private_quantiles(ages(), [0.5], privacy=privacy(), **RANGE).frame
+    for q in (np.float32(0.5), np.array([0.5]), pd.Series([0.5]), (0.5,)):
+        pd.testing.assert_frame_equal(private_quantiles(ages(), q, privacy=privacy(), **RANGE).frame, wanted)
 
 
 def test_laws_of_noise_and_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -135,6 +136,54 @@ def test_bad_settings_are_refused_and_nothing_is_spent(settings, text):
     assert isinstance(error.value, FdadpError) and budget.spent == budget.reserved == 0
 
 
+TABLES = {
+    "arrow": lambda frame: pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    "batch": lambda frame: pytest.importorskip("pyarrow").RecordBatch.from_pandas(frame),
+    "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "categories": lambda frame: frame.astype({"sex": pd.CategoricalDtype(["x", "m", "f"]), "arm": "category"}),
+    "text": lambda frame: frame.astype(str),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_of_all_kinds_are_one(kind):
+    """Of Arrow's tables ``columns`` are the values: bounds had been suggested under names that were made of these."""
+    other = TABLES[kind](everybody())
+    pd.testing.assert_frame_equal(table1().fit(other).table_, table1().fit(everybody()).table_)
+    numbers = everybody()[["age", "visits"]]
+    told = Privacy(20.0, 1e-6, n=300, random_state=0)
+    wanted = suggest_bounds(numbers, within=(0, 200), privacy=told)
+    some = other[["age", "visits"]] if isinstance(other, pd.DataFrame) else other.select(["age", "visits"])
+    found = suggest_bounds(some, within=(0, 200), privacy=told)
+    assert found.by_column == wanted.by_column and list(found.bounds) == ["age", "visits"]
+    assert [release.name for release in found.ledger.releases] == [f"cumulative counts of {name}" for name in numbers]
+    one = [suggest_bounds(X, within={"age": (0, 200)}, privacy=told).bounds for X in (other, everybody())]
+    assert one[0] == one[1]
+
+
+def test_columns_that_stand_twice_are_refused_where_they_are_wanted():
+    twice = pd.concat([everybody(), everybody()["age"] + 30], axis=1)
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(InputError, match=r"each of the columns .* once, but has more of \['age'\]"):
+        table1(budget=budget).fit(twice)
+    with pytest.raises(InputError, match="columns of different names, got 'age' 2 times"):
+        suggest_bounds(twice[["age"]], within=(0, 200), privacy=Privacy(1.0, 1e-6, n=300, budget=budget))
+    assert budget.spent == budget.reserved == 0
+    assert len(table1(columns={"sex": ["f", "m"]}, steps=None).fit(twice).table_) == 5
+
+
+def test_what_has_no_rows_yet_is_refused_before_anything_is_spent():
+    budget, frames = Budget(1.0, 1e-6), pytest.importorskip("dask.dataframe")
+    with pytest.raises(InputError, match=r"X must have a known number of rows: use \.compute\(\)"):
+        table1(budget=budget).fit(frames.from_pandas(everybody(), npartitions=2))
+    query = pytest.importorskip("duckdb").from_df(everybody())
+    with pytest.raises(InputError, match=r"X must be a table, got a query of DuckDB: use X\.df\(\)"):
+        table1(budget=budget).fit(query)
+    assert budget.spent == budget.reserved == 0
+    table1().fit(query.df())
+
+
 # --- how good it is ---
 
 
@@ -255,7 +304,7 @@ def test_bounds_without_a_range_and_for_curves():
     [
         ({"within": (1, 0)}, "within must be finite with low < high"),
         ({"within": {"a": (0, 1)}}, "within must be one pair"),
-        ({"coverage": 1.0}, "level|coverage"),
+        ({"coverage": 1.0}, "coverage must lie between 0 and 1"),
         ({"together": 1}, "together must be True or False"),
         ({"X": np.zeros((2, 2, 2))}, "X must have one or two dimensions"),
         ({"X": pd.DataFrame({"b": [1.0]}), "within": {"a": (0, 1)}}, "X must have the columns"),
@@ -302,3 +351,11 @@ def test_noise_that_is_too_large_for_a_private_n_gives_the_range_back():
     with pytest.warns(PublicInputWarning, match="the noise is too large to suggest bounds of x"):
         found = suggest_bounds(np.zeros(30), within=(-7, 9), privacy=Privacy(0.01, random_state=0))
     assert found.bounds == (-7, 9)
+
+
+def test_released_shares_beyond_bounds_are_shares():
+    for seed in range(20):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PublicInputWarning)
+            found = suggest_bounds(np.zeros(30), within=(-7, 9), privacy=Privacy(0.05, random_state=seed))
+        assert 0 <= found.beyond["x"] <= 1
