@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fdadp._common.checks import is_number
-from fdadp.errors import InputError
+from fdadp.errors import InputError, PublicInputWarning
 from fdadp.private.ranges import public_range
 from fdadp.summaries.cells import AskCells
 from fdadp.summaries.columns import level_list
@@ -56,6 +57,11 @@ def checked_facts(columns: Mapping[Any, Any]) -> dict[str, Any]:
     ------
     InputError, PrivacyError
         A name that is no text, a range that is none, classes that are not distinct.
+
+    Warns
+    -----
+    PublicInputWarning
+        Two classes look like a range.
     """
     facts: dict[str, Any] = {}
     for name, fact in columns.items():
@@ -68,7 +74,15 @@ def checked_facts(columns: Mapping[Any, Any]) -> dict[str, Any]:
                 f"columns[{name!r}] must be a pair (low, high) of numbers, or a list of classes, got {fact!r}"
             )
         else:
-            facts[name] = level_list(fact, f"columns[{name!r}]")
+            facts[name] = levels = level_list(fact, f"columns[{name!r}]")
+            if len(levels) == 2 and all(map(is_number, levels)) and levels[1] - levels[0] > 1:
+                low, high = levels
+                warnings.warn(
+                    f"columns[{name!r}] is a list, so that {low!r} and {high!r} are two classes; a range is a tuple: "
+                    f"({low!r}, {high!r})",
+                    PublicInputWarning,
+                    stacklevel=4,
+                )
     if not facts:
         raise InputError("columns must name at least one column, got none")
     return facts

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fdadp._common.checks import fraction, is_number
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
@@ -160,6 +161,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
 
         privacy, facts, parts = self._declared()
         budget, part_of_budget = privacy.budget_share()
+        if n is not None and not (is_number(n) and n > 0):
+            raise InputError(f"n must be a number of persons above 0, got {n!r}")
         count = n if n is not None else privacy.n
         if count is not None and n is None and self.by is not None:
             count = count / len(facts[self.by])
@@ -179,6 +182,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
     @property
     def table_(self) -> DataFrame:
         """All estimates with their intervals, a row each."""
+        check_is_fitted(self, "ledger_")
         return self.estimates_.frame.rename_axis(["column", "class", "statistic", "group"])
 
     def to_frame(self, level: float = LEVEL) -> DataFrame:
@@ -186,6 +190,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         import pandas as pd
 
         check_is_fitted(self, "ledger_")
+        fraction(level, "level")
         cells: dict[str, dict[str, str]] = {}
         groups = self._groups
         for (column, of, statistic, group), estimate, _ in self.estimates_.rows(level, True):
@@ -252,7 +257,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         content, arrays = LAYOUT.read(path)
         with complete(path, LAYOUT.kind):
             facts = {
-                name: tuple(fact["range"]) if "range" in fact else list(fact["classes"])
+                name: tuple(fact["range"]) if "range" in fact else [_of_file(of) for of in fact["classes"]]
                 for name, fact in content["columns"]
             }
             model = cls(
@@ -267,6 +272,8 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             parts = model._parts(facts, privacy)
             blocks = [1 + len(facts[content["by"]]) if part.grouped else 1 for part in parts]
             sizes = [block * part.question.size for block, part in zip(blocks, parts, strict=True)]
+            if len(arrays["released"]) != sum(sizes):
+                raise ValueError("released numbers are not those of the settings")
             flat = np.split(arrays["released"], np.cumsum(sizes)[:-1])
             model._keep(
                 facts,
@@ -301,23 +308,32 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
                 f"by must be one of the columns with classes ({known}), got {self.by!r}: its classes are public, and "
                 "must be given as those of other columns"
             )
+        if self.by is not None and ALL in map(str, facts[self.by]):
+            raise InputError(
+                f"columns[{self.by!r}] must have no class {ALL!r}, the name of all persons, to show groups by"
+            )
         if len(facts) == 1 and self.by is not None:
             raise InputError(f"columns must name another column than {self.by!r}, by which groups are shown")
         return privacy, facts, self._parts(facts, privacy)
 
     def _parts(self, facts: dict[str, Any], privacy: Privacy) -> list[Part]:
-        quantiles = () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles)
-        steps = dict(self.steps or {})
+        quantiles, steps = self._asked()
         for name in steps:
             if not isinstance(facts.get(name), tuple):
                 raise InputError(f"steps must be of columns of numbers, got one of {name!r}")
         plain(_settings(facts, self.by, quantiles, steps), "columns")  # or the table could not be saved
         n = None if privacy.n is None else float(privacy.n)
-        self._by, self._quantiles, self._steps = self.by, quantiles, steps
         return parts_of(facts, self.by, quantiles, steps, n, pure=privacy.delta is None)
+
+    def _asked(self) -> tuple[tuple[float, ...], dict[str, float]]:
+        """Quantiles and steps, checked."""
+        if not isinstance(self.steps, Mapping | None):
+            raise InputError(f"steps must be numbers by column, got {self.steps!r}")
+        return () if np.size(self.quantiles) == 0 else quantile_list(self.quantiles), dict(self.steps or {})
 
     def _keep(self, facts: dict[str, Any], released: list[tuple[FloatArray, float]]) -> None:
         self._facts, self._released = facts, released
+        self._by, (self._quantiles, self._steps) = self.by, self._asked()
         parts = self._parts(facts, self.privacy_)
         rows = partial(rows_of, tuple(parts), tuple(released), tuple(self._groups), facts, self._quantiles)
         self.estimates_ = Estimates("table 1", self.ledger_, rows, LEVEL)
@@ -332,6 +348,11 @@ def _settings(
 ) -> dict[str, Any]:
     columns = [[name, {"classes": f} if isinstance(f, list) else {"range": list(f)}] for name, f in facts.items()]
     return {"columns": columns, "by": by, "quantiles": list(quantiles), "steps": dict(steps)}
+
+
+def _of_file(of: Any) -> Any:
+    """A class as it was before JSON, which has lists for tuples."""
+    return tuple(map(_of_file, of)) if isinstance(of, list) else of
 
 
 def _column(at: int, block: tuple[Any, ...]) -> FloatArray:

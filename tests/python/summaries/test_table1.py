@@ -122,6 +122,9 @@ def test_rows_are_read_by_the_kernel_after_the_budget_was_spent():
         ({"by": "age"}, "by must be one of the columns with classes"),
         ({"by": "ward"}, "by must be one of the columns with classes"),
         ({"by": "sex", "columns": {"sex": ["f", "m"]}, "steps": None}, "columns must name another column"),
+        ({"by": "sex", "columns": COLUMNS | {"sex": ["f", "all"]}}, r"columns\['sex'\] must have no class 'all'"),
+        ({"steps": 1}, "steps must be numbers by column, got 1"),
+        ({"steps": ["age"]}, "steps must be numbers by column"),
         ({"quantiles": (0.5, 2)}, "q must lie between 0 and 1"),
         ({"steps": {"sex": 1}}, "steps must be of columns of numbers"),
         ({"steps": {"visits": 0.3}}, "step must divide the bounds"),
@@ -182,6 +185,44 @@ def test_what_has_no_rows_yet_is_refused_before_anything_is_spent():
         table1(budget=budget).fit(query)
     assert budget.spent == budget.reserved == 0
     table1().fit(query.df())
+
+
+def test_two_classes_that_look_like_a_range_are_warned_of():
+    with pytest.warns(PublicInputWarning, match=r"a range is a tuple: \(18, 100\)"):
+        table1(columns={"age": [18, 100]}, steps=None).plan()
+
+
+def test_settings_that_change_after_a_fit_do_not_touch_it(tmp_path):
+    model = table1(by="arm").fit(everybody())
+    wanted = model.to_frame()
+    model.set_params(by=None, quantiles=(0.5,), columns={"age": (0, 50)}, steps=None)
+    assert len(model.plan()) == 2 and list(model.facts) == ["age"]
+    pd.testing.assert_frame_equal(model.to_frame(), wanted)
+    again = PrivateTable1.load(model.save(tmp_path / "t.npz"))
+    pd.testing.assert_frame_equal(again.to_frame(), wanted)
+    assert again.by == "arm" and again.quantiles == (0.25, 0.5, 0.75) and again.columns == COLUMNS
+
+
+def test_classes_of_several_parts_come_back_from_files(tmp_path):
+    frame, pairs = everybody()[["age"]].copy(), [("a", 0), ("a", ("b", 1))]
+    frame["pair"] = [pairs[k % 2] for k in range(300)]
+    model = table1(columns={"age": (0, 100), "pair": pairs}, by="pair", steps=None).fit(frame)
+    again = PrivateTable1.load(model.save(tmp_path / "t.npz"))
+    pd.testing.assert_frame_equal(again.to_frame(), model.to_frame())
+    assert again.columns == model.columns
+
+
+def test_levels_and_numbers_that_are_none_are_refused():
+    model = table1()
+    with pytest.raises(Exception, match="not fitted"):
+        _ = model.table_
+    for n in (0, -5, "all"):
+        with pytest.raises(InputError, match="n must be a number of persons above 0"):
+            model.plan(n)
+    model.fit(everybody())
+    for show in (model.to_frame, model.summary, model.to_html):
+        with pytest.raises(InputError, match="level must lie between 0 and 1"):
+            show(2)
 
 
 # --- how good it is ---
