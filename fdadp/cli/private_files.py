@@ -23,6 +23,7 @@ __all__ = [
     "ONLY_PRIVATE",
     "PrivateFiles",
     "bounds_of",
+    "check_not_read",
     "check_writable",
     "points_of",
     "privacy_of",
@@ -194,8 +195,17 @@ def refuse_given(options: Mapping[str, Any], why: str) -> None:
 
 def check_writable(out: Path) -> None:
     """Refuse a place that cannot be written, before a row is read; raises InputError."""
-    if out.is_dir() or not os.access(next(p for p in out.absolute().parents if p.exists()), os.W_OK):
+    folder = next(p for p in out.absolute().parents if p.exists())
+    if out.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"--out must be a file that can be written, got {str(out)!r}")
+
+
+def check_not_read(written: Sequence[Path], read: Sequence[Path | None]) -> None:
+    """Refuse to write over a file that is read; raises InputError."""
+    inputs = {os.path.realpath(path) for path in read if path is not None}
+    for path in written:
+        if os.path.realpath(path) in inputs:
+            raise InputError(f"--out and what goes with it must not take the place of a file read, got {str(path)!r}")
 
 
 def write_ledger(model: Any, out: Path) -> None:

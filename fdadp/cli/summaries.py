@@ -14,6 +14,7 @@ from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
     bounds_of,
+    check_not_read,
     check_writable,
     privacy_of,
     refuse_given,
@@ -62,11 +63,13 @@ def mean(
         import numpy as np
         import pandas as pd
 
+        from fdadp._common.checks import fraction
         from fdadp.summaries import PrivateMean
 
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         if privacy is None:
             raise InputError("--epsilon must be given: mean is a private release")
+        fraction(level, "level")
         fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
         _release(fitted, curves, table, groups, out)
         low, high = (np.ravel(side) for side in fitted.band(level))
@@ -111,6 +114,7 @@ def fpca(
         from fdadp.functional.fpca import FPCA
 
         refuse_given({"--bounds": bounds, "--groups": groups, "--table": table}, ONLY_PRIVATE)
+        check_not_read([out.with_suffix(".csv")], [curves])
         fitted = FPCA(n_components=count).fit(read_file(curves, header=header, long=long))
         _say_shares(fitted)
         _write(_functions(fitted), out)
@@ -130,6 +134,7 @@ def _private_fpca(
 def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, out: Path) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
+    check_not_read([out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [curves, table])
     check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")

@@ -12,7 +12,14 @@ import typer
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.inputs import check_out
-from fdadp.cli.private_files import PrivateFiles, bounds_of, check_writable, privacy_of, write_ledger
+from fdadp.cli.private_files import (
+    PrivateFiles,
+    bounds_of,
+    check_not_read,
+    check_writable,
+    privacy_of,
+    write_ledger,
+)
 from fdadp.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -72,6 +79,7 @@ def table1(
         written = [out, out.with_suffix(".ledger.json"), *paths]
         if len({path.absolute() for path in written}) < len(written):
             raise InputError("--out and --write must be different files, none of them the ledger")
+        check_not_read(written, [people, facts, study])
         for path in written:
             check_writable(path)
         fraction(level, "level")
@@ -93,7 +101,7 @@ def table1(
         fitted = PrivateTable1(privacy=privacy, **said, **{k: v for k, v in given.items() if v is not None})
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
         files = PrivateFiles.of({}, people)
-        files.check_has(names)
+        _check_has(files.names, names, people)
         if dry_run:
             typer.echo(plan.to_string(float_format=lambda value: f"{value:.4g}"))
             return
@@ -106,6 +114,17 @@ def table1(
         typer.echo(f"\nModel written to {path}. In Python: PrivateTable1.load({str(path)!r})")
         for path in paths:
             _write(fitted, path, level)
+
+
+def _check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None:
+    """Refuse columns that a file has not, or has more than once: names, no expressions."""
+    from fdadp.regression.table import unknown_column
+
+    for name in names:
+        if name not in there:
+            raise unknown_column(name, there, str(people))
+        if there.count(name) > 1:
+            raise InputError(f"{people} must have each column once, got {there.count(name)} of {name!r}")
 
 
 def _facts(path: Path) -> dict[str, Any]:
@@ -151,9 +170,12 @@ def _steps(texts: Sequence[str] | None) -> dict[str, float] | None:
     for text in texts or []:
         name, _, value = text.partition("=")
         try:
-            found[name] = float(value)
+            step = float(value)
         except ValueError:
             raise InputError(f"--steps must be NAME=STEP, as age=1, got {text!r}") from None
+        if name in found:
+            raise InputError(f"--steps must be given once of each column, got {name} twice")
+        found[name] = step
     return found or None
 
 

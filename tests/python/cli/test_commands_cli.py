@@ -197,6 +197,16 @@ def test_the_ledger_of_a_private_model(folder: Path, tmp_path: Path) -> None:
         (["mean", "y.csv", "--epsilon", 2, "--n", N], "--bounds must be the public range"),
         (["mean", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "a,b"], "--bounds must be LOW:HIGH"),
         (["mean", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "-8:8", "--out", "m.csv"], "--out must end in .npz"),
+        (["mean", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "-8:8", "--level", 2], "level must lie between"),
+        (
+            ["mean", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "-8:8", "--out", "y.npz"],
+            "not take the place of a file",
+        ),
+        (
+            ["fpca", "y.csv", "--epsilon", 2, "--n", N, "--bounds", "-8:8", "--out", "y.npz"],
+            "not take the place of a file",
+        ),
+        (["fpca", "y.csv", "--out", "y.npz"], "must not take the place of a file read, got 'y.csv'"),
         (["fpca", "y.csv", "--bounds", "-8:8"], "--bounds is there for private fits"),
         (["predict", "a.npz"], "--out must be given"),
         (["predict", "a.npz", "--curves", "X=x.csv", "--out", "p.csv"], "a.npz must have X as files"),

@@ -37,6 +37,7 @@ def folder(tmp_path_factory: Any) -> Path:
     (path / "ragged.csv").write_text((path / "people.csv").read_text() + 'p1,drug\n"p2,drug,f,50\n')
     (path / "facts.json").write_text(json.dumps({"columns": COLUMNS, "by": "arm", "steps": {"age": 1}}))
     (path / "odd.json").write_text('{"columns": {"age": 3}}')
+    (path / "list.json").write_text('{"columns": {"age": [18, 100]}, "steps": [1]}')
     (path / "broken.json").write_text("{")
     return path
 
@@ -146,6 +147,10 @@ def test_a_plan_reads_no_row(folder: Path, tmp_path: Path, monkeypatch: pytest.M
         ((*ASKED, "--epsilon", 1, "--write", "t.csv", "--write", "t.csv"), "must be different files"),
         ((*ASKED, "--epsilon", 1, "--write", "table1.ledger.json"), "none of them the ledger"),
         ((*ASKED, "--epsilon", 1, "--facts", "facts.json"), "columns must be given once"),
+        (("--epsilon", 1, "--bounds", "log(age)=0:5"), "must have the column 'log(age)'"),
+        (("--epsilon", 1, "--facts", "list.json"), "steps must be numbers by column"),
+        ((*ASKED, "--epsilon", 1, "--steps", "age=2"), "--steps must be given once of each column, got age twice"),
+        ((*ASKED, "--epsilon", 1, "--write", "people.csv/t.csv"), "a file that can be written"),
         (("--epsilon", 1, "--facts", "odd.json"), "a list of classes for age, got 3"),
         (("--epsilon", 1, "--facts", "broken.json"), "must be JSON"),
         (("--epsilon", 1, "--facts", "none.json"), "no such file"),
@@ -159,6 +164,28 @@ def test_mistakes_are_one_line_before_a_row_is_read(
     before = sorted(folder.iterdir())
     assert text in refused("table1", "people.csv", *args)
     assert sorted(folder.iterdir()) == before
+
+
+def test_the_file_that_is_read_is_never_written_over(folder: Path, tmp_path: Path) -> None:
+    """The table goes beside the model, as .csv by default, where the persons may lie."""
+    people = tmp_path / "people.csv"
+    people.write_text((folder / "people.csv").read_text())
+    (tmp_path / "link.csv").symlink_to(people)
+    asked = ("table1", people, *ASKED, "--epsilon", 1, "--out")
+    for args in (("people.npz",), ("t.npz", "--write", tmp_path / "link.csv")):
+        assert "must not take the place of a file read" in refused(*asked, tmp_path / args[0], *args[1:])
+    facts = ("--facts", tmp_path / "t.ledger.json")
+    facts[1].write_text((folder / "facts.json").read_text())
+    assert "t.ledger.json" in refused("table1", people, *facts, "--epsilon", 1, "--out", tmp_path / "t.npz")
+    assert people.read_text() == (folder / "people.csv").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link.csv", "people.csv", "t.ledger.json"]
+
+
+def test_a_column_that_stands_twice_is_refused(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("age,age,sex\n50,3,f\n")
+    asked = ("--bounds", "age=18:100", "--epsilon", 1, "--out", tmp_path / "t.npz")
+    assert "must have each column once, got 2 of 'age'" in refused("table1", file, *asked)
 
 
 def test_a_table_has_no_picture_and_predicts_nothing(folder: Path, tmp_path: Path) -> None:
