@@ -8,7 +8,7 @@ release itself.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import erfcx
 
 from fdadp._common.typing import ArrayLike, FloatArray
 
@@ -16,6 +16,8 @@ __all__ = ["FACTORS", "above_zero", "class_shares", "empirical_bayes", "independ
 
 FACTORS = np.geomspace(0.003, 1.0, 16)
 """What :func:`spread` believes in evenly: variances of a prior as multiples of its scale, from hardly any to all."""
+
+_FAR = 1e3
 
 
 def posterior(
@@ -48,7 +50,9 @@ def above_zero(mean: ArrayLike, variance: ArrayLike) -> FloatArray:
     mean = np.asarray(mean, dtype=np.float64)
     sd = np.sqrt(np.maximum(np.asarray(variance, dtype=np.float64), 1e-300))
     at = mean / sd
-    return np.asarray(mean + sd * np.exp(-0.5 * at**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(at)))
+    usual = mean + sd * np.sqrt(2 / np.pi) / erfcx(-at / np.sqrt(2))
+    far = np.maximum(-at, _FAR)  # where the usual way takes two numbers off each other that are nearly the same
+    return np.where(at < -_FAR, sd / far * (1 - 2 / far**2), usual)
 
 
 def spread(gaps: ArrayLike, noise: ArrayLike, scale: ArrayLike) -> float:
