@@ -115,7 +115,7 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
     sampling = equations.dispersion * np.asarray((axes * np.maximum(values, 0.0)) @ axes.T)
     u = solved(A, weights)
     value = offset + float(weights @ (equations.at + step))
-    if not np.allclose(A @ u, weights):  # a singular matrix, of which some direction says nothing
+    if not np.allclose(A @ u, weights, atol=1e-8 * np.abs(weights).max()):  # singular: some direction says nothing
         return Estimate(value, math.inf, 0.0, 1.0, -math.inf, math.inf)
     law = sampling + equations.noise(step)
     least = max(float(u @ law @ u), _TINY)

@@ -40,6 +40,14 @@ def linear(**more):
 # ------------------------------------------------------------------ what they are without noise, and in which units
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_a_coefficient_of_which_nothing_is_known_has_no_interval_in_any_unit(unit):
+    """In large units, so of small weight, it had one of width 1e-150."""
+    known = Equations(np.diag([100.0, 0.0]), np.array([50.0, 0.0]), np.zeros(2), 1.0, 3.0, 3.0)
+    assert estimate(known, np.array([0.0, unit]), 0.0, 0.05).std_error == math.inf
+    assert estimate(known, np.array([unit, 0.0]), 0.0, 0.05).std_error < unit
+
+
 @pytest.mark.parametrize(
     ("mechanism", "delta"), [("moments", None), ("functional", None), ("adassp", 1e-6), ("moments", 1e-6)]
 )
