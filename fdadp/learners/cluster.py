@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 
 from fdadp._common.checks import fraction, numbers, whole
 from fdadp._common.typing import ArrayLike, FloatArray
@@ -68,7 +68,7 @@ def sphere_packing(k: int, half: FloatArray | float, d: int, rng: np.random.Gene
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
+class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[misc]
     """k-means clustering with differential privacy.
 
     Parameters
@@ -323,6 +323,10 @@ class DPKMeans(ClusterMixin, TransformerMixin, PrivateLearner):  # type: ignore[
     def transform(self, X: Any) -> FloatArray:
         """Distances from the centres, (m, k)."""
         return self._distances(X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the sum of squared distances of some rows from their nearest centres."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from learner_registry import fit
 from sklearn.cluster import KMeans
@@ -200,6 +201,14 @@ def test_projection_finds_clusters_along_private_axes():
     assert adjusted_rand_score(label, ours.predict(X)) > 0.95
     assert ours.ledger_.releases[0].name.startswith("second moment")
     assert ours.ledger_.releases[0].share == 0.5
+
+
+def test_distances_have_names_where_frames_are_wanted():
+    X = pd.DataFrame({"a": [0.1, 0.9], "b": [0.2, 0.8]}, index=["x", "y"])
+    model = DPKMeans(epsilon=1.0, n_clusters=2, bounds=(0, 1), random_state=0).fit(X)
+    assert list(model.get_feature_names_out()) == ["dpkmeans0", "dpkmeans1"]
+    found = model.set_output(transform="pandas").transform(X)
+    assert list(found.columns) == ["dpkmeans0", "dpkmeans1"] and list(found.index) == ["x", "y"]
 
 
 def test_records_beyond_the_bounds_count_as_on_them():
