@@ -86,7 +86,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
     classes : sequence
         Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
     bounds : (low, high), optional
-        Public range of each feature, a number or d numbers each; values are clipped to it.
+        Public range of each feature, a number or d numbers each; values are clipped to it, also to predict.
     data_norm : float, optional
         Instead of ``bounds``: public radius of a ball about ``center``; values are clipped to the box around it.
     center : float or array_like of shape (d,)
@@ -195,6 +195,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         x = self._new_rows(X)
+        x = np.clip(x, *box_of(self.bounds, self.data_norm, self.center, x.shape[1]))
         return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, self.evidence_weight_)
 
 

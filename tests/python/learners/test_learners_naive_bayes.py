@@ -110,6 +110,18 @@ def test_records_out_of_bounds_count_as_at_the_bounds(monkeypatch):
     assert infinite.exact == other.exact  # infinity is no number: no row, rather than one at the bound
 
 
+def test_rows_to_predict_for_are_moved_into_the_bounds_as_those_of_the_fit():
+    """Beyond them the class of the larger variance was certain, on the side of the other, too."""
+    rng = np.random.default_rng(8)
+    y = rng.integers(0, 2, 2000)
+    X = rng.normal(np.where(y == 1, 2.0, 0.0), np.where(y == 1, 0.3, 1.0))[:, None]
+    model = DPGaussianNB(epsilon=50.0, classes=[0, 1], bounds=(-1, 2.5), random_state=0).fit(X, y)
+    inside, beyond = model.predict_proba([[-1.0], [2.5]]), model.predict_proba([[-1e6], [1e6]])
+    np.testing.assert_array_equal(beyond, inside)
+    ball = DPGaussianNB(epsilon=50.0, classes=[0, 1], data_norm=1.75, center=0.75, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(ball.predict_proba([[-1e6], [1e6]]), inside)
+
+
 def test_text_numbers_and_missing_values_together():
     rng = np.random.default_rng(2)
     yes = rng.random(4000) < 0.4
