@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,7 +18,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.alignment import same_rows
 from fdadp.learners._columns import stated_columns
-from fdadp.learners.inputs import as_table, as_target
+from fdadp.learners.inputs import as_table, as_target, check_distinct, column_names
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
 from fdadp.privacy.boundary import Table, check_ids, labels
@@ -134,7 +135,6 @@ class PrivateLearner(PrivateEstimator):
         PublicInputWarning
             Released values say that hardly any row was used, a class has none, or features do not vary.
         """
-        self.doubts_ = ()
         self._close(self._learn(X, y, groups))
         if self.doubts_:
             text = "what was released speaks against what was declared: " + "; ".join(self.doubts_)
@@ -198,14 +198,10 @@ class PrivateLearner(PrivateEstimator):
             arrays = (private, target)
         if groups is not None:
             check_ids(groups, len(whole), "groups")
-        names = list(X.columns) if hasattr(X, "columns") else []
-        self.n_features_in_ = int(whole.shape[1])
-        if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        names = column_names(X)
+        check_distinct(names)
         settings.hold(stated_columns(public or {}, X, y))
-        return settings.cohort(
+        cohort = settings.cohort(
             arrays,
             groups=groups,
             mechanism=type(self).__name__,
@@ -214,6 +210,12 @@ class PrivateLearner(PrivateEstimator):
             estimator=self,
             accounting=self._accounting,
         )
+        self.n_features_in_, self.doubts_ = int(whole.shape[1]), ()  # from here on the fit before is gone
+        if names and all(isinstance(name, str) for name in names):  # as scikit-learn has it
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return cohort
 
     def _check_saveable(self) -> None:
         """Refuse public parameters that cannot be pickled, before budget is spent on a fit that could not be saved."""
@@ -263,10 +265,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on some rows, computed without noise: not private if the rows are not public."""
+        """Accuracy on some rows, computed without noise: not private if the rows are not public.
+
+        Labels are matched by what they mean, as in the fit; a row without a declared one counts as wrong.
+        """
         score_is_not_private(self)
         same_rows(X=X, y=y)
-        return float(super().score(X, y, sample_weight))
+        found, true = (labels(of, self.classes_.tolist()).read() for of in (self.predict(X), y))
+        return float(accuracy_score(np.nan_to_num(true, nan=-1.0), found, sample_weight=sample_weight))
 
 
 class PrivateRegressor(RegressorMixin, PrivateLearner):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.learners.encoding import Categorical, Numeric
+from fdadp.learners.inputs import column_names
 
 __all__ = ["feature_names", "stated_columns"]
 
@@ -42,8 +43,7 @@ def stated_columns(shown: Mapping[str, Any], X: Any, y: Any) -> Iterator[tuple[s
 
 def _names(data: Any, argument: str) -> list[str]:
     """Names of columns, or the argument's for all of them."""
-    columns = getattr(data, "columns", None)
-    own = [getattr(data, "name", None)] if columns is None else list(columns)
+    own = column_names(data) or [getattr(data, "name", None)]
     names = [name for name in own if isinstance(name, str)]
     return names if names and len(names) == len(own) else [argument]
 

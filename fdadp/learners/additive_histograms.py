@@ -23,7 +23,7 @@ from fdadp.learners._bins import in_bins, odds
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes
 from fdadp.learners._rows import RowFunction, Rows
-from fdadp.learners.inputs import class_labels
+from fdadp.learners.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPAdditiveHistograms"]
@@ -155,7 +155,7 @@ class DPAdditiveHistograms(BinnedClassifier):
                     prior_sd=self.prior_sd * narrow,
                     smooth_sd=self.smooth_sd * narrow,
                 )
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         self._bins = bins
         self.bin_counts_ = noisy
         self.scores_ = scores[:, 0] if K == 2 else scores

@@ -29,7 +29,7 @@ from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, posterior
 from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
-from fdadp.learners.inputs import class_labels
+from fdadp.learners.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPBoostedStumps", "Stump"]
@@ -175,7 +175,7 @@ class DPBoostedStumps(BinnedClassifier):
         least, many = 0.05 * len(weights), len(weights)  # a tenth in each step, on average: of very certain models
         doubts.rows(sd * sum(weights), sd * math.sqrt(many), weights, copies=many, what="weights of rows", least=least)
         self.doubts_ = doubts.said
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         self._bins, self._tests = bins, tests
         self.scores_ = scores[:, 0] if K == 2 else scores
         self.model_ = model

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.inputs import box_of, public
+from fdadp.learners.inputs import box_of, check_distinct, column_names, in_order, public
 from fdadp.privacy.boundary import Table, columns, index_of, table
 
 __all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder", "features_of"]
@@ -116,11 +116,14 @@ class Categorical:
     Parameters
     ----------
     values : sequence
-        Distinct labels. Any other label is a missing value. Labels are matched by what they mean, whatever type a
-        reader made of them: ``1``, ``1.0``, ``"1"`` and ``True`` are one value (``docs/theory/kernel.md#boundary``).
+        Distinct labels in an order (no set). Any other label is a missing value. Labels are matched by what they mean,
+        whatever type a reader made of them: ``1``, ``1.0``, ``"1"`` and ``True`` are one value
+        (``docs/theory/kernel.md#boundary``).
 
     Raises
     ------
+    InputError
+        The values are a text or a set, or none.
     PrivacyError
         The values are not distinct, or one spells a missing value.
 
@@ -133,7 +136,7 @@ class Categorical:
     values: Sequence[Hashable]
 
     def __post_init__(self) -> None:
-        index_of(self.values)
+        index_of(in_order(self.values, "values"))
         if len(self.values) == 0:
             raise InputError("values must be at least one label, got none")
 
@@ -261,8 +264,9 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Features of a table, in order: numbers as they are, labels as indices; read when a slice is taken."""
         names, specs = self._specs()
         at = None
-        if hasattr(X, "columns") and isinstance(self.features, Mapping):
-            there = list(X.columns)
+        there = column_names(X)
+        if there and isinstance(self.features, Mapping):
+            check_distinct(there)
             missing = [name for name in names if name not in there]
             if missing:
                 raise InputError(f"X must have the columns {names!r}, but has no {missing!r}")

@@ -24,7 +24,7 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._rows import Rows, UnitTarget
-from fdadp.learners.inputs import as_table, box_of, class_labels, one_target
+from fdadp.learners.inputs import as_table, box_of, class_array, class_labels, one_target
 from fdadp.privacy import Cohort
 
 __all__ = ["DPForestClassifier", "DPForestRegressor"]
@@ -173,7 +173,7 @@ class DPForestClassifier(PrivateClassifier, _Forest):
         share = (rows / rows.sum())[:, None, None]
         weight = _ROWS + sd
         self.leaf_log_share_ = np.log((leaf + weight * share) / (leaf.sum(axis=0) + weight))
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         return cohort
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,14 @@ import numpy as np
 
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior
 from fdadp.learners._rows import Rows, blocks
 from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
-from fdadp.learners.inputs import as_table, class_labels, positive, public
+from fdadp.learners.inputs import as_table, class_array, class_labels, positive, public
 from fdadp.learners.naive_bayes import FromLikelihood, check_correlation
 from fdadp.privacy import Cohort
 
@@ -81,7 +82,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         count = np.maximum(prior * n, 1.0)[:, None]
         parts = [table[:, a:b] for a, b in itertools.pairwise(at)]
         self.doubts_ = _doubts(cohort, labels, encoder, in_class, sd_count, parts, sd)
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         self.class_log_prior_ = np.log(prior)
         believed = [np.log(_believed(part, count, sd, self.alpha)) for part in parts]
         self.feature_log_prob_ = believed
@@ -270,4 +271,9 @@ class DPCategoricalNB(_Histograms):
         categories = public("categories", self.categories, "the labels of each feature")
         if isinstance(categories, Categorical):
             categories = [categories.values] * d
+        if isinstance(categories, (Mapping, Set, str)):
+            raise InputError(
+                f"categories must be a sequence of the labels of each feature, in order, got {categories!r}; "
+                "DPHistogramNB(features=) takes them by name"
+            )
         return PublicEncoder([Categorical(values) for values in categories], output="codes").fit()

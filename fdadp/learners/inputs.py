@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,11 @@ __all__ = [
     "ball_of",
     "box",
     "box_of",
+    "check_distinct",
+    "class_array",
     "class_labels",
+    "column_names",
+    "in_order",
     "one_target",
     "positive",
     "public",
@@ -39,15 +43,38 @@ def public(name: str, value: Any, what: str) -> Any:
     return value
 
 
+def in_order(labels: Any, name: str) -> list[Hashable]:
+    """Public labels as a list: a text has letters, and a set another order in another process."""
+    if isinstance(labels, (str, bytes, Set)) or not isinstance(labels, Iterable):
+        raise InputError(f"{name} must be a sequence of labels, in their order, got {labels!r}")
+    return list(labels)
+
+
 def class_labels(classes: Any) -> list[Hashable]:
     """Public labels of a classifier, at least two."""
-    try:
-        labels = list(public("classes", classes, "all labels there are"))
-    except TypeError as exc:
-        raise InputError(f"classes must be a sequence of labels, got {classes!r}") from exc
+    labels = in_order(public("classes", classes, "all labels there are"), "classes")
     if len(labels) < 2:
         raise InputError(f"classes must be at least two, got {labels!r}")
     return labels
+
+
+def class_array(labels: Sequence[Hashable]) -> np.ndarray[Any, Any]:
+    """Labels as an array (K,) that gives them back as declared: beside a text NumPy makes text of a number."""
+    texts = {isinstance(label, str) for label in labels}
+    return np.array(labels, dtype=object if len(texts) > 1 else None)
+
+
+def column_names(X: Any) -> list[Any]:
+    """Names of the columns of a table, of pandas, polars, Arrow and their like; none of what has no names."""
+    arrow = not hasattr(X, "iloc") and hasattr(X, "column_names")
+    return list(X.column_names if arrow else getattr(X, "columns", ()))
+
+
+def check_distinct(names: Sequence[Any]) -> None:
+    """Refuse columns of which two have one name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"X must have distinct column names, got {name!r} more than once")
 
 
 def as_table(X: Any) -> Table:

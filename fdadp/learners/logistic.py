@@ -21,7 +21,7 @@ from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._rows import Rows, UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations
-from fdadp.learners.inputs import as_table, class_labels, positive
+from fdadp.learners.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
 from fdadp.privacy._objective import gaussian_multiplier
 
@@ -234,7 +234,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
                 problems, loss="logistic", perturb=mechanism, ridge=ridge, share=share, name="logistic regression"
             )
             self._at_fit = self._curvature(cohort, problems, w[:, 0], ridge, sd) if self.inference else None
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         self.coef_, self.intercept_ = encode.coefficients(w)
         self.regularization_ = ridge
         return cohort

@@ -22,7 +22,7 @@ from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior, spread
 from fdadp.learners._rows import Rows, blocks
-from fdadp.learners.inputs import as_table, box_of, class_labels
+from fdadp.learners.inputs import as_table, box_of, class_array, class_labels
 from fdadp.privacy import Cohort
 
 __all__ = ["DPGaussianNB", "FromLikelihood", "check_correlation", "gaussian_log_likelihood"]
@@ -179,7 +179,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
             doubts.still(feature_names(self), *_variances(table, sd, sd / weight))
         self.doubts_ = doubts.said
         half = (high - low) / 2
-        self.classes_ = np.array(labels)
+        self.classes_ = class_array(labels)
         theta, spreads = low + (mean + 1) * half, np.clip(var, self.var_floor, 1) * half**2
         self.theta_, self.var_ = theta, spreads
         self.class_prior_ = found if self.priors is None else priors

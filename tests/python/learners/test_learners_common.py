@@ -13,11 +13,13 @@ import pytest
 from learner_registry import COMMON, LEARNERS, N_PERSONS, exact, fit, toy
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.canaries import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
+from fdadp.learners import DPGaussianNB
 from fdadp.learners._base import PrivateLearner
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
@@ -34,6 +36,15 @@ def predictions(model, X):
     """What the model says about new rows, whatever it can say."""
     names = ("predict", "predict_proba", "transform", "decision_function")
     return {name: getattr(model, name)(X) for name in names if hasattr(model, name)}
+
+
+def assert_same(ours, theirs):
+    """Predictions of two models, but for last bits of numbers: products round as their memory lies."""
+    assert ours.keys() == theirs.keys() != set()
+    for name in ours:
+        kind = np.asarray(ours[name]).dtype.kind
+        compare = np.testing.assert_allclose if kind == "f" else np.testing.assert_array_equal
+        compare(ours[name], theirs[name], **({"rtol": 1e-12, "atol": 1e-12} if kind == "f" else {}))
 
 
 # ------------------------------------------------------------------ public parameters and the budget
@@ -213,11 +224,7 @@ def test_frames_give_what_arrays_give_and_their_names(learner):
     assert list(other.feature_names_in_) == ["a", "b", "c"]
     new = np.clip(X, -1, 1)
     ours, theirs = predictions(one, new), predictions(other, pd.DataFrame(new, columns=["a", "b", "c"]))
-    assert ours.keys() == theirs.keys() != set()
-    for name in ours:
-        kind = np.asarray(ours[name]).dtype.kind
-        compare = np.testing.assert_allclose if kind == "f" else np.testing.assert_array_equal
-        compare(ours[name], theirs[name], **({"rtol": 1e-12, "atol": 1e-12} if kind == "f" else {}))
+    assert_same(ours, theirs)
 
 
 @every
@@ -249,6 +256,82 @@ def test_scikit_learns_own_checks(learner):
     assert failed == {}
     xfailed = {r["check_name"] for r in results if r["status"] == "xfail"}
     assert set(learner.failing) <= xfailed | {r["check_name"] for r in results if r["status"] == "skipped"}
+
+
+def test_labels_are_scored_by_what_they_mean_as_they_are_fitted():
+    """A table whose labels a reader made text of was fitted, and score refused it."""
+    X, y = toy("classifier")
+    model = DPGaussianNB(epsilon=9.0, classes=[0, 1], bounds=(-1, 1), random_state=0).fit(X, y.astype(str))
+    plain = accuracy_score(y, model.predict(X))
+    for same in (y, y.astype(float), y == 1, y.astype(str), pd.Series(y, dtype="string"), [*y[:9].astype(str), *y[9:]]):
+        assert model.score(X, same) == plain
+    weights = np.arange(len(y))
+    assert model.score(X, y.astype(str), weights) == accuracy_score(y, model.predict(X), sample_weight=weights)
+    assert model.score(X, ["no class"] * len(y)) == 0
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, y[:-1])
+
+
+CLASSIFIERS = pytest.mark.parametrize("learner", [x for x in LEARNERS if x.kind == "classifier"], ids=str)
+
+
+@CLASSIFIERS
+def test_labels_are_predicted_as_they_were_declared(learner):
+    """0 beside a text became "0"."""
+    X, y = toy(learner.kind)
+    model = learner.make(classes=[0, "one"]).fit(X, np.where(y == 1, "one", "0"))
+    assert model.classes_.tolist() == [0, "one"]
+    assert {type(label) for label in model.predict(X).tolist()} <= {int, str}
+
+
+@CLASSIFIERS
+@pytest.mark.parametrize("classes", ["01", {0, 1}, frozenset((0, 1))], ids=repr)
+def test_classes_without_an_order_are_refused_before_any_read(learner, classes):
+    X, y = toy(learner.kind)
+    budget = Budget(2.0)
+    with pytest.raises(InputError, match="classes must be a sequence of labels, in their order, got"):
+        learner.make(classes=classes, budget=budget).fit(X, y)
+    assert budget.spent == budget.reserved == 0
+
+
+@every
+def test_a_fit_that_is_refused_leaves_the_one_before_as_it_was(learner):
+    """The number of columns, their names and doubts were those of the table that was refused."""
+    X, y = toy(learner.kind)
+    names = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = learner.make().fit(names, y)
+    model.doubts_ = ("a doubt",)
+    new = names.clip(-1, 1)
+    before = predictions(model, new)
+    model.set_params(budget=Budget(0.1, model.delta))
+    with pytest.raises(PrivacyError, match="epsilon must be at most that of the shared budget"):
+        model.fit(X[:, :2], y)
+    assert (model.n_features_in_, list(model.feature_names_in_)) == (3, ["a", "b", "c"])
+    assert model.doubts_ == ("a doubt",)
+    for name, value in predictions(model, new).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+@every
+def test_columns_of_one_name_are_refused_before_any_read(learner):
+    """Some versions of scikit-learn do not predict for them, when all is spent."""
+    X, y = toy(learner.kind)
+    budget = Budget(2.0, learner.make().delta)
+    with pytest.raises(InputError, match="X must have distinct column names, got 'a' more than once"):
+        learner.make(budget=budget).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+    assert budget.spent == budget.reserved == 0
+
+
+@every
+def test_a_table_of_arrow_is_that_of_pandas(learner):
+    pa = pytest.importorskip("pyarrow")
+    X, y = toy(learner.kind)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    one, other = learner.make().fit(frame, y), learner.make().fit(pa.Table.from_pandas(frame), y)
+    assert list(other.feature_names_in_) == ["a", "b", "c"]
+    new = frame.clip(-1, 1)
+    ours, theirs = predictions(one, new), predictions(other, pa.Table.from_pandas(new))
+    assert_same(ours, theirs)
 
 
 class FittedElsewhere(TapeNoise):

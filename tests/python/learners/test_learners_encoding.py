@@ -46,6 +46,27 @@ def test_one_hot_columns_and_missing_values():
     assert np.nanmax(np.linalg.norm(got, axis=1)) <= encoder.norm_bound == np.sqrt(3)
 
 
+@pytest.mark.parametrize("values", ["yes", b"yes", {"no", "yes"}, frozenset((0, 1)), 3])
+def test_labels_have_an_order(values):
+    """That of a set is another one in another process: a model that was loaded there took each label for others."""
+    with pytest.raises(InputError, match="values must be a sequence of labels, in their order, got"):
+        Categorical(values)
+
+
+def test_columns_of_arrow_are_found_by_name():
+    pa = pytest.importorskip("pyarrow")
+    frame = TABLE.assign(gain=[0.0, 99999.0, np.nan, -5.0], work=["Private", "?", "3", None])
+    found = PublicEncoder(FEATURES).transform(pa.Table.from_pandas(frame))
+    np.testing.assert_array_equal(found, PublicEncoder(FEATURES).transform(frame))
+    with pytest.raises(InputError, match=r"has no \['age'\]"):
+        PublicEncoder(FEATURES).transform(pa.Table.from_pandas(frame.drop(columns="age")))
+
+
+def test_a_column_that_is_there_twice_is_not_found():
+    with pytest.raises(InputError, match="X must have distinct column names, got 'age' more than once"):
+        PublicEncoder(FEATURES).transform(pd.concat([TABLE, TABLE[["age"]]], axis=1))
+
+
 def test_codes_and_missing_values():
     encoder = PublicEncoder(FEATURES, output="codes")
     got = encoder.transform(TABLE)

@@ -122,6 +122,17 @@ def test_rows_to_predict_for_are_moved_into_the_bounds_as_those_of_the_fit():
     np.testing.assert_array_equal(ball.predict_proba([[-1e6], [1e6]]), inside)
 
 
+def test_labels_of_features_by_name_are_refused_before_any_read():
+    """Names were taken for labels: "age" for a, g and e."""
+    budget = Budget(1.0)
+    for wrong in ({"work": ["a", "b"]}, "ab", {"a", "b"}):
+        with pytest.raises(InputError, match=r"categories must be a sequence .* got .*features"):
+            DPCategoricalNB(classes=[0, 1], categories=wrong, budget=budget).fit([["a"], ["b"]], [0, 1])
+    with pytest.raises(InputError, match="labels, in their order, got 'ab'"):
+        DPCategoricalNB(classes=[0, 1], categories=["ab"], budget=budget).fit([["a"], ["b"]], [0, 1])
+    assert budget.spent == budget.reserved == 0
+
+
 def test_text_numbers_and_missing_values_together():
     rng = np.random.default_rng(2)
     yes = rng.random(4000) < 0.4
