@@ -23,7 +23,15 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 import fdadp.privacy._kernel as kernel_module
 from fdadp import Privacy
 from fdadp.audit import black_box_audit
-from fdadp.learners import DPForestClassifier, DPForestRegressor, DPGaussianNB, DPLogisticRegression
+from fdadp.learners import (
+    DPAdditiveHistograms,
+    DPAdditiveRegressor,
+    DPForestClassifier,
+    DPForestRegressor,
+    DPGaussianNB,
+    DPLogisticRegression,
+    Numeric,
+)
 from fdadp.learners import logistic as logistic_module
 from fdadp.privacy import SeededNoise
 from fdadp.privacy._kernel import Kernel
@@ -313,9 +321,9 @@ def coefficients(present, seed, epsilon=2.0):
     return np.clip([*seen, *model._at_fit.curvature[np.triu_indices(2)]], -99.0, 99.0)  # ends may be infinite
 
 
-def learned(draws):
+def learned(draws, of=coefficients):
     """Scores of an attacker who learns from the first half of the draws, on which thresholds are chosen, too."""
-    values = [np.array([coefficients(side, seed + draws * side) for seed in range(draws)]) for side in (1, 0)]
+    values = [np.array([of(side, seed + draws * side) for seed in range(draws)]) for side in (1, 0)]
     half = draws // 2
     first = np.vstack([v[:half] for v in values])
     rule = QuadraticDiscriminantAnalysis(reg_param=1e-3)
@@ -350,3 +358,28 @@ def test_coefficients_and_their_intervals_tell_of_nobody_in_many_draws():
     result = audit_of_coefficients(4000)
     print(result)
     assert result.passed
+
+
+def functions(kind, present, seed, rows=1):
+    """What an additive model says of forty persons, and perhaps one far out in a bin that hardly anyone is in."""
+    x, y = np.append(np.full(38, 0.2), [0.8, 0.8]), np.arange(40) % 2
+    more = rows if present else 0
+    X, y = np.append(x, np.full(more, 0.9))[:, None], np.append(y, np.ones(more, dtype=int))
+    settings = {"epsilon": 2.0, "features": Numeric(0, 1, edges=2), "n_passes": 1, "count_share": 0.5}
+    known = {"classes": [0, 1]} if kind is DPAdditiveHistograms else {"bounds_y": (-1, 1)}
+    model = kind(**settings, **known, random_state=seed).fit(X, y, groups=np.minimum(np.arange(len(X)), 40))
+    return [*model.bin_counts_, model.intercept_, *model.scores_]
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("kind", [DPAdditiveHistograms, DPAdditiveRegressor])
+def test_additive_models_tell_of_nobody(kind, monkeypatch):
+    def audit(draws, rows=1):
+        scores = learned(draws, lambda present, seed: functions(kind, present, seed, rows))
+        return black_box_audit(*scores, epsilon=2.0, level=LEVEL)
+
+    for rows in (1, ROWS):
+        assert audit(300, rows).passed
+    no_clip(monkeypatch)
+    result = audit(300, ROWS)
+    assert not result.passed, str(result)
