@@ -116,8 +116,10 @@ def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArr
         low, high = (np.broadcast_to(np.asarray(b, dtype=np.float64), (d,)).copy() for b in bounds)
     except (TypeError, ValueError) as exc:
         raise InputError(f"{name} must be a pair (low, high), each a number or {d} numbers, got {bounds!r}") from exc
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise InputError(f"{name} must be finite with low < high, got {bounds!r}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & (low < high)
+    if not right.all():
+        raise InputError(f"{name} must be finite with low < high and a finite width, got {bounds!r}")
     return low, high
 
 
