@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.fft import dct
 from scipy.special import expit, softmax
 
 from fdadp._common.checks import fraction, is_number, whole
@@ -216,11 +217,12 @@ def _steps(
     Prior: each step of labels N(0, prior_sd²); of ordered bins the mean step, and differences as of a random walk that
     gets N(0, smooth_sd²) from the first bin to the last.
     """
-    curvature = count / 4
-    level = len(count) if ordered else 1
-    precision = np.diag((curvature / sd) ** 2 + 1 / (level * prior_sd**2))
-    if ordered and len(count) > 1:
-        difference = np.diff(np.eye(len(count)), axis=0)
-        precision += difference.T @ difference * (len(count) - 1) / smooth_sd**2
-    steps = np.linalg.solve(precision, (curvature / sd**2)[:, None] * total)
+    m = len(count)
+    modes, precision = np.eye(m), np.full(m, 1 / prior_sd**2)
+    if ordered:  # cosines, of which differences of neighbours are the squares' sum 4 sin²
+        modes = dct(modes, norm="ortho", axis=0).T
+        precision = precision / m + 4 * np.sin(np.pi * np.arange(m) / (2 * m)) ** 2 * (m - 1) / smooth_sd**2
+    root = modes / np.sqrt(precision)
+    seen = root * (count / 4 / sd)[:, None]
+    steps = root @ np.linalg.solve(np.eye(m) + seen.T @ seen, seen.T @ total / sd)
     return np.asarray(np.clip(steps, -_LARGEST_STEP, _LARGEST_STEP))

@@ -33,6 +33,8 @@ __all__ = ["DPAdditiveRegressor"]
 
 _GROWTH = 2.0
 """Of the shares of the budget from pass to pass."""
+_MOST_PASSES = 16
+"""The first of more would have a share that buys nothing."""
 _SQUARES = 0.5
 """Weight of the targets' squares in the first release: they tell the clip, roughly."""
 _MEAN = 0.3
@@ -69,7 +71,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
     bounds_y : (low, high)
         Public range of the target; targets, and predictions, are moved to it.
     n_passes : int
-        How often each feature has its turn; each pass has twice the budget of the one before.
+        How often each feature has its turn, at most 16 times; each pass has twice the budget of the one before.
     count_share : float
         Share of the budget for the numbers of rows in the bins, and the mean and the variance of the target.
     residual_clip : float
@@ -123,7 +125,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
 
     def _learn(self, X: Any, y: Any, groups: ArrayLike | None) -> Cohort:
         """Counts of rows in the bins with moments of the target, then feature after feature its residual sums."""
-        passes = whole(self.n_passes, "n_passes")
+        passes = whole(self.n_passes, "n_passes", most=_MOST_PASSES)
         fraction(self.count_share, "count_share")
         clips = positive(self.residual_clip, "residual_clip")
         scale = UnitTarget(self.bounds_y)

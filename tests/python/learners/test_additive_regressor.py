@@ -272,6 +272,7 @@ def test_tables_with_text_and_columns_that_are_not_used():
     [
         {"n_passes": 0},
         {"n_passes": 1.5},
+        {"n_passes": 17},
         {"count_share": 1.0},
         {"residual_clip": 0.0},
         {"residual_clip": math.inf},

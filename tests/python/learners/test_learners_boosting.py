@@ -21,6 +21,7 @@ from scipy.stats import beta
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners import Categorical, DPAdditiveHistograms, DPAdditiveRegressor, DPBoostedStumps, Numeric
 from fdadp.learners._bins import Bins, odds
+from fdadp.learners.additive_histograms import _steps
 from fdadp.learners.boosting import _edge
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy import settings as privacy_settings
@@ -431,6 +432,24 @@ def test_wrong_settings_are_refused_before_any_read(cls, wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         model.fit(X, y)
     assert budget.spent == budget.reserved == 0
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-9, 1e-100])
+def test_steps_of_histograms_are_right_for_whatever_is_believed(small):
+    """A step between neighbours of 1e-9 gave a singular matrix, when all was spent."""
+    count, total, sd = np.full(6, 40.0), np.array([[3.0], [-2.0], [1.0], [5.0], [0.0], [-1.0]]), 2.0
+    H = count[0] / 4
+    alike = _steps(total, count, sd, ordered=True, prior_sd=0.5, smooth_sd=small)
+    np.testing.assert_allclose(alike, H * total.sum() / (6 * H**2 + sd**2 / 0.5**2), rtol=1e-4)
+    np.testing.assert_allclose(_steps(total, count, sd, ordered=True, prior_sd=small, smooth_sd=small), 0, atol=2e-3)
+    wide = {"prior_sd": 1 / small, "smooth_sd": 1 / small}
+    for ordered in (True, False):
+        np.testing.assert_allclose(_steps(total, count, sd, ordered=ordered, **wide), total / H, rtol=1e-3, atol=1e-6)
+    some = np.array([40.0, 0.0, 8.0, 400.0, 3.0, 0.0])
+    known = _steps(total, some, sd, ordered=True, prior_sd=0.5, smooth_sd=1.5)
+    D = np.diff(np.eye(6), axis=0)
+    precision = np.diag((some / 4 / sd) ** 2 + 1 / (6 * 0.5**2)) + D.T @ D * 5 / 1.5**2
+    np.testing.assert_allclose(known, np.linalg.solve(precision, (some / 4 / sd**2)[:, None] * total), rtol=1e-10)
 
 
 # ------------------------------------------------------------------ audit
