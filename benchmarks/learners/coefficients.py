@@ -187,11 +187,21 @@ def shares(curvature: list[float], fits: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def line(row: dict[str, Any]) -> str:
+    """A row of the table."""
+    each = ", ".join(f"{100 * share:.1f}" for share in row["by slope"])
+    shares = [f"{100 * row[what]:.1f}" for what in ("coverage", "sampling errors only", "not private")]
+    return (
+        f"| {row['kind']}: {row['case']}; {row['mode']} | {shares[0]} | {each} | {row['width']:.2f} | {shares[1]} | "
+        f"{shares[2]} |"
+    )
+
+
 def main(argv: list[str] | None = None) -> str:
     """Write the table; returns it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fits", type=int, default=1000)
-    parser.add_argument("--only", help="linear or logistic")
+    parser.add_argument("--only", choices=["linear", "logistic"], help="run these anew, keep the recorded others")
     parser.add_argument("--curvature", type=float, nargs="+", help="shares for the curvature to compare")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     args = parser.parse_args(argv)
@@ -208,22 +218,19 @@ def main(argv: list[str] | None = None) -> str:
         "| | coverage, % | each slope, % | width / not private | sampling errors only, % | not private, % |",
         "|---|---|---|---|---|---|",
     ]
-    results = []
+    path = args.out / "coefficients.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if args.only and path.is_file() else []
+    results = [row for row in kept if row["kind"] != args.only]
     for case in cases():
         for label, mode in MODES.items():
             if args.only not in (None, case.kind) or (case.kind == "logistic" and mode["delta"] is not None):
                 continue
-            found = measure(case, mode, args.fits)
-            results.append({"kind": case.kind, "case": case.name, "mode": label, **found})
-            each = ", ".join(f"{100 * share:.1f}" for share in found["by slope"])
-            lines.append(
-                f"| {case.kind}: {case.name}; {label} | {100 * found['coverage']:.1f} | {each} | "
-                f"{found['width']:.2f} | {100 * found['sampling errors only']:.1f} | {100 * found['not private']:.1f} |"
-            )
-            print(lines[-1], flush=True)
+            results.append({"kind": case.kind, "case": case.name, "mode": label, **measure(case, mode, args.fits)})
+            print(line(results[-1]), flush=True)
+    lines += [line(row) for row in results]
     text = "\n".join(lines) + "\n"
     (args.out / "coefficients.md").write_text(text, encoding="utf-8")
-    (args.out / "coefficients.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return text
 
 
