@@ -18,10 +18,10 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.alignment import same_rows
 from fdadp.learners._columns import stated_columns
-from fdadp.learners.inputs import as_table, as_target, check_distinct, column_names
+from fdadp.learners.inputs import as_table, as_target, check_distinct
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy._seen import Kin, score_is_not_private
-from fdadp.privacy.boundary import Table, check_ids, labels
+from fdadp.privacy.boundary import Table, check_ids, column_names, labels
 from fdadp.privacy.noise import Noise
 
 __all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateLearner", "PrivateRegressor"]

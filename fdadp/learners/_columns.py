@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.learners.encoding import Categorical, Numeric
-from fdadp.learners.inputs import column_names
+from fdadp.privacy.boundary import column_names
 
 __all__ = ["feature_names", "stated_columns"]
 

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.inputs import box_of, check_distinct, column_names, in_order, public
-from fdadp.privacy.boundary import Table, columns, index_of, table
+from fdadp.learners.inputs import box_of, check_distinct, in_order, public
+from fdadp.privacy.boundary import Table, column_names, columns, index_of, table
 
 __all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder", "features_of"]
 

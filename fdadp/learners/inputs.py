@@ -22,7 +22,6 @@ __all__ = [
     "check_distinct",
     "class_array",
     "class_labels",
-    "column_names",
     "in_order",
     "one_target",
     "positive",
@@ -62,12 +61,6 @@ def class_array(labels: Sequence[Hashable]) -> np.ndarray[Any, Any]:
     """Labels as an array (K,) that gives them back as declared: beside a text NumPy makes text of a number."""
     texts = {isinstance(label, str) for label in labels}
     return np.array(labels, dtype=object if len(texts) > 1 else None)
-
-
-def column_names(X: Any) -> list[Any]:
-    """Names of the columns of a table, of pandas, polars, Arrow and their like; none of what has no names."""
-    arrow = not hasattr(X, "iloc") and hasattr(X, "column_names")
-    return list(X.column_names if arrow else getattr(X, "columns", ()))
 
 
 def check_distinct(names: Sequence[Any]) -> None:

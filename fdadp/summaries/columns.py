@@ -6,18 +6,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from fdadp.errors import InputError
-from fdadp.privacy.boundary import Table, columns, index_of, table
+from fdadp.privacy.boundary import Table, column_names, columns, index_of, table
 
-__all__ = ["codes_table", "column_names", "level_list"]
-
-
-def column_names(X: Any) -> list[Any] | None:
-    """Names of the columns of a table, None where it has none. Of Arrow's tables ``columns`` are the private values."""
-    if hasattr(X, "iloc"):
-        return list(getattr(X, "columns", ())) or None
-    own = getattr(getattr(X, "schema", None), "names", None)
-    own = own if isinstance(own, list) else getattr(X, "columns", None)
-    return own if isinstance(own, list) and own and all(isinstance(name, str) for name in own) else None
+__all__ = ["codes_table", "level_list"]
 
 
 def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
@@ -33,8 +24,8 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
     InputError
         X has not these columns, or has two of one name. No value was looked at.
     """
-    at, there = None, column_names(X)
-    if there is not None:
+    at = None
+    if there := column_names(X):
         missing = [name for name in facts if name not in there]
         if missing:
             raise InputError(f"X must have the columns {list(facts)!r}, but has no {missing!r}")

@@ -16,10 +16,10 @@ import numpy as np
 from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
-from fdadp.privacy.boundary import Table, table
+from fdadp.privacy.boundary import Table, column_names, table
 from fdadp.private.inputs import private_curves
 from fdadp.private.ranges import Range, public_range
-from fdadp.summaries.columns import codes_table, column_names
+from fdadp.summaries.columns import codes_table
 from fdadp.summaries.distribution import AskDistribution, Distribution, cell_edges
 from fdadp.summaries.opening import check, declared_n, numbers_of, open_cohort
 from fdadp.summaries.questions import ask
@@ -192,7 +192,7 @@ def suggest_bounds(
 def _columns(X: Any, within: Any, together: bool) -> tuple[Table, list[str], list[Range | None]]:
     """The private columns, their names, and the public range of each."""
     if isinstance(within, Mapping):
-        if together or column_names(X) is None:
+        if together or not column_names(X):
             raise InputError(
                 "within must be one pair (low, high) unless X is a data frame with a range for each column"
             )
@@ -211,8 +211,7 @@ def _columns(X: Any, within: Any, together: bool) -> tuple[Table, list[str], lis
         return whole if together else numbers_of(X), [name if isinstance(name, str) and name else "x"], [pair]
     if len(whole.shape) != 2 or whole.shape[1] == 0:
         raise InputError(f"X must have one or two dimensions and at least one column, got shape (n, {whole.shape[1:]})")
-    names = column_names(X)
-    own = [f"x{j}" for j in range(whole.shape[1])] if names is None else [str(name) for name in names]
+    own = [str(name) for name in column_names(X)] or [f"x{j}" for j in range(whole.shape[1])]
     twice = [name for name in own if own.count(name) > 1]
     if twice:
         raise InputError(f"X must have columns of different names, got {twice[0]!r} {len(twice)} times")

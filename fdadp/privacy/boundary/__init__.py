@@ -8,7 +8,7 @@ kernel, after the budget was spent. See ``docs/theory/kernel.md#boundary``.
 from fdadp.privacy.boundary.entries import meaning, number_of, person_of
 from fdadp.privacy.boundary.failures import FAILED, sealed
 from fdadp.privacy.boundary.persons import NO_NUMBER, NOBODY, Persons, check_ids, persons_of
-from fdadp.privacy.boundary.tables import Table, codes_of, columns, index_of, labels, numbers, table
+from fdadp.privacy.boundary.tables import Table, codes_of, column_names, columns, index_of, labels, numbers, table
 
 __all__ = [
     "FAILED",
@@ -18,6 +18,7 @@ __all__ = [
     "Table",
     "check_ids",
     "codes_of",
+    "column_names",
     "columns",
     "index_of",
     "labels",

@@ -14,7 +14,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy.boundary.entries import meaning, number_of
 
-__all__ = ["Table", "codes_of", "columns", "entries", "labels", "numbers", "table"]
+__all__ = ["Table", "codes_of", "column_names", "columns", "entries", "labels", "numbers", "table"]
 
 Index = dict[Any, float]
 
@@ -160,6 +160,8 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         raise InputError(f"{name} must be a table, got a query of DuckDB: use {name}.df()")
     if isinstance(data, Table):
         return data
+    if _is_arrow(data):  # column by column, each of its own type
+        return replace(table(_frame_of(data), name), source=data)
     if hasattr(data, "iloc"):
         if not isinstance(data.shape[0], int):
             raise InputError(f"{name} must have a known number of rows: use .compute() of a dask frame")
@@ -182,6 +184,25 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         raise InputError(f"{name} must have a known number of rows: use .compute_chunk_sizes() of a dask array")
     held = isinstance(data, np.ndarray) and not isinstance(data, np.memmap)
     return Table(data, tuple(int(k) for k in shape), numbers, held, data)
+
+
+def column_names(data: Any) -> list[Any]:
+    """Public names of the columns of a table, of pandas, polars, Arrow and their like; none of what has no names.
+
+    Arrow's ``columns`` are no names, but what is in them.
+    """
+    return list(data.column_names if _is_arrow(data) else getattr(data, "columns", ()))
+
+
+def _is_arrow(data: Any) -> bool:
+    return not hasattr(data, "iloc") and hasattr(data, "to_pandas") and hasattr(data, "column_names")
+
+
+def _frame_of(data: Any) -> Any:
+    """The columns of an Arrow table as a data frame, in the memory that they have."""
+    import pandas as pd
+
+    return data.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
 
 def _is_frame(data: Any) -> bool:

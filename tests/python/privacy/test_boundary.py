@@ -200,3 +200,29 @@ def test_tables_of_every_kind_give_the_same_numbers():
     for kind in kinds[:6]:
         got = columns(kind, [None, [3, 4], ["False", "True"]]).read()
         np.testing.assert_array_equal(got, [[1, np.nan, 0], [2.5, 0, 1]])
+
+
+@pytest.mark.parametrize("mine", ["2020-01-05", "?", "", "7", "True"])
+def test_rows_of_an_arrow_table_are_what_they_are_whatever_type_one_entry_makes_of_a_column(mine):
+    """Dates beside numbers have no common type: whether all entries were dates told whether the rows could be read."""
+    csv = pytest.importorskip("pyarrow.csv")
+
+    def of(last):
+        text = f"when,x,k\n2020-01-02,0.5,a\n2020-01-03,,b\n2020-01-04,7,a\n{last},1,b\n"
+        return csv.read_csv(io.BytesIO(text.encode()))
+
+    wanted = np.array([[math.nan, 0.5, math.nan], [math.nan, math.nan, math.nan], [math.nan, 7.0, math.nan]])
+    for whole in (of(mine), of(mine).to_batches()[0]):
+        found = table(whole)
+        assert found.shape == (4, 3) and found.source is whole
+        np.testing.assert_array_equal(found.read()[:3], wanted)
+        np.testing.assert_array_equal(
+            columns(whole, [None, ["a"]], [1, 2]).read()[:3], [[0.5, 0], [math.nan] * 2, [7, 0]]
+        )
+
+
+def test_an_index_that_pandas_left_in_an_arrow_table_is_a_column_of_it():
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": [1.0, 2.0], "k": pd.Categorical(["a", "b"])}, index=[7, 8])
+    found = columns(pa.Table.from_pandas(frame), [None, ["b", "a"], None])
+    np.testing.assert_array_equal(found.read(), [[1, 1, 7], [2, 0, 8]])

@@ -400,3 +400,18 @@ def test_released_shares_beyond_bounds_are_shares():
             warnings.simplefilter("ignore", PublicInputWarning)
             found = suggest_bounds(np.zeros(30), within=(-7, 9), privacy=Privacy(0.05, random_state=seed))
         assert 0 <= found.beyond["x"] <= 1
+def test_columns_of_arrow_are_called_by_name_and_not_by_what_is_in_them():
+    """What is in them stood in warnings and errors, and as names in the result."""
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"rate": rng.normal(80, 9, 3000).round(3), "dose": rng.uniform(0, 9, 3000).round(3)})
+    data = pa.Table.from_pandas(frame)
+    told = {"privacy": Privacy(2.0, n=3000, random_state=0)}
+    found = suggest_bounds(data, **told).bounds
+    assert found == suggest_bounds(frame, **told).bounds and list(found) == ["rate", "dose"]
+    few = {"privacy": Privacy(0.5, n=9, random_state=0)}
+    with pytest.raises(PrivacyError, match="stand out from the noise") as caught:
+        suggest_bounds(data, **few)
+    assert "'rate'" in str(caught.value) and str(frame["rate"][0]) not in str(caught.value)
+    within = {"dose": (0, 500), "rate": (0, 1000)}
+    assert suggest_bounds(data, within=within, **told).bounds == (suggest_bounds(frame, within=within, **told).bounds)
