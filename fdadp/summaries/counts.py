@@ -65,7 +65,7 @@ def private_count(data: Any, *, privacy: Privacy, groups: Any = None, level: flo
     if privacy.n is not None:
         raise PrivacyError(f"n must be left out where persons are counted, got {privacy.n}: a declared n is public")
     private = table(data, "data")
-    cohort = open_cohort(privacy, private, groups, "private count", {})
+    cohort = open_cohort(privacy, {"data": data}, private, groups, "private count", {})
     value, sd = cohort.count(share=1.0, floor=0.0)
     return Estimates("count", cohort.ledger, partial(_count, float(value), float(sd), cohort.pure), level)
 
@@ -131,7 +131,7 @@ def private_histogram(
         names = [f"[{a}, {b}{']' if k == len(cuts) - 2 else ')'}" for k, (a, b) in enumerate(itertools.pairwise(said))]
         private = numbers_of(x)
     public = {"levels": names} if cuts is None else {"edges": cuts.tolist()}
-    cohort = open_cohort(privacy, private, groups, "private histogram", public)
+    cohort = open_cohort(privacy, {"x": x}, private, groups, "private histogram", public)
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         values = flat(block)
@@ -192,7 +192,7 @@ def private_cross_table(
     if cells > LARGEST_TABLE:
         raise InputError(f"columns must make at most {LARGEST_TABLE} cells, got {cells}")
     privacy.hold(facts.items())
-    cohort = open_cohort(privacy, codes_table(X, facts), groups, "private cross-table", {"columns": facts})
+    cohort = open_cohort(privacy, {"X": X}, codes_table(X, facts), groups, "private cross-table", {"columns": facts})
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         out = np.zeros(len(block[0]))

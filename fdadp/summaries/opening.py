@@ -10,6 +10,7 @@ import numpy as np
 from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.alignment import same_rows
 from fdadp.functional.names import names_of
 from fdadp.privacy.boundary import Table, check_ids, table
 from fdadp.private.ranges import Range, public_range
@@ -63,10 +64,14 @@ def flat(block: tuple[Any, ...]) -> FloatArray:
     return np.asarray(block[0]).reshape(len(block[0]))
 
 
-def open_cohort(privacy: Privacy, private: Table, groups: Any, mechanism: str, public: Mapping[str, Any]) -> Cohort:
-    """Put a column behind a cohort that has reserved the budget."""
+def open_cohort(
+    privacy: Privacy, rows: Mapping[str, Any], private: Table, groups: Any, mechanism: str, public: Mapping[str, Any]
+) -> Cohort:
+    """Put a column behind a cohort that has reserved the budget; `rows` is what was given, by the argument's name."""
     if groups is not None:
         check_ids(groups, len(private), "groups")
+    if privacy.labels == "public":
+        same_rows(**rows, groups=groups)
     return privacy.cohort((private,), groups=groups, mechanism=mechanism, public=public)
 
 

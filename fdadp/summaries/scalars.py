@@ -184,7 +184,7 @@ def private_quantiles(
     pair = bounds_of(x, bounds, privacy)
     edges = cell_edges(pair, step, pure=privacy.delta is None)
     public = {"bounds": pair, "cells": len(edges) - 1, "quantiles": list(wanted)}
-    cohort = open_cohort(privacy, numbers_of(x), groups, "private quantiles", public)
+    cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, "private quantiles", public)
     values = None if step is None else (edges[1:] + edges[:-1]) / 2
     question = AskDistribution(edges, declared_n(cohort), pure=cohort.pure, values=values)
     found = answer_to(cohort, question, "cumulative counts")
@@ -208,5 +208,5 @@ def _moments(
 ) -> tuple[Moments, Cohort]:
     check(privacy, level, sampling)
     pair = bounds_of(x, bounds, privacy)
-    cohort = open_cohort(privacy, numbers_of(x), groups, mechanism, {"bounds": pair})
+    cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, mechanism, {"bounds": pair})
     return answer_to(cohort, AskMoments(pair, declared_n(cohort), pure=cohort.pure), "moments"), cohort

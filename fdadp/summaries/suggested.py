@@ -151,6 +151,7 @@ def suggest_bounds(
     """
     coverage, together = fraction(coverage, "coverage"), flag(together, "together")
     check(privacy, LEVEL)
+    given = X
     if hasattr(X, "data_matrix"):
         X, together = private_curves(X, None, "X").values, True
     private, names, ranges = _columns(X, within, together)
@@ -172,7 +173,7 @@ def suggest_bounds(
                     f"{privacy.epsilon:g} for {len(names)} column(s), {name!r} among them: it takes {needed} persons, "
                     "or bounds from subject knowledge, which cost nothing"
                 )
-    cohort = open_cohort(privacy, private, groups, "suggested bounds", shown)
+    cohort = open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
     found, beyond = {}, {}
     for j, (name, cells) in enumerate(zip(names, edges, strict=True)):
         question = AskDistribution(cells, declared_n(cohort), pure=cohort.pure)

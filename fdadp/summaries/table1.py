@@ -118,7 +118,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         names = list(facts)
         private = codes_table(X, facts)
         shown = {"columns": facts} | ({} if self.by is None else {"by": self.by})
-        cohort = open_cohort(privacy, private, groups, "private table 1", shown)
+        cohort = open_cohort(privacy, {"X": X}, private, groups, "private table 1", shown)
         released = []
         for part in parts:
             at = names.index(part.column or self.by or names[0])

@@ -21,12 +21,14 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.summaries import (
+    PrivateTable1,
     private_count,
     private_cross_table,
     private_histogram,
     private_mean,
     private_quantiles,
     private_variance,
+    suggest_bounds,
 )
 from fdadp.summaries.laws import fieller, half_width, within
 from fdadp.summaries.numbers import LARGEST, AskMoments
@@ -272,6 +274,42 @@ def test_results_can_be_kept_and_asked_for_other_levels():
         _ = found.value
     with pytest.raises(InputError, match="level"):
         found.at(2.0)
+
+
+LABELLED = {
+    "mean": lambda X, **more: private_mean(X["age"], **RANGE, **more),
+    "variance": lambda X, **more: private_variance(X["age"], **RANGE, **more),
+    "quantiles": lambda X, **more: private_quantiles(X["age"], **RANGE, **more),
+    "bins": lambda X, **more: private_histogram(X["age"], edges=[0, 50, 100], **more),
+    "classes": lambda X, **more: private_histogram(X["old"], levels=[0, 1], **more),
+    "cross-table": lambda X, **more: private_cross_table(X, {"old": [0, 1], "arm": [0, 1]}, **more),
+    "table 1": lambda X, privacy, groups: PrivateTable1(privacy=privacy, columns={"age": (0, 100)}).fit(
+        X, groups=groups
+    ),
+    "bounds": lambda X, **more: suggest_bounds(X[["age"]], within=(0, 200), **more),
+    "bounds of curves": lambda X, **more: suggest_bounds(
+        FDataGrid(np.zeros((200, 3)), sample_names=X.index), within=(0, 200), **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_labels_declared_public_are_compared_before_anything_is_spent(name):
+    """The ledger says that they were found equal."""
+    people = pd.DataFrame({"age": ages(), "old": 0, "arm": 1}, index=[f"p{i}" for i in range(200)])
+    ids, budget = pd.Series(np.arange(200), index=people.index), Budget(20.0, 1e-6)
+    told = Privacy(20.0, 1e-6, n=200, labels="public", budget=budget)
+    with pytest.raises(InputError, match="must have the same row labels in the same order"):
+        LABELLED[name](people, groups=ids.iloc[::-1], privacy=told)
+    assert budget.spent == budget.reserved == 0
+    LABELLED[name](people, groups=ids, privacy=told)
+    assert budget.left == 0
+
+
+def test_labels_of_persons_who_are_counted_are_compared_too():
+    ids = pd.Series(np.arange(200), index=[f"p{i}" for i in range(200)])
+    with pytest.raises(InputError, match="data and groups must have the same row labels"):
+        private_count(ids, groups=ids.iloc[::-1], privacy=Privacy(1.0, labels="public", random_state=0))
 
 
 def test_bins_have_names_of_their_own():

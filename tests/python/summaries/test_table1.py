@@ -400,6 +400,8 @@ def test_released_shares_beyond_bounds_are_shares():
             warnings.simplefilter("ignore", PublicInputWarning)
             found = suggest_bounds(np.zeros(30), within=(-7, 9), privacy=Privacy(0.05, random_state=seed))
         assert 0 <= found.beyond["x"] <= 1
+
+
 def test_columns_of_arrow_are_called_by_name_and_not_by_what_is_in_them():
     """What is in them stood in warnings and errors, and as names in the result."""
     pa = pytest.importorskip("pyarrow")
