@@ -102,10 +102,10 @@ def table1(
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
         files = PrivateFiles.of({}, people)
         _check_has(files.names, names, people)
+        privacy.check_unit(groups)
         if dry_run:
             typer.echo(plan.to_string(float_format=lambda value: f"{value:.4g}"))
             return
-        privacy.check_unit(groups)
         frame = _read(files, names)
         fitted.fit(frame, groups=None if groups is None else frame[groups])
         write_ledger(fitted, out)

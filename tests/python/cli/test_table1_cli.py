@@ -166,6 +166,19 @@ def test_mistakes_are_one_line_before_a_row_is_read(
     assert sorted(folder.iterdir()) == before
 
 
+def test_a_plan_is_refused_where_the_release_would_be(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "trial.fdadp"
+    Study.new(file, name="Trial", epsilon=2.0, delta=1e-6, unit="person", n=N, bounds=COLUMNS)
+    asked = ("table1", folder / "people.csv", "--study", file, "--epsilon", 1, "--out", tmp_path / "t.npz", "--dry-run")
+    assert "groups must say whose each row is" in refused(*asked)
+    assert run(*asked, "--groups", "id").exit_code == 0
+
+
+def test_the_help_says_what_is_there_by_default() -> None:
+    shown = " ".join(run("table1", "--help").output.replace("│", " ").split())
+    assert all(f"[default: ({what})]" in shown for what in ("quartiles", "all", "beside the model, .csv")), shown
+
+
 def test_the_file_that_is_read_is_never_written_over(folder: Path, tmp_path: Path) -> None:
     """The table goes beside the model, as .csv by default, where the persons may lie."""
     people = tmp_path / "people.csv"
