@@ -26,7 +26,7 @@ LABELS = (("0", "1"), ("False", "True"), ("0.0", "1.0"), ("0", "True"))
 IDS = ("integers", "long", "padded", "decimal", "text", "mixed")
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 FORMS = ("frame", "objects", "array", "masked", "nullable", "arrow", "categories", "lists", "lazy", "dask", "xarray")
-FORMS += ("rows of Arrow",)
+FORMS += ("rows of Arrow", "frame of polars")
 FORMS += ("polars", "Arrow table", "parquet", "Dataset")
 """The last are opened by ``open_curves``."""
 QUERIES = ("DuckDB", "LazyFrame")
@@ -117,6 +117,11 @@ def table(columns, form, rng):
 
         found = pyarrow.csv.read_csv(io.BytesIO(csv(columns).encode()))
         return found.drop_columns(["id", "y"]), found["y"], found["id"]
+    if form == "frame of polars":
+        import polars as pl
+
+        found = pl.read_csv(csv(columns).encode(), infer_schema_length=None, try_parse_dates=True)
+        return found.drop("id", "y"), found["y"], found["id"]
     frame = pd.read_csv(io.StringIO(csv(columns)))
     if form in ("nullable", "arrow"):
         # The user's own conversion: Arrow takes no whole numbers beyond 64 bits, and pandas 2 warns of large ones.

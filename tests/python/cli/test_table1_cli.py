@@ -176,7 +176,7 @@ def test_a_plan_is_refused_where_the_release_would_be(folder: Path, tmp_path: Pa
 
 def test_the_help_says_what_is_there_by_default() -> None:
     shown = " ".join(run("table1", "--help").output.replace("│", " ").split())
-    assert all(f"[default: ({what})]" in shown for what in ("quartiles", "all", "beside the model, .csv")), shown
+    assert all(f"(default: {what})" in shown for what in ("quartiles", "all", "beside the model, .csv")), shown
 
 
 def test_the_file_that_is_read_is_never_written_over(folder: Path, tmp_path: Path) -> None:

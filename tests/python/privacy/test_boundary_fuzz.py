@@ -20,6 +20,7 @@ from sklearn.base import clone
 import fdadp.privacy.cohort as cohorts
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
 from fdadp.audit.replay import own_garbage
+from fdadp.errors import PublicInputWarning
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.replay import losses
@@ -136,7 +137,11 @@ def trial_rows_of_a_learner(rng):
         X, y, ids = table(columns, form, np.random.default_rng(0))
         y = None if learner.kind in ("clusterer", "transformer") else y
         vaults = []
-        with mock.patch.object(cohorts, "vault_of", lambda *args, v=vaults: v.append(Vault(*args)) or v[-1]):
+        with (
+            mock.patch.object(cohorts, "vault_of", lambda *args, v=vaults: v.append(Vault(*args)) or v[-1]),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", PublicInputWarning)  # twenty rows are hardly any
             learner.make(pure=pure, adjacency=adjacency, n=20).fit(X, y, groups=ids if pair.grouped else None)
         seen.append(people_of(vaults[0]))
     for one, other in (seen, seen[::-1]):
