@@ -19,7 +19,7 @@ from fdadp.summaries.strategies import strategy
 
 __all__ = ["AskDistribution", "Distribution", "cell_edges"]
 
-CELLS, PURE_CELLS = 512, 256
+CELLS, PURE_CELLS = 1024, 512
 """Of the public range, by default."""
 MOST_CELLS = 2048
 WHOLE = 1e-9

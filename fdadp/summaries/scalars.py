@@ -151,7 +151,7 @@ def private_quantiles(
         In (0, 1).
     step : float, optional
         Numbers are multiples of it from the lower bound on (1 for counts, scores, whole years): quantiles and ends of
-        intervals then are such values. Default: 512 cells of equal width (256 for pure ε).
+        intervals then are such values. Default: 1,024 cells of equal width (512 for pure ε).
 
     Returns
     -------
@@ -165,7 +165,7 @@ def private_quantiles(
 
     Notes
     -----
-    Cumulative counts in the cells have noise of about 3 (Gaussian) or 6 (pure ε, 256 cells) single counts
+    Cumulative counts in the cells have noise of about 3 (Gaussian) or 7 (pure ε, 512 cells) single counts
     (``docs/theory/summaries.md#cumulative``). Intervals are of whole cells, for all numbers of a cell may be the same:
     `step` makes them shorter where it is known. Where the noise is as large as the number of persons they are the whole
     range.

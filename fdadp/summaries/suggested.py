@@ -105,7 +105,7 @@ def suggest_bounds(
     X : array_like of shape (n,) or (n, d), Series, data frame, or FDataGrid
         A range for each column; one range for all where `together`, and for curves.
     within : (low, high), or mapping of name to (low, high), optional
-        Public range that is surely too wide: bounds are looked for in 512 cells of it (256 for pure ε). With a mapping
+        Public range that is surely too wide: bounds are sought in 1,024 cells of it (512 for pure ε). With a mapping
         only these columns of a data frame are looked at. Default: bounds are 0 or ±1, ±2, ±5 times powers of 10 from
         1e-6 to 5e9.
     coverage : float
