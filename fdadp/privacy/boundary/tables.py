@@ -109,13 +109,27 @@ def _array_and_mask(values: Any) -> tuple[Any, Any]:
         values = values.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else values.to_numpy()
     elif hasattr(values, "dims"):  # xarray's
         values = values.values
-    elif isinstance(values, list | tuple):
+    elif hasattr(values, "to_numpy"):  # a series of another library
+        values = _converted(values)
+    if isinstance(values, list | tuple):
         values = _as_objects(values)
     array = np.asanyarray(values)
     if isinstance(array, np.ma.MaskedArray):
         mask = None if array.mask is np.ma.nomask else np.ma.getmaskarray(array)
         return np.ma.getdata(array), mask
     return np.asarray(array), None
+
+
+def _converted(data: Any) -> Any:
+    """What another library holds as an array; as a list where it is of a type that NumPy has not.
+
+    One entry may have made a reader choose that type, as a whole number beyond 64 bits does in polars.
+    """
+    try:
+        return data.to_numpy()
+    except Exception:
+        of_rows = next(getattr(data, way) for way in ("rows", "to_list", "to_pylist") if hasattr(data, way))
+        return list(of_rows())
 
 
 def _flat(array: Any) -> list[Any]:
@@ -169,12 +183,12 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         if len(kinds) > 1 or not all(isinstance(kind, np.dtype) for kind in kinds):
             return Table(data.iloc, tuple(data.shape), numbers, True, data)
         data = data.to_numpy()  # no copy, so that a budget knows it again
+    if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
+        data = _converted(data)
     if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and _are_rows(entries(data)):
         data = entries(data)
     if isinstance(data, list | tuple):
         return _of_list(data, width)
-    if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
-        data = data.to_numpy()
     if not hasattr(data, "shape") and hasattr(data, "__array__") and not hasattr(data, "dims"):
         data = np.asanyarray(data)
     shape = getattr(data, "shape", None)

@@ -226,3 +226,18 @@ def test_an_index_that_pandas_left_in_an_arrow_table_is_a_column_of_it():
     frame = pd.DataFrame({"x": [1.0, 2.0], "k": pd.Categorical(["a", "b"])}, index=[7, 8])
     found = columns(pa.Table.from_pandas(frame), [None, ["b", "a"], None])
     np.testing.assert_array_equal(found.read(), [[1, 1, 7], [2, 0, 8]])
+
+
+@pytest.mark.parametrize("mine", ["3", "18446744073709551617", "1.5", "?", ""])
+def test_a_whole_number_beyond_64_bits_hides_and_tells_nothing_in_a_frame_of_polars(mine):
+    """polars makes a column of 128 bits of it, of which NumPy has none: that failed, and said so."""
+    pl = pytest.importorskip("polars")
+    frame = pl.read_csv(f"x,k\n1,0.5\n2,2\n{mine},1\n".encode(), infer_schema_length=None)
+    found = table(frame)
+    assert found.shape == (3, 2)
+    np.testing.assert_array_equal(found.read()[:2], [[1, 0.5], [2, 2]])
+    np.testing.assert_array_equal(columns(frame, [[1, 2], None]).read()[:2], [[0, 0.5], [1, 2]])
+    np.testing.assert_array_equal(labels(frame["x"], [2, 1]).read()[:2], [1, 0])
+    persons = Persons()
+    persons.add(frame["x"])
+    np.testing.assert_array_equal(persons.close().codes(frame["x"])[:2], [0, 1])
