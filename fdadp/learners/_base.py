@@ -249,7 +249,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLearner):  # type: ignore[misc]
     Parameters
     ----------
     classes : sequence
-        Public labels, in the order of the columns of ``predict_proba``. A row with another label counts as no row.
+        Public labels, in the order of the columns of ``predict_proba``; sorted where scikit-learn's scorers are to be
+        used by name. A row with another label counts as no row.
 
     Attributes
     ----------
