@@ -31,13 +31,13 @@ _MECHANISMS = ("objective", "output", "gradient")
 _FEW_CLASSES = 3
 """Of "auto": with more of them one softmax beats one problem for each class."""
 _USUAL_N = 3000
-"""Number of persons for which the default λ is set where n is neither declared nor guessed nor counted."""
+"""Number of persons for which the default λ is set where n is neither declared nor guessed, nor counted as less."""
 _COUNT = 0.02
 """Share of the budget for the number of usable rows, where n is private and a mechanism can take it beside."""
 _NUMBERS = np.geomspace(100, 1e9, 2000)
 """Numbers of persons that are believed in evenly before they are counted."""
-_WORTH = 1.3
-"""So much more noise in the objective is taken for a count beside it."""
+_WORTH, _SMALL = 1.3, 1.0
+"""So much more noise in the objective is taken for a count beside it, up to this ε: beyond, λ is small anyway."""
 _CURVATURE = 0.15
 """Share of ε for the curvature at the fit, where intervals are wanted (benchmarks/learners/results/curvature.md)."""
 _LARGEST_CURVATURE = 0.25
@@ -115,14 +115,14 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         ``"auto"``: the next with up to three classes, else ``"gradient"``. ``"objective"``: a random linear term in the
         objective (Laplace-like for pure ε, Gaussian else). It wants one row a person, and with a δ a whole budget. On a
         budget of its own it spends pure ε, although a δ is given, where that has less noise (two classes, ε = 1 and
-        δ = 1e-5: up to 12 features), or up to 1.3 times as much and n is private: then rows can be counted beside it.
+        δ = 1e-5: up to 12 features), or up to 1.3 times as much, ε <= 1 and n is private: then rows can be counted.
         ``"output"``: noise on the minimiser; worth trying with a δ and many features that say the same. ``"gradient"``:
         gradient descent with noise on each gradient; for more than two classes of the softmax loss; worth taking for
         several rows a person, or a shared budget with a δ. Measured: ``docs/learners.md#other-mechanisms``.
     regularization : float, optional
         λ of ``Σ loss + (λ/2) ‖w‖²``, w in the units of rows scaled to norm 1, intercept included. Default:
         :func:`~fdadp.learners.logistic.default_regularization` (ten times that for ``"output"``), by the declared n, or
-        what is believed of a noisy number of rows (2 % of pure ε, with ``"objective"``), or ``about_n``.
+        a noisy number of rows (2 % of pure ε, with ``"objective"``), at most 3,000, or ``about_n``.
     intercept_scaling : float
         b0, the value of the constant feature, in units of ``data_norm``.
     about_n : int, optional
@@ -224,7 +224,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
         if by_count or (mechanism == "gradient" and settings.n is None):
             n, share = self._count(cohort, problems), 1 - _COUNT
             if by_count:
-                ridge = self._ridge(settings, encode.dimensions, K, mechanism, n)
+                ridge = self._ridge(settings, encode.dimensions, K, mechanism, min(n, _USUAL_N))
         if mechanism == "gradient":
             assert n is not None
             w = self._descend(cohort, problems, encode.dimensions, K, ridge, n, share)
@@ -292,7 +292,8 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             return of
         steps = _steps(of)
         pure, other = (_usual_length(of.epsilon, delta, dimensions, K, steps) for delta in (None, of.delta))
-        pays = _WORTH if self._sets_ridge_by_count(replace(of, delta=None), "objective") else 1.0
+        counts = self._sets_ridge_by_count(replace(of, delta=None), "objective")
+        pays = _WORTH if counts and of.epsilon <= _SMALL else 1.0
         return replace(of, delta=None) if pure <= pays * other else of
 
     def _sets_ridge_by_count(self, of: Privacy, mechanism: str) -> bool:

@@ -462,6 +462,7 @@ KNOWN = {"epsilon": 0.5, "delta": 1e-6, "classes": [0, 1], "bounds": (-1, 1), "r
         (5, {"mechanism": "gradient"}, False),
         (20, {}, True),  # a sixth more noise, for the count
         (20, {"n": 300}, False),
+        (32, {"epsilon": 5.0}, False),
         (20, {"about_n": 300}, False),
         (20, {"regularization": 3.0}, False),
         (40, {}, False),
@@ -474,7 +475,7 @@ def test_pure_epsilon_is_spent_where_it_is_quieter_or_buys_the_number_of_rows(d,
         settings = settings | {"budget": Budget(*settings["budget"])}
     model = DPLogisticRegression(**KNOWN | settings).fit(X, y)
     assert model.privacy_spent_["delta"] == model.ledger_.delta == (None if pure else 1e-6)
-    assert model.privacy_spent_["spent"] == pytest.approx(0.5, rel=1e-3)
+    assert model.privacy_spent_["spent"] == pytest.approx(model.epsilon, rel=1e-3)
     names = [r.name for r in model.ledger_.releases]
     counted = (pure and "n" not in settings) or model.mechanism_ == "gradient"
     assert (names[0] == "number of usable rows") == counted
