@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any
 
@@ -65,9 +66,9 @@ def class_array(labels: Sequence[Hashable]) -> np.ndarray[Any, Any]:
 
 def check_distinct(names: Sequence[Any]) -> None:
     """Refuse columns of which two have one name."""
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"X must have distinct column names, got {name!r} more than once")
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InputError(f"X must have distinct column names, got {twice[0]!r} more than once")
 
 
 def as_table(X: Any) -> Table:
