@@ -113,7 +113,7 @@ def box(bounds: Any, d: int, name: str = "bounds") -> tuple[FloatArray, FloatArr
     with np.errstate(over="ignore", invalid="ignore"):
         right = np.isfinite(low) & np.isfinite(high) & np.isfinite(high - low) & (low < high)
     if not right.all():
-        raise InputError(f"{name} must be finite with low < high and a finite width, got {bounds!r}")
+        raise InputError(f"{name} must be finite, with low < high and of finite width, got {bounds!r}")
     return low, high
 
 

@@ -51,7 +51,7 @@ def test_either_is_enough_for_a_fit(learner, region):
         (BOX | {"center": 0.5}, InputError, "center must be left out"),
         ({"data_norm": 0.0}, InputError, "data_norm must be a finite number above 0"),
         ({"bounds": (1, 1)}, InputError, "low < high"),
-        ({"bounds": (-1.5e308, 1.5e308)}, InputError, "low < high and a finite width"),
+        ({"bounds": (-1.5e308, 1.5e308)}, InputError, "low < high and of finite width"),
     ],
     ids=["neither", "both", "a middle of a box", "no radius", "no width", "a width beyond all numbers"],
 )
