@@ -70,7 +70,7 @@ FITS = {"regression": regression, "components": components, "choice": choice}
 FITS |= {
     str(entry): lambda entry=entry: entry.make(pure=False).fit(*toy(entry.kind)).ledger_
     for entry in LEARNERS
-    if entry.gaussian and entry.shared
+    if entry.gaussian and entry.shared and not entry.stronger
 }
 
 
