@@ -67,8 +67,16 @@ class AskDistribution(Question["Distribution"]):
         self.strategy = strategy(len(edges), pure=pure)
         self.size, self.clip = self.strategy.columns.shape[1], self.strategy.clip
         self.cumulate = self.strategy.cumulate(total=n is not None)
-        self.typical = float(np.sqrt((self.cumulate[0] ** 2).sum(axis=1)).mean())
+        matrix = self.cumulate[0]
+        self._products = (matrix**2).sum(axis=1), matrix @ matrix[0], matrix @ matrix[-1]
+        self.typical = float(np.sqrt(self._products[0]).mean())
         """Mean sd of the noise in a cumulative count, over that of the noise drawn."""
+
+    def noise_of_excess(self, q: float) -> FloatArray:
+        """Sd, over that of the noise drawn, of cumulative counts less (1 - q) times the first and q times the last."""
+        own, first, last = self._products
+        ends = (1 - q) ** 2 * first[0] + 2 * q * (1 - q) * first[-1] + q**2 * last[-1]
+        return np.asarray(np.sqrt(np.maximum(own - 2 * (1 - q) * first - 2 * q * last + ends, 0.0)))
 
     def rows(self, values: FloatArray) -> FloatArray:
         """The column of the strategy for the cell of each number; of several (m, k) their mean."""
@@ -105,7 +113,7 @@ class Distribution:
         raw = counts - (1 - q) * counts[0] - q * counts[-1]
         n = max(float(counts[-1] - counts[0]), LEAST)
         raw[0], raw[-1] = -q * n, (1 - q) * n  # nobody is below the first cell, or above the last
-        sd = self.sd * np.sqrt(((matrix - (1 - q) * matrix[0] - q * matrix[-1]) ** 2).sum(axis=1))
+        sd = self.sd * self.asked.noise_of_excess(q)
         sd[0] = sd[-1] = 0.0
         return np.asarray(isotonic_regression(raw)), sd, n
 
