@@ -232,6 +232,8 @@ def test_an_index_that_pandas_left_in_an_arrow_table_is_a_column_of_it():
 def test_a_whole_number_beyond_64_bits_hides_and_tells_nothing_in_a_frame_of_polars(mine):
     """polars makes a column of 128 bits of it, of which NumPy has none: that failed, and said so."""
     pl = pytest.importorskip("polars")
+    if len(mine) > 9 and not hasattr(pl, "Int128"):
+        pytest.skip("this polars reads no such number at all")
     frame = pl.read_csv(f"x,k\n1,0.5\n2,2\n{mine},1\n".encode(), infer_schema_length=None)
     found = table(frame)
     assert found.shape == (3, 2)
