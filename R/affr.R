@@ -81,6 +81,9 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
     missing = one_of(missing, c("raise", "linear", "smooth", "fpca"), "missing"),
     progress = if (interactive()) "auto" else FALSE
   )
+  both <- joined_pair(x, y)
+  x <- both$x
+  y <- both$y
   fit <- fit_with(x, y, settings, rows = list(X = x$rows, Y = y$rows))
   fit$call <- as_called(match.call())
   fit$method <- if (is.null(sp)) method else "given"
@@ -103,7 +106,7 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #' repeated until one looks good; running time; facts about groups of people. [ledger()] says the same of each fit.
 #'
 #' @inheritParams affr
-#' @param epsilon,delta The budget. `delta` left out means pure epsilon; else below 1 / n.
+#' @param epsilon,delta The budget. `delta` left out or 0 means pure epsilon; else below 1 / n.
 #' @param bounds Public ranges of the curves' values, `list(X = c(low, high), Y = c(low, high))`, known without looking at
 #'   these data. Required: a range taken from the data would not be private.
 #' @param n The number of people, if it may be public; left out, it is estimated privately.
@@ -114,8 +117,9 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #'   `"replace"`.
 #' @param unit Whom the guarantee protects: `"person"`, all rows of one person in `groups`, which must then be given, or
 #'   `"row"`, and then `groups` are refused. By default people where `groups` are given, else rows; the ledger says which.
-#' @param labels `"public"`: row names of `X`, `Y` and `groups` are public, and compared before the first read. By default a private fit does
-#'   not look at them: rows belong together by their position.
+#' @param labels `"public"`: row names of `X` and `Y` are public, and others in one of them are refused before the first read. By default they are
+#'   private: where `X` and `Y` both have some (data frames always do), and no `groups` are given, a name is a person's id, and rows are joined by it. Else
+#'   rows belong together by their position, as the ledger says.
 #' @param study File of a study, made with [study_new()], on which the fit draws: what it has fixed (`delta`, `n`, `adjacency`, `unit`) is left out
 #'   here.
 #' @param purpose What the fit is for, for the study's record.
@@ -177,13 +181,30 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   )
   x <- as_curves(X, s, "X", private = TRUE)
   y <- as_curves(Y, t, "Y", private = TRUE)
-  rows <- if (identical(labels, "public")) list(X = x$rows, Y = y$rows, groups = row_labels(names(groups)))
+  rows <- list(X = x$rows, Y = y$rows)
   fit <- fit_with(x, y, settings, privacy, as_groups(groups), rows)
   fit$epsilon <- epsilon # of the plan, public
-  fit["delta"] <- list(delta)
+  fit["delta"] <- list(if (!identical(as.numeric(delta), 0)) delta)
   fit$method <- mechanism
   class(fit) <- c("dp_affr", class(fit))
   fit
+}
+
+# Rows joined by their names, where both have some that differ: those of Y, and the rows of X that belong to them.
+joined_pair <- function(x, y) {
+  named <- !is.null(x$rows) && !is.null(y$rows) && !x$rows$counted && !y$rows$counted
+  if (!named || identical(c(x$rows$names), c(y$rows$names))) {
+    return(list(x = x, y = y))
+  }
+  found <- call_python("joined_names", labels = list(Y = y$rows$names, X = x$rows$names), primary = "Y")
+  message(found$said)
+  take <- function(curves, rows) {
+    curves$values <- curves$values[as.integer(rows) + 1L, , drop = FALSE]
+    rownames(curves$values) <- c(y$rows$names)[as.integer(found$rows$Y) + 1L]
+    curves$rows <- row_labels(rownames(curves$values))
+    curves
+  }
+  list(x = take(x, found$rows$X), y = take(y, found$rows$Y))
 }
 
 # Number of splines of a margin, which Python chooses where k is NULL.

@@ -17,6 +17,9 @@
 #' @param yind Grid of the response, likewise.
 #' @param family `"gaussian"`; other families where the response is a number.
 #' @param missing How gaps of curves are filled, each within its row: `"linear"` or `"smooth"`.
+#' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
+#'   row once, as events and hazards want.
+#' @param max_rows With `person_rows = "sum"`: rows of a person that count at most, a public number.
 #' @param object,x A fit of `dp_fdadp()`.
 #' @param newdata A data frame or list with the columns of which the formula speaks.
 #' @param se.fit Also give pointwise standard errors, which know the noise?
@@ -44,7 +47,7 @@
 #' @export
 dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL, grids = list(), yind = NULL,
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                     missing = c("linear", "smooth"), study = NULL, purpose = NULL) {
+                     missing = c("linear", "smooth"), study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
@@ -52,11 +55,15 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   if (!is.list(data)) input_error("data must be a data frame or a list of columns, got ", class(data)[1])
   if (is.null(bounds) && !is.null(study)) bounds <- list(x = NULL)[0]
   if (!is.list(bounds) || is.null(names(bounds))) privacy_error("bounds must be a list by column, list(X = c(low, high)), got ", class(bounds)[1])
-  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless, study = study, purpose = purpose)
+  no_na(epsilon = epsilon, delta = delta, n = n, adjacency = adjacency, unit = unit, labels = labels, seed = seed, allow_useless = allow_useless, study = study, purpose = purpose, person_rows = person_rows, max_rows = max_rows)
   for (name in names(bounds)) no_na(bounds = bounds[[name]])
   response <- text_of(formula[[2]])
   used <- c(all.vars(formula[[3]]), response)
   columns <- lapply(stats::setNames(nm = used), function(name) private_column(data, name, if (name == response) yind else grids[[name]]))
+  if (!is.data.frame(data)) { # columns of a data frame are one table; those of a list may have names of rows
+    rows <- lapply(stats::setNames(nm = used), function(name) labels_of(quote(value), data[[name]], NULL))
+    if (!any(vapply(rows, is.null, TRUE))) columns <- Map(function(column, own) c(column, list(rows = array(as.character(own), length(own)))), columns, rows)
+  }
   text <- paste(response, "~", as_python(formula[[3]]))
   privacy <- list(
     epsilon = epsilon, delta = delta, n = as_whole(n), adjacency = adjacency, unit = unit, labels = labels, random_state = as_whole(seed),
@@ -64,7 +71,7 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   )
   spec <- list(
     formula = text, columns = columns, scalar = columns[[response]]$kind != "curves", family = family_name(family), allow_useless = isTRUE(allow_useless),
-    bounds = lapply(bounds, as_bounds), missing = one_of(missing, c("linear", "smooth"), "missing")
+    bounds = lapply(bounds, as_bounds), missing = one_of(missing, c("linear", "smooth"), "missing"), person_rows = person_rows, max_rows = as_whole(max_rows)
   )
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))

@@ -27,6 +27,10 @@
 #' @param formula `Y ~ ff(X1) + s(age) + region`; `0 +` leaves out the constant and the mean curve.
 #' @param data A data frame with matrix columns, or a list of columns: matrices or `fd` objects with one curve a row, numbers, factors.
 #' @param family `"gaussian"`, `"binomial"`, `"poisson"`, `"gamma"`, or R's family objects of these with the links identity, logit, log and log.
+#' @param subset Which rows to use: row numbers, or `TRUE` and `FALSE`, evaluated in `data`. It holds for every column, `groups`, `weights` and
+#'   `offset`, also for those that are not in `data`. Not with `ydata`.
+#' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
+#'   row once, as events and hazards want.
 #' @param groups The person of each row, where people have several curves: standard errors, bands and tests then allow for errors that
 #'   depend within a person.
 #' @param weights,offset One a row, or a matrix with one a point.
@@ -45,6 +49,8 @@
 #'   response_basis = "eigen")` is the model of [affr()]. `sp` is then a matrix with one row an eigenfunction.
 #' @param npc With `"eigen"`: number of eigenfunctions, or the share of variance that they must explain, in (0, 1].
 #'
+#' @param k Of terms that give no number of functions along the response: `"auto"`, 15 or as many as it has points, and curves are centred about their
+#'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
 #'   `dev.expl`, `t`, and the columns, as other model objects of R hold them. It survives [saveRDS()]. Methods:
 #'   [predict][predict.fdadp_regression], [plot][plot.fdadp_regression] and [those of other models][fdadp-methods].
@@ -65,14 +71,17 @@
 #'   dim(predict(fit, stations[1:3, ]))
 #' }
 #' @export
-fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
+fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
                   grids = list(), yind = NULL, ydata = NULL, se = NULL,
-                  errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99) {
-  no_na(npc = npc)
+                  errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99, person_rows = NULL,
+                  k = c("auto", "refund")) {
+  no_na(npc = npc, person_rows = person_rows)
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
-  own <- lapply(as.list(own)[-1], eval, data, parent.frame())
+  rows <- eval(substitute(subset), data, parent.frame())
+  if (!is.null(rows) && !is.null(ydata)) input_error("subset must be NULL with ydata, whose .obs are numbers of rows")
+  own <- lapply(lapply(as.list(own)[-1], eval, data, parent.frame()), only, rows)
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
-  model <- read_model(formula, data, grids, yind, ydata)
+  model <- read_model(formula, data, grids, yind, ydata, rows)
   settings <- list(family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE)
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
@@ -80,6 +89,19 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
   basis <- one_of(response_basis, c("splines", "eigen"), "response_basis")
   if (basis == "eigen" && model$spec$scalar) input_error("response_basis must be \"splines\" where the response is a number, got \"eigen\"")
   if (basis == "eigen") settings <- c(settings, list(response_basis = basis, n_components = as_whole(npc)))
+  if (!model$spec$scalar) settings$k <- one_of(k, c("auto", "refund"), "k")
+  asked <- as.list(substitute(list(groups = groups, weights = weights, offset = offset)))[-1]
+  given <- names(Filter(Negate(is.null), own))
+  beside <- lapply(stats::setNames(nm = given), function(name) list(value = own[[name]], rows = labels_of(asked[[name]], own[[name]], data, rows)))
+  if (!is.null(model$offset)) beside$of_formula <- list(value = model$offset, rows = labels_of(model$offset_call, model$offset, data, rows))
+  if (is.null(ydata)) {
+    found <- joined(model$spec, beside)
+    model$spec <- found$spec
+    own[given] <- found$beside[given]
+    model$offset <- found$beside$of_formula
+    if (!is.null(found$rows)) model$rows <- found$rows
+  }
+  if (!is.null(person_rows)) settings <- c(settings, list(person_rows = person_rows))
   spec <- c(model$spec, list(settings = settings))
   spec$weights <- per_row(own$weights, "weights")
   spec$offset <- per_row(if (is.null(own$offset)) model$offset else if (is.null(model$offset)) own$offset else own$offset + model$offset, "offset")
@@ -103,6 +125,24 @@ fdadp <- function(formula, data = NULL, family = "gaussian", groups = NULL, weig
     )),
     class = "fdadp_regression"
   )
+}
+
+# Some rows of a column; its grid stays.
+only <- function(value, rows) {
+  if (is.null(value) || is.null(rows)) {
+    return(value)
+  }
+  n <- if (inherits(value, "fd")) ncol(as.matrix(value$coefs)) else NROW(value)
+  if (!(is.logical(rows) && length(rows) == n) && !(is.numeric(rows) && !anyNA(rows) && all(abs(rows) >= 1 & abs(rows) <= n))) {
+    input_error("subset must be numbers of rows, or TRUE or FALSE for each of ", n, " rows, got ", class(rows)[1], " of length ", length(rows))
+  }
+  if (is.logical(rows)) rows <- which(rows)
+  if (is.null(dim(value)) || inherits(value, "fd")) {
+    return(value[rows])
+  }
+  kept <- value[rows, , drop = FALSE]
+  attr(kept, "grid") <- attr(value, "grid")
+  kept
 }
 
 # Smoothing parameters: a vector, or on eigenfunctions a matrix with one row each.

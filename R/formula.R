@@ -7,7 +7,7 @@ specials <- c("ff", "sff", "ffpc", "lf", "af", "fpcr", "fosr", "concurrent", "s"
 refund_rules <- c(simpson = "simpson_legacy", trapezoidal = "trapezoid", riemann = "riemann")
 
 # What the formula says: list(response, terms, columns, expressions, intercept, offset).
-read_model <- function(formula, data, grids, yind, ydata = NULL) {
+read_model <- function(formula, data, grids, yind, ydata = NULL, rows = NULL) {
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
   }
@@ -21,6 +21,7 @@ read_model <- function(formula, data, grids, yind, ydata = NULL) {
   seen$data <- data
   seen$frame <- frame
   seen$grids <- grids
+  seen$rows <- rows
   name <- paste(deparse(formula[[2]]), collapse = " ")
   seen$scalar <- is.null(ydata) && !looks_like_curves(value_of(formula[[2]], seen))
   response <- if (is.null(ydata)) read_column(formula[[2]], name, seen, grid = yind, response = TRUE)
@@ -35,7 +36,8 @@ read_model <- function(formula, data, grids, yind, ydata = NULL) {
       long = if (!is.null(ydata)) as_long(ydata)
     ),
     expressions = seen$expressions, intercept = attr(walked, "intercept") == 1,
-    offset = if (length(offsets)) Reduce(`+`, lapply(offsets, value_of, seen)), offsets = vapply(offsets, text_of, ""), rows = row_names_of(data, c(list(response), seen$columns))
+    offset = if (length(offsets)) Reduce(`+`, lapply(offsets, value_of, seen)), offsets = vapply(offsets, text_of, ""),
+    offset_call = as.call(c(quote(list), offsets)), rows = row_names_of(if (is.data.frame(data)) only(data, rows), c(list(response), seen$columns))
   )
 }
 
@@ -145,10 +147,11 @@ as_setting <- function(value) {
 }
 
 value_of <- function(call, seen) {
-  tryCatch(eval(call, seen$data, seen$frame), error = function(e) {
+  found <- tryCatch(eval(call, seen$data, seen$frame), error = function(e) {
     known <- if (is.list(seen$data) && length(names(seen$data))) paste0("; data has ", paste(names(seen$data), collapse = ", "))
     input_error(text_of(call), " in the formula cannot be evaluated: ", conditionMessage(e), known)
   })
+  only(found, seen$rows)
 }
 
 # Read a column once; a second term on the same column takes it as it is.
@@ -161,7 +164,54 @@ remember <- function(call, name, seen, grid = NULL) {
 
 read_column <- function(call, name, seen, grid = NULL, response = FALSE) {
   if (is.null(grid)) grid <- seen$grids[[name]]
-  as_column(value_of(call, seen), name, grid, response)
+  value <- value_of(call, seen)
+  column <- as_column(value, name, grid, response)
+  column$rows <- labels_of(call, value, seen$data, seen$rows)
+  column
+}
+
+# Names of the rows of what was evaluated: those of the data where all of it is from there, else its own.
+labels_of <- function(call, value, data, rows = NULL) {
+  used <- all.vars(call)
+  if (is.data.frame(data) && length(used) && all(used %in% names(data))) {
+    return(if (.row_names_info(data) > 0) row.names(only(data, rows)))
+  }
+  if (is.data.frame(value)) {
+    return(if (is.null(rows) && .row_names_info(value) > 0) row.names(value))
+  }
+  if (is.matrix(value)) rownames(value) else if (is.atomic(value)) names(value)
+}
+
+# Rows of all columns joined by their names, where all have some that differ; records are the rows of the response.
+joined <- function(spec, beside) {
+  known <- c(lapply(spec$columns, `[[`, "rows"), lapply(beside, `[[`, "rows"))
+  known <- known[c(spec$response, setdiff(names(known), spec$response))]
+  named <- Filter(Negate(is.null), known)
+  spec$columns <- lapply(spec$columns, function(column) column[names(column) != "rows"])
+  own <- lapply(beside, `[[`, "value")
+  if (length(named) < 2 || all(vapply(named, identical, TRUE, named[[1]]))) {
+    return(list(spec = spec, beside = own))
+  }
+  names <- lapply(named, function(one) array(as.character(one), length(one)))
+  if (length(named) < length(known)) {
+    call_python("compare_names", labels = names)
+    return(list(spec = spec, beside = own))
+  }
+  found <- call_python("joined_names", labels = names, primary = spec$response)
+  message(found$said)
+  at <- lapply(found$rows, function(rows) as.integer(rows) + 1L)
+  for (name in names(spec$columns)) spec$columns[[name]] <- rows_of_column(spec$columns[[name]], at[[name]])
+  list(spec = spec, beside = Map(function(value, name) rows_of(value, at[[name]]), own, names(own)), rows = named[[1]][at[[spec$response]]])
+}
+
+rows_of <- function(value, at) {
+  found <- if (is.matrix(value)) value[at, , drop = FALSE] else value[at]
+  if (is.matrix(value)) found else array(found, length(found))
+}
+
+rows_of_column <- function(column, at) {
+  for (part in intersect(c("values", "missing"), names(column))) column[[part]] <- rows_of(column[[part]], at)
+  column
 }
 
 looks_like_curves <- function(value) {

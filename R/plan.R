@@ -2,16 +2,17 @@
 #'
 #' Predicts, before any data are touched, what [dp_affr()] will explain, by simulation from the public prior, and which n
 #' or epsilon would do for a wanted accuracy. What is hopeless is an error that says what it takes. With a formula it is the
-#' fit of [dp_fdadp()] that is planned and simulated, four times, which takes some seconds.
+#' fit of [dp_fdadp()] that is planned and simulated, eight times, which takes some seconds.
 #'
 #' @param n Number of people; may be left out where `accuracy` is given.
-#' @param epsilon,delta The budget; `delta` left out means pure epsilon.
+#' @param epsilon,delta The budget; `delta` left out or 0 means pure epsilon.
 #' @param accuracy Wanted share of the explainable variance, between 0 and 1.
 #' @param adjacency `"zero-out"` (default), `"add-remove"` or `"replace"`, see [dp_affr()].
 #' @param formula,bounds Of [dp_fdadp()]: a model of several terms, and what is public of its columns.
 #' @param points Numbers of points of curves by column, `list(X = 51)`; default 51.
 #' @param family,rate Of [dp_fdadp()], with a formula: `"gaussian"`, `"binomial"` or `"poisson"`, and of these two the share of
 #'   ones, or the mean, that is expected; default one half, or a tenth of the range.
+#' @param errors Of [dp_fdadp()], with a formula: `"normal"` or `"skewed"`, as costs and lengths of stay are; fits explain less of these.
 #' @param x A plan.
 #' @param ... Not used.
 #' @return A list of class `fdadp_plan`: `share` (of the explainable variance), `rmspe_ratio` and `width_ratio` (of prediction
@@ -28,7 +29,7 @@
 #' }
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,
-                    points = NULL, family = "gaussian", rate = NULL) {
+                    points = NULL, family = "gaussian", rate = NULL, errors = "normal") {
   no_na(n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate)
   if (!is.null(formula)) {
     if (!inherits(formula, "formula") || length(formula) != 3) {
@@ -38,14 +39,15 @@ plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjace
     plan <- call_python(
       "plan_of_formula",
       formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy,
-      adjacency = adjacency, bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), family = family_name(family), rate = rate
+      adjacency = adjacency, bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), family = family_name(family), rate = rate,
+      errors = errors
     )
     plan$importances <- unlist(plan$importances)
     plan$left_out <- as.character(unlist(plan$left_out))
     return(structure(plan, class = "fdadp_plan"))
   }
-  if (!is.null(bounds) || !is.null(points) || !is.null(rate) || family_name(family) != "gaussian") {
-    input_error("bounds, points, family and rate must be left out without a formula")
+  if (!is.null(bounds) || !is.null(points) || !is.null(rate) || family_name(family) != "gaussian" || !identical(errors, "normal")) {
+    input_error("bounds, points, family, rate and errors must be left out without a formula")
   }
   plan <- call_python("plan", n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
   for (curve in c("by_n", "by_epsilon")) plan[[curve]] <- as.data.frame(lapply(plan[[curve]], unlist))

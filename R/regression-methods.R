@@ -73,7 +73,7 @@ names_of <- function(values) if (is.matrix(values)) rownames(values) else names(
 #' @param type Of residuals: `"response"`, `"pearson"`.
 #' @param nsim,seed Number of simulated responses, and the seed (`NULL`: R's generator as it stands).
 #' @return `coef()`: a named vector, or a data frame of coordinates, `value`, `se`, `lower` and `upper`. `confint()`: a list of such data
-#'   frames. `summary()`: a list with `terms`, a table of the tests, and `text`. `logLik()` takes points as independent, and `AIC()` and
+#'   frames, which prints in a few lines a term. `summary()`: a list with `terms`, a table of the tests, and `text`. `logLik()` takes points as independent, and `AIC()` and
 #'   `BIC()` with it, as mgcv does. `simulate()`: a list of responses like the training ones; Gaussian errors are whole residual curves drawn with
 #'   replacement, so that they depend along the curve as those do. `nobs()`: the number of rows. `deviance()`: of the family, and for Gaussian responses
 #'   the sum of squared residuals, over all points; `df.residual()`: the number of points less `edf`. `terms()`: R's terms object of the formula;
@@ -118,7 +118,32 @@ as_frame <- function(found) {
 confint.fdadp_regression <- function(object, parm = NULL, level = 0.95, simultaneous = FALSE, se = NULL, ...) {
   no_more(...)
   if (is.null(parm)) parm <- names(object$term.edf)
-  lapply(stats::setNames(nm = parm), function(term) coef(object, term, level = level, simultaneous = simultaneous, se = se))
+  as_effects(lapply(stats::setNames(nm = parm), function(term) coef(object, term, level = level, simultaneous = simultaneous, se = se)))
+}
+
+as_effects <- function(frames) structure(frames, class = "fdadp_effects")
+
+#' @export
+print.fdadp_effects <- function(x, digits = max(3L, getOption("digits") - 3L), ...) {
+  for (term in names(x)) print_effect(term, x[[term]], digits)
+  if (any(vapply(x, nrow, 1L) > 1L)) cat("\nAll points of a term are a data frame: [[\"", names(x)[which.max(vapply(x, nrow, 1L))], "\"]]\n", sep = "")
+  invisible(x)
+}
+
+# A term in few lines: a number with its interval, levels as a table, of a function what it is over and where its band is without zero.
+print_effect <- function(term, frame, digits) {
+  shown <- c("value", "se", "lower", "upper")
+  axes <- setdiff(names(frame), shown)
+  cat("\n", term, "\n", sep = "")
+  if (nrow(frame) <= 12L) {
+    print(format(frame, digits = digits), row.names = FALSE)
+    return(invisible())
+  }
+  span <- function(v) if (is.numeric(v)) paste(format(range(v), digits = digits, trim = TRUE), collapse = " to ") else paste(unique(v), collapse = ", ")
+  cat("  over ", paste0(axes, " (", vapply(frame[axes], span, ""), ")", collapse = " and "), ", ", nrow(frame), " points\n", sep = "")
+  known <- frame[!is.na(frame$value), ]
+  cat("  values ", span(known$value), "; bands ", span(c(known$lower, known$upper)), "\n", sep = "")
+  cat("  the band is without zero at ", round(100 * mean(known$lower > 0 | known$upper < 0)), " % of the points\n", sep = "")
 }
 
 #' @rdname fdadp-methods

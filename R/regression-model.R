@@ -98,7 +98,7 @@ nobs.dp_fdadp <- function(object, ...) object$n
 confint.dp_fdadp <- function(object, parm = NULL, level = 0.95, ...) {
   no_more(...)
   if (is.null(parm)) parm <- object$term.names
-  lapply(stats::setNames(nm = parm), function(term) stats::coef(object, term, level = level))
+  as_effects(lapply(stats::setNames(nm = parm), function(term) stats::coef(object, term, level = level)))
 }
 
 not_of_a_private_fit <- function(what) {

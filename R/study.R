@@ -6,7 +6,7 @@
 #'
 #' @param path The study's file; for `study_new()` one that is not there yet, on a disk of this machine.
 #' @param name Of the data, as their custodian calls them.
-#' @param epsilon,delta All that may ever be spent; no `delta` is pure epsilon.
+#' @param epsilon,delta All that may ever be spent; `delta` left out or 0 is pure epsilon.
 #' @param unit Whom it protects: `"person"`, and then fits need `groups`, or `"row"`.
 #' @param n The number of people, where it is public.
 #' @param adjacency `"zero-out"` (the default where `n` is declared), `"add-remove"` (where not) or `"replace"`.

@@ -70,7 +70,7 @@ def fit(scenario: str, n: int, epsilon: float, seed: int, changed: dict[str, tup
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=RIGHT | changed, progress=False)
-        model.fit(train.X, train.Y, GRID, GRID)
+        model.fit(train.X, train.Y, s=GRID, t=GRID)
         predicted = model.predict(test.X)
         low, high = model.predict_interval(test.X, 0.95)
     loss = (((predicted - test.f) ** 2) @ WEIGHTS).mean()

@@ -125,7 +125,7 @@ def fit(task: Task) -> dict[str, Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        alone = {name: explained(model(name).fit(train.X, train.Y, GRID, GRID)) for name in PRIORS}
+        alone = {name: explained(model(name).fit(train.X, train.Y, s=GRID, t=GRID)) for name in PRIORS}
         begin = time.process_time()
         found = choose_privately(
             [model(name) for name in PRIORS],

@@ -53,7 +53,7 @@ def changes(scenario: str, n: int, epsilon: float, seed: int) -> list[float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=bounds(scenario, "ok"), progress=False)
-        model.fit(train.X, train.Y, GRID, GRID)
+        model.fit(train.X, train.Y, s=GRID, t=GRID)
         standard_errors = model.predict_se(test.X)
         form, coefficients = model._fit.form, model._fit.coefficients
         free = form.predictor(Records(len(test.Y), {"X": as_curves(test.X, GRID, name="X")}), coefficients)

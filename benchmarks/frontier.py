@@ -178,7 +178,7 @@ def fit(task: Task) -> dict[str, Any]:
             )
             mechanism = PublishedNoise() if task.method == "published" else task.method
             model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=mechanism, progress=False)
-            model.fit(train.X, train.Y, GRID, GRID)
+            model.fit(train.X, train.Y, s=GRID, t=GRID)
             predicted = model.predict(test.X)
             limits = [model.predict_interval(test.X, level) for level in LEVELS]
         seconds = time.perf_counter() - start

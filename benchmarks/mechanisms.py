@@ -33,7 +33,7 @@ def share(mechanism: str, scenario: str, n: int, epsilon: float, adjacency: str,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=public, mechanism=mechanism, progress=False)
-        model.fit(train.X, train.Y, GRID, GRID)
+        model.fit(train.X, train.Y, s=GRID, t=GRID)
         loss = (((model.predict(test.X) - test.f) ** 2) @ WEIGHTS).mean()
     return float(1 - loss / (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean())
 

@@ -79,7 +79,7 @@ def share(tuning: Tuning | None, scenario: str, n: int, epsilon: float, seed: in
         warnings.simplefilter("ignore", FdadpWarning)
         model = AdditiveFunctionOnFunction(
             privacy=privacy, bounds=bounds(scenario, "ok"), mechanism=DPAFF(tuning=tuning), progress=False
-        ).fit(train.X, train.Y, GRID, GRID)
+        ).fit(train.X, train.Y, s=GRID, t=GRID)
         loss = (((model.predict(test.X) - test.f) ** 2) @ WEIGHTS).mean()
     return float(1 - loss / (((test.f - test.f.mean(axis=0)) ** 2) @ WEIGHTS).mean())
 

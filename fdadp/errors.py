@@ -10,6 +10,7 @@ __all__ = [
     "ClippingWarning",
     "CompletedCurvesWarning",
     "ExtrapolationWarning",
+    "FailedReadError",
     "FdadpError",
     "FdadpWarning",
     "FileFormatError",
@@ -19,6 +20,7 @@ __all__ = [
     "NoiseVarianceWarning",
     "NotAccountedWarning",
     "NotPrivateWarning",
+    "PersonRowsWarning",
     "PrivacyError",
     "PublicInputWarning",
     "PublicParameterMissing",
@@ -42,7 +44,11 @@ class FileFormatError(FdadpError, ValueError):
 
 
 class PrivacyError(FdadpError, ValueError):
-    """A privacy setting is missing, inconsistent or not available; raised before any data are read."""
+    """A privacy setting is missing, inconsistent or not available: told by public and released values alone."""
+
+
+class FailedReadError(PrivacyError):
+    """Reading private rows failed. It says nothing about them, and the budget stays spent."""
 
 
 class PublicParameterMissing(PrivacyError):
@@ -67,6 +73,10 @@ class NotAccountedWarning(FdadpWarning):
 
 class NotPrivateWarning(FdadpWarning):
     """Something called private in the literature is released without an end-to-end guarantee."""
+
+
+class PersonRowsWarning(FdadpWarning):
+    """A fit with groups whose question depends on how the rows of a person count, which nobody chose."""
 
 
 class ClippingWarning(FdadpWarning):

@@ -44,7 +44,8 @@ try:
     )
 except MissingDataError:
     people = simulate_affr(scenario=1, n=8000, n_points=24, seed=0)
-    table = {"rate": pd.DataFrame(people.X * 15 + 90), "next day": pd.DataFrame(people.Y * 15 + 90)}
+    day, later = (pd.DataFrame(90 + 15 * curves.data_matrix[..., 0]) for curves in (people.X, people.Y))
+    table = {"rate": day, "next day": later}
     table["age"] = np.random.default_rng(0).uniform(16, 95, 8000)
     patient, ranges, about = np.arange(8000), (30, 180), "Simulated curves of 8,000 people, in place of patients"
 patient = np.asarray(patient)

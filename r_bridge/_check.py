@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+from fdadp.errors import FileFormatError
 from r_bridge import affr, bases, fpca, terms
 from r_bridge.reference import case_names, find_case, read_case
 from r_bridge.report import Difference, Report
@@ -70,7 +71,7 @@ def check(
     MissingDataError
         A named case is not in the folder.
     FileFormatError
-        A file is not a recorded case.
+        A file is not a recorded case, or one that lacks a part that is compared.
 
     Examples
     --------
@@ -87,8 +88,14 @@ def check(
             report.skipped[name] = why
             continue
         record = read_case(path)
-        report.add(_scaled(check_case(record, report.seconds), factor))
-        report.skipped.update(_left_out(name, record))
+        try:
+            report.add(_scaled(check_case(record, report.seconds), factor))
+            report.skipped.update(_left_out(name, record))
+        except (AttributeError, IndexError, KeyError, TypeError) as exc:  # a part is missing or empty
+            raise FileFormatError(
+                f"{path} must hold all that the comparison of {name!r} reads, as `python -m r_bridge record` writes "
+                f"it; got {type(exc).__name__}: {exc}"
+            ) from exc
     return report
 
 

@@ -73,8 +73,10 @@ def crosscheck_terms(
     >>> print(crosscheck_terms("Y ~ ff(X)", {"X": data.X, "Y": data.Y}))  # doctest: +SKIP
     """
     require("mgcv")  # before any work
-    if isinstance(model.model, str) or not model.intercept:
-        raise InputError(f"model must have term objects and a constant to be compared with mgcv, got {model.model!r}")
+    if isinstance(model.formula, str) or not model.intercept:
+        raise InputError(
+            f"formula must have term objects and a constant to be compared with mgcv, got {model.formula!r}"
+        )
     scalar = isinstance(model, ScalarRegression)
     response = model.response or ("y" if scalar else "Y")
     y = np.asarray(data[response], dtype=float)
@@ -82,14 +84,14 @@ def crosscheck_terms(
     given |= {column: np.ravel(np.asarray(grid, dtype=float)) for column, grid in (grids or {}).items()}
     covariates = {column: values for column, values in data.items() if column != response}
     t = None if scalar else given[response]
-    theirs = InMgcv.of(model.model, covariates, given, t)
-    newcomers = None if new is None else InMgcv.of(model.model, new, given, t, covariates).columns
+    theirs = InMgcv.of(model.formula, covariates, given, t)
+    newcomers = None if new is None else InMgcv.of(model.formula, new, given, t, covariates).columns
     fit = fit_gam(theirs.formula, {**theirs.columns, "y": y.ravel()}, newcomers, family=FAMILIES[model.family])
     output = {part: v.reshape(-1, t.size) if t is not None and _by_row(part) else v for part, v in fit.items()}
     case = TermCase(
         record=name or theirs.formula,
         call=theirs.formula,
-        terms=lambda _: model.model,
+        terms=lambda _: model.formula,
         columns={column: column for column in covariates},
         grids={("Y" if column == response else column): f"grid of {column}" for column in given},
         scalar=scalar,
@@ -116,7 +118,7 @@ def crosscheck_cohort(models: Sequence[str] = (), *, n: int = 60, seed: int = 0,
     for name in models or COHORT:
         model = made[one_of(name, "model", COHORT)]
         response = model.response or ("y" if isinstance(model, ScalarRegression) else "Y")
-        columns = {*columns_of(model.model), response}
+        columns = {*columns_of(model.formula), response}
         rows = {column: values for column, values in data.items() if column in columns}
         own = {column: grid for column, grid in grids.items() if column in columns}
         new = {column: values[:5] for column, values in rows.items() if column != response}

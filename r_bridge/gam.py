@@ -22,6 +22,7 @@ def fit_gam(
     sp: ArrayLike | None = None,
     family: str = "gaussian()",
     weights: ArrayLike | None = None,
+    tolerance: float = 1e-6,
 ) -> dict[str, Any]:
     """Fit ``mgcv::gam(formula, family, data, weights, method = "REML")``.
 
@@ -36,12 +37,14 @@ def fit_gam(
     family : str
         Of R, such as ``"Gamma(link = 'log')"``.
     weights : array_like, optional
+    tolerance : float
+        Of the search for smoothing parameters, relative to the score: mgcv's ``conv.tol``.
 
     Returns
     -------
     dict
-        ``sp, fitted, edf_total, sig2, score, deviance`` and, of `new`, ``predicted, predicted_se`` of the means; also
-        ``unconditional_se`` where smoothing parameters were not given.
+        ``sp, fitted, edf_total, sig2, score, deviance, aic`` and, of `new`, ``predicted, predicted_se`` of the means;
+        also ``unconditional_se`` where smoothing parameters were not given.
 
     Raises
     ------
@@ -59,6 +62,7 @@ def fit_gam(
         sp=None if sp is None else np.asarray(sp, dtype=np.float64),
         family=family,
         weights=None if weights is None else np.asarray(weights, dtype=np.float64),
+        tolerance=tolerance,
     )
     return {name: np.asarray(value) for name, value in answer.items() if value is not None}
 

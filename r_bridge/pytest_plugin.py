@@ -1,6 +1,11 @@
 """Pytest plugin: recorded results of R as a fixture, and markers for tests that call R.
 
-It is active wherever fdadp is installed::
+A project asks for it by name, ``pytest -p r_bridge.pytest_plugin``, or in its settings::
+
+    [tool.pytest.ini_options]
+    addopts = "-p r_bridge.pytest_plugin"
+
+Then a test may say::
 
     def test_my_smoother(refund_reference):
         record = refund_reference("affr_dti2")  # nested dicts of arrays: meta, input, output

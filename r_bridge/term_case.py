@@ -180,13 +180,15 @@ def _rows(given: Recorded, source: str, which: str) -> Any:
 
 
 def fit_case(case: TermCase, record: Recorded, smoothing: Any = "reml") -> Any:
-    """Fit the model of a case, at smoothing parameters or by a criterion; warnings of the model are left out."""
+    """Fit the model of a case with refund's sizes, at smoothing parameters or by a criterion, without its warnings."""
     data, grids = case.training(record)
-    more = {} if case.long is None else {"response": case.long(inputs(record))}
+    more: dict[str, Any] = {} if case.long is None else {"response": case.long(inputs(record))}
     kind = ScalarRegression if case.scalar else FunctionalRegression
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FdadpWarning)
-        return kind(case.terms(inputs(record)), smoothing=smoothing, **case.settings).fit(data, grids=grids, **more)
+        model = kind(case.terms(inputs(record)), smoothing=smoothing, **case.settings)
+        model.k = "refund"
+        return model.fit(data, grids=grids, **more)
 
 
 def differences(case: TermCase, record: Recorded, seconds: dict[str, float] | None = None) -> Iterator[Difference]:

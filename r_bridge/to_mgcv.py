@@ -17,6 +17,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.terms.additive_functional import AdditiveFunctional
+from fdadp.terms.along import with_refund_k
 from fdadp.terms.functional_additive import FunctionalAdditive
 from fdadp.terms.functional_concurrent import Concurrent
 from fdadp.terms.functional_linear import FunctionalLinear
@@ -80,7 +81,7 @@ class InMgcv:
             found.columns["t"] = np.tile(t, found.n)
             found.parts.append(MEAN)
         for number, spec in enumerate(specs):
-            found.add(spec, str(number))
+            found.add(with_refund_k(spec), str(number))
         return found
 
     @property
@@ -122,28 +123,32 @@ class InMgcv:
         self.columns[f"L{number}"] = self.long(curves * weights)
         (a, b), (c, d) = spec.m
         m = f"list(c({a}, {b}), c({c}, {d}))"
-        self.parts.append(f'te(S{number}, U{number}, by = L{number}, bs = "ps", k = c{tuple(spec.k)}, m = {m})')
+        self.parts.append(f'te(S{number}, U{number}, by = L{number}, bs = "ps", k = c{_sizes(spec)}, m = {m})')
 
     @add.register
     def _(self, spec: FunctionalAdditive, number: str) -> None:
-        if "auto" in spec.k or spec.period is not None or spec.x_transform is not None:
+        if "auto" in _sizes(spec) or spec.period is not None or spec.x_transform is not None:
             raise InputError(f"{spec.name} with k='auto', period or x_transform has no counterpart in mgcv here")
         curves, weights = self._sums(spec, number)
         self.columns[f"X{number}"] = self.long(curves)
         self.columns[f"L{number}"] = self.long(np.broadcast_to(weights, curves.shape))
         order = f"U{number}, S{number}, X{number}"
         m = f"list({', '.join([f'c{tuple(spec.m)}'] * 3)})"
-        self.parts.append(f'te({order}, by = L{number}, bs = "ps", k = c{tuple(spec.k)}, m = {m})')
+        self.parts.append(f'te({order}, by = L{number}, bs = "ps", k = c{_sizes(spec)}, m = {m})')
 
     @add.register
     def _(self, spec: AdditiveFunctional, number: str) -> None:
+        if spec.by is not None or spec.period is not None or spec.x_transform is not None:
+            raise InputError(f"{spec.name} with by, period or x_transform has no counterpart in mgcv here")
         curves, weights = self._sums(spec, number)
         self.columns[f"X{number}"], self.columns[f"L{number}"] = curves, np.broadcast_to(weights, curves.shape)
         m = f"list({', '.join([f'c{tuple(spec.m)}'] * 2)})"
-        self.parts.append(f'te(S{number}, X{number}, by = L{number}, bs = "ps", k = c{tuple(spec.k)}, m = {m})')
+        self.parts.append(f'te(S{number}, X{number}, by = L{number}, bs = "ps", k = c{_sizes(spec)}, m = {m})')
 
     @add.register
     def _(self, spec: LinearFunctional, number: str) -> None:
+        if spec.by is not None:
+            raise InputError(f"{spec.name} has no counterpart in mgcv here")
         curves, weights = self._sums(spec, number)
         self.columns[f"L{number}"] = curves * weights
         self.parts.append(f"s(S{number}, by = L{number}, {self._along(spec)})")
@@ -189,3 +194,7 @@ class InMgcv:
             raise InputError(f"{spec.name} with k has no counterpart in mgcv here")
         self.columns[f"g{number}"] = self.long(np.asarray(self.data[spec.column]))
         self.parts.append(f's(g{number}, bs = "re")')
+
+
+def _sizes(spec: Any) -> tuple[Any, ...]:
+    return tuple(spec.k)

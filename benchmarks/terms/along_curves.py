@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from fdadp import FunctionalRegression, load_canadian_weather, load_dti, load_dti2, load_icu, load_lip_emg, terms
+from fdadp import FunctionalRegression, load_canadian_weather, load_dti, load_dti2, load_icu, terms
+from fdadp.datasets import load_lip_emg
 from fdadp.functional.gaps import fill_linear
-from fdadp.terms.along import with_more_along
+from fdadp.terms.along import with_refund_sizes
 
 
 def numbers(curves: Any, every: int = 1) -> tuple[Any, Any]:
@@ -83,7 +84,7 @@ if __name__ == "__main__":
             train, test = ({k: v[rows] for k, v in data.items()} for rows in (fit, ~fit))
             off = [np.sqrt(np.mean((test["Y"] - train["Y"].mean(axis=0)) ** 2))]
             edf = []
-            for of, errors in ((model, "iid"), (list(map(with_more_along, model)), "iid"), (model, "curve")):
+            for of, errors in ((list(map(with_refund_sizes, model)), "iid"), (model, "iid"), (model, "curve")):
                 fitted = FunctionalRegression(of, errors=errors).fit(train, grids=grids)
                 off.append(np.sqrt(np.mean((test["Y"] - fitted.predict(test)) ** 2)))
                 edf.append(fitted.edf_)

@@ -87,7 +87,8 @@ def names_of(module: ModuleType) -> list[str]:
     """Its public names: ``__all__``; the terms have a table instead."""
     if module.__name__ == "fdadp.terms":
         return sorted(module.KINDS)
-    return sorted((name for name in module.__all__ if name != "__version__"), key=str.lower)
+    rooms = {"__version__", *getattr(module, "ROOMS", ())}  # rooms have pages of their own
+    return sorted((name for name in module.__all__ if name not in rooms), key=str.lower)
 
 
 def _homes() -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["promised"]
+__all__ = ["COMPOSED", "composed", "promised"]
+
+COMPOSED = "Gaussian noise adds in squares: fits at 1, .5 and 1.5 together cost 1.94, not 3."
+"""At δ = 10⁻⁶."""
 
 
 def promised(epsilon: float, delta: float | None) -> str:
@@ -14,3 +17,14 @@ def promised(epsilon: float, delta: float | None) -> str:
     ('epsilon = 1, delta = 1e-06', 'epsilon = 0.5')
     """
     return f"epsilon = {epsilon:g}" + ("" if delta is None else f", delta = {delta:g}")
+
+
+def composed(delta: float | None) -> str:
+    """Say how what several fits cost adds up, in one way wherever they stand in a table.
+
+    Examples
+    --------
+    >>> composed(None)
+    'Without a delta the epsilons add up. The column share adds up to 100 %.'
+    """
+    return f"{COMPOSED if delta else 'Without a delta the epsilons add up.'} The column share adds up to 100 %."

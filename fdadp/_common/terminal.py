@@ -51,6 +51,8 @@ def plain_messages() -> Iterator[None]:
         warnings.simplefilter("always", FdadpWarning)
         try:
             yield
+        except BrokenPipeError:  # whoever read the output has enough; typer ends the program without a word
+            raise
         except (FdadpError, OSError) as exc:
             typer.echo(f"Error: {one_line(exc)}", err=True)
             raise typer.Exit(2) from None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-__all__ = ["LowerBound"]
+__all__ = ["TOO_SMALL", "LowerBound"]
+
+TOO_SMALL = math.sqrt(2)
+"""Factor by which the noise is too small in the mechanism against which audits state their power."""
 
 
 @dataclass(frozen=True)
@@ -18,12 +22,16 @@ class LowerBound:
     found : float
         Lower bound on ε at this δ, at the confidence `level`; 0 where nothing was found.
     level : float
+    power : float
+        Probability that this audit, with as many draws, finds noise that is too small by √2 where it claims to be just
+        enough: of a Gaussian or, without a δ, a Laplace release, of which the scores are the log-likelihood ratio.
     """
 
     epsilon: float
     delta: float
     found: float
     level: float
+    power: float
 
     @property
     def passed(self) -> bool:
@@ -34,5 +42,6 @@ class LowerBound:
     def _verdict(self) -> str:
         return (
             f"{'no violation' if self.passed else 'VIOLATION'}; claimed epsilon {self.epsilon:g} "
-            f"(delta {self.delta:g}), found at least {self.found:.2f} at {self.level:.0%} confidence"
+            f"(delta {self.delta:g}), found at least {self.found:.2f} at {self.level:.0%} confidence; "
+            f"power against noise too small by sqrt(2): {self.power:.2f}"
         )

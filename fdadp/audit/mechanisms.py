@@ -14,6 +14,7 @@ from fdadp.audit.one_run import OneRunAudit, one_run_audit
 from fdadp.audit.published import COMPONENTS, published_scores
 from fdadp.audit.replay import ReplayAudit, replay_audit
 from fdadp.errors import InputError
+from fdadp.privacy.gaussian_dp import mu_from
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,7 +77,7 @@ def audit(
     n: int | tuple[int, ...] | None = None,
     *,
     epsilon: float | None = None,
-    delta: float | None = None,
+    delta: float = 0.0,
     draws: int | None = None,
     tapes: int = 60,
     level: float = 0.95,
@@ -92,8 +93,8 @@ def audit(
         Numbers of persons; default 35 and 100, or 100 for ``"dp-aff"``.
     epsilon : float, optional
         Claimed in total. Default 0.6 (three components of 0.2), or 1 for ``"dp-aff"``.
-    delta : float, optional
-        Default 0 (pure), or 1e-6 for ``"dp-aff"``, which is pure with 0.
+    delta : float
+        Claimed; 0: pure ε.
     draws : int, optional
         Outputs on each side of the black-box audit; default 20,000, or 40 for ``"dp-aff"``, where each takes two fits.
     tapes : int
@@ -126,13 +127,13 @@ def audit(
         n = (35, 100) if published else (100,)
     sizes = (n,) if isinstance(n, int) else tuple(n)
     claim = (0.6 if published else 1.0) if epsilon is None else epsilon
-    delta = (0.0 if published else 1e-6) if delta is None else delta
     draws = (20_000 if published else 40) if draws is None else draws
     if min(sizes, default=0) < 20 or not claim > 0 or not 0 <= delta < 1 or draws < 20 or tapes < 1:
         raise InputError(
             f"n must be at least 20, epsilon above 0, delta in [0, 1), draws at least 20 and tapes at least 1, got "
             f"n={n}, epsilon={claim}, delta={delta}, draws={draws}, tapes={tapes}"
         )
+    mu = None if published or not delta else mu_from(claim, delta)  # what the fit spends in Gaussian DP
     results = {}
     for size in sizes:
         if published:
@@ -141,7 +142,7 @@ def audit(
             present, absent = loss_scores(
                 size, epsilon=claim, delta=delta or None, draws=draws, seed=seed, progress=progress
             )
-        results[size] = black_box_audit(present, absent, epsilon=claim, delta=delta, level=level)
+        results[size] = black_box_audit(present, absent, epsilon=claim, delta=delta, mu=mu, level=level)
     if published:
         return MechanismAudit(mechanism, results)
     included, scores = one_run(max(sizes), epsilon=claim, delta=delta or None, seed=seed)

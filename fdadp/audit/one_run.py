@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
+from fdadp.audit.black_box import too_small
 from fdadp.audit.lower_bound import LowerBound
 from fdadp.errors import InputError
 
@@ -106,7 +107,19 @@ def one_run_audit(
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (middle, high) if _chance(m, r, correct, middle, delta) <= 1 - level else (low, middle)
-    return OneRunAudit(epsilon, delta, low, level, m, r, correct, p_value)
+    return OneRunAudit(epsilon, delta, low, level, _power(m, r, epsilon, delta, level), m, r, correct, p_value)
+
+
+def _power(m: int, r: int, epsilon: float, delta: float, level: float) -> float:
+    """Share of 500 runs with noise too small by √2 in which enough guesses are right."""
+    wanted = next((v for v in range(r + 1) if _chance(m, r, v, epsilon, delta) <= 1 - level), r + 1)
+    law, shift = too_small(epsilon, delta)
+    rng = np.random.default_rng(0)
+    truth = rng.random((500, m)) < 0.5
+    order = np.argsort(law.rvs(size=truth.shape, random_state=rng) + shift * truth, axis=1)
+    truth = np.take_along_axis(truth, order, axis=1)
+    right = (~truth[:, : r // 2]).sum(axis=1) + truth[:, m - (r - r // 2) :].sum(axis=1)
+    return float((right >= wanted).mean())
 
 
 def _chance(m: int, r: int, v: int, epsilon: float, delta: float) -> float:

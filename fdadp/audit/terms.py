@@ -104,7 +104,7 @@ def observe_terms(data: Data, model: Model, noise: Noise) -> dict[str, Any]:
     """Everything that comes out of a private fit: the object, its file, texts, effects, predictions with intervals."""
     table, groups = data
     fitted: Any = clone(model)
-    along = _along(str(model.model))
+    along = _along(str(model.formula))
     own = isinstance(table, dict)
     grids = {name: GRID for name in ("X", "V", "Y") if name in table} if own else None
     fitted._fit_private = functools.partial(fitted._fit_private, noise=noise)  # all else as people call it

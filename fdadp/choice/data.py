@@ -52,11 +52,11 @@ class Data:
         return replace(self, X=_at(self.X, places), Y=_at(self.Y, places))
 
     def fit(self, model: Any, groups: Any) -> Any:
-        """Fit a candidate to them, and return it."""
+        """Fit a candidate to them, rows by their position, as they are split and judged; and return it."""
         if takes_columns(model):
-            return model.fit(self.X, self.Y, grids=self.grids or None, groups=groups)
+            return model.fit(self.X, self.Y, grids=self.grids or None, groups=groups, by="position")
         if isinstance(model, AdditiveFunctionOnFunction):
-            return model.fit(self.X, self.Y, self.grids.get("X"), self.grids.get("Y"), groups)
+            return model.fit(self.X, self.Y, s=self.grids.get("X"), t=self.grids.get("Y"), groups=groups, by="position")
         if self.grids:
             raise InputError(f"grids must be left out for {type(model).__name__}, which takes no curves")
         return model.fit(self.X, self.Y, groups=groups)
@@ -64,7 +64,7 @@ class Data:
 
 def takes_columns(model: Any) -> bool:
     """Whether a model is fitted to a table by the names of its columns."""
-    return hasattr(model, "model") and hasattr(model, "response")
+    return hasattr(model, "formula") and hasattr(model, "response")
 
 
 def names_labels(model: Any) -> bool:

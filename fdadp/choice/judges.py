@@ -202,8 +202,8 @@ def response_of(model: Any) -> str:
     """Name of the response of a model, by its settings alone."""
     if not takes_columns(model):
         return "Y"
-    if isinstance(model.model, str):
-        return model.model.split("~")[0].strip()
+    if isinstance(model.formula, str):
+        return model.formula.split("~")[0].strip()
     return str(model.response or model._default_response)
 
 

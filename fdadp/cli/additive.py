@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.inputs import read_file
+from fdadp.cli.inputs import labelled_files
 from fdadp.cli.private_files import PrivateFiles, refuse_given
 from fdadp.errors import InputError
 
@@ -32,13 +32,17 @@ class Additive:
     progress: bool | str
     header: bool
     long: str | None
+    id: str | None
+    law: dict[str, Any]
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
         if table is not None or groups is not None:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
-        return model.fit(*(read_file(path, header=self.header, long=self.long) for path in self.files))
+        files = dict(zip("XY", self.files, strict=True))
+        data, by = labelled_files(files, header=self.header, long=self.long, id=self.id)
+        return model.fit(*data.values(), by=by)
 
     def fit_privately(
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
@@ -48,9 +52,13 @@ class Additive:
             {"--components": self.components, "--basis-x": self.basis_x, "--basis-s": self.basis_s},
             "cannot be chosen in a private fit: the public plan sets sizes",
         )
+        if self.id is not None:
+            refuse_given(
+                {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
+            )
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
-        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table)
+        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id).by_names(groups, privacy)
         if groups is not None:
             files.check_has([groups])
         model = self._model(privacy=privacy, bounds=bounds)
@@ -64,7 +72,12 @@ class Additive:
             for block in files.tables():
                 yield (block["X"], block["Y"]) if groups is None else (block["X"], block["Y"], block[groups])
 
-        model.fit_chunks(rows, s=grids["X"], t=grids["Y"], groups=None if groups is None else True)
+        model.fit_chunks(
+            rows if files.id is None else files.joined(),
+            s=grids["X"],
+            t=grids["Y"],
+            groups=None if groups is None else True,
+        )
         typer.echo("" if privacy.n is not None else f"{model.plan_}\n")
         return model
 
@@ -72,6 +85,7 @@ class Additive:
         from fdadp.regression.additive import AdditiveFunctionOnFunction
 
         return AdditiveFunctionOnFunction(
+            **self.law,
             n_basis_x=_basis(self.basis_x),
             n_basis_s=_basis(self.basis_s),
             n_components=components_of(self.components),

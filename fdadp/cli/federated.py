@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ import typer
 
 from fdadp._common.terminal import Variadic, console, no_window, plain_messages, say_absent, say_paths
 from fdadp.cli.federated_pca import pca
+from fdadp.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,20 +55,57 @@ def key(
     draft: Annotated[Path, typer.Argument(help="Contract that all parties want, without a key: a file.")],
     contract: Annotated[Path, typer.Argument(help="File for the final contract, which names the key.")],
     store: Annotated[Path, typer.Option(help="Folder of the data user's node, in which the secret key stays.")],
+    owner: Annotated[
+        list[Path] | None, typer.Option(metavar="PUB", help="Public key of an owner, once for each, in their order.")
+    ] = None,
 ) -> None:
     """At the data user: make a new key, and the contract that names it and goes to all parties."""
     with plain_messages():
         from fdadp.errors import InputError
         from fdadp.federated.contract import Contract
         from fdadp.federated.flower.store import new_key
+        from fdadp.federated.signed import public_key_of
 
         terms = Contract.from_json(draft.read_text())
         if terms.key is not None:
             raise InputError(f"{draft} must be a draft, and has a key already: {terms.key}")
+        if owner:
+            terms = replace(terms, owner_keys=tuple(map(public_key_of, owner)))
         final = terms.with_key(new_key(store, terms.key_bits))
         contract.write_text(final.to_json())
         typer.echo(f"SHA-256 of the public key: {final.key}")
         typer.echo(f"contract: {contract}")
+
+
+@app.command()
+def rows(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="X, or X and Y: one row a curve or person.")],
+    out: Annotated[Path, typer.Option(help="File to write, .npz, for this owner alone.")],
+) -> None:
+    """At an owner: put rows of files, joined by the labels in their first columns, into the file for its node."""
+    with plain_messages():
+        import numpy as np
+
+        from fdadp.cli.inputs import read_file
+        from fdadp.errors import InputError
+        from fdadp.files.atomic import SECRET, replacing
+
+        if out.suffix != ".npz":
+            raise InputError(f"--out must end in .npz, got {out.name!r}")
+        frames = [read_file(file) for file in files]
+        first = frames[0].index
+        for file, frame in zip(files, frames, strict=True):
+            if frame.index.has_duplicates:
+                raise InputError(
+                    f"{file} must have each label once: label {frame.index[frame.index.duplicated()][0]!r}"
+                )
+            if set(frame.index) != set(first):
+                odd = sorted(map(str, set(frame.index) ^ set(first)))[0]
+                raise InputError(f"{file} must have the labels of {files[0]}, got {odd!r} in one of them only")
+        out.unlink(missing_ok=True)  # a file that is there would keep its mode
+        with replacing(out, SECRET) as stream:
+            np.savez(stream, *(frame.loc[first].to_numpy(dtype=float) for frame in frames))
+        typer.echo(f"{len(first)} rows, joined by their labels: {out}")
 
 
 @app.command()
@@ -159,7 +198,7 @@ def regression(
     owners: Annotated[list[int], typer.Option(help="Numbers of hospitals that share the people.")] = [2, 5, 10],  # noqa: B006
     n: Annotated[int, typer.Option(help="People in all.")] = 3000,
     epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy.")] = 1e-6,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ); must be given, as 1e-6.")] = 0.0,
     mechanism: Annotated[str, typer.Option(help="dp-aff (32 rounds), or moments (18, less accurate).")] = "dp-aff",
     lost: Annotated[int, typer.Option(help="Owners that the contract allows to be lost.")] = 0,
     key_bits: Annotated[int, typer.Option(help="Of the data user's key, 2048 or 3072.")] = 3072,
@@ -173,6 +212,8 @@ def regression(
         from fdadp.studies import federated_regression as study
         from fdadp.studies.report import write_results
 
+        if not delta:
+            raise InputError("--delta must be given, as 1e-6: sums of many owners carry Gaussian noise, got 0")
         settings = {"n": n, "epsilon": epsilon, "delta": delta, "mechanism": mechanism, "lost": lost, "seed": seed}
         common = {**settings, "key_bits": key_bits, "repeats": repeats, "progress": sys.stderr.isatty()}
         results = study.compare(owners, **common)  # type: ignore[arg-type]

@@ -45,7 +45,10 @@ def fit(
     missing: Annotated[
         str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator; auto: raise, in a private fit linear.")
     ] = "auto",
+    id: option.Id = None,
     groups: option.Groups = None,
+    person_rows: option.PersonRows = None,
+    max_rows: option.MaxRows = None,
     offset: Annotated[str | None, typer.Option(help="Column, or expression of some, that is added as it is.")] = None,
     components: Annotated[
         str | None, typer.Option(help="Of X and Y: eigenfunctions of Y, or the share to explain. (default: 0.95)")
@@ -71,23 +74,27 @@ def fit(
     """Fit a regression of curves or of numbers; with --epsilon privately, from end to end.
 
     By a formula the response is what stands left of ~: curves, or a column of the table. Of two files the additive
-    model of the second's curves on the first's is fitted. Rows are those of the same number in all files; where files
-    label their rows, labels must agree. Of curves, column labels that are numbers, dates or times are the grid, else it
-    is even on [0, 1].
+    model of the second's curves on the first's is fitted. Rows are joined by --id, in whatever order files have them;
+    without it by the labels that all files have, or else they are those of the same number. Of curves, column labels
+    that are numbers, dates or times are the grid, else it is even on [0, 1].
 
-    A private fit shows its plan before it reads a row, reads CSV files line by line, does not compare labels of rows
-    (they are private), and writes its ledger beside the model. Without --study each run has a budget of its own: what
-    several runs on the same people spend adds up.
+    A private fit shows its plan before it reads a row, reads CSV files line by line, and writes its ledger beside the
+    model. Without --study each run has a budget of its own: what several runs on the same people spend adds up.
 
     \b
     Examples:
       fdadp fit X.csv Y.csv --out model.npz
-      fdadp fit "Y ~ ff(X) + s(age) + region" --curves X=x.csv --curves Y=y.csv --table people.csv
+      fdadp fit "Y ~ ff(X) + s(age) + region" --curves X=x.csv --curves Y=y.csv --table people.csv --id pid
       fdadp fit "Y ~ ff(X)" --curves X=x.csv --curves Y=y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 1 --n 3000
       fdadp fit X.csv Y.csv --bounds X=30:180 --bounds Y=30:180 --epsilon 0.5 --study wards.fdadp
     """
     with plain_messages():
         check_out(out)
+        law = {
+            name: value for name, value in (("person_rows", person_rows), ("max_rows", max_rows)) if value is not None
+        }
+        if law and groups is None and id is None:
+            raise InputError("--person-rows and --max-rows need --groups, which says whose each row is")
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         shown = "auto" if progress is None else progress
         own = {"--components": components, "--basis-x": basis_x, "--basis-s": basis_s}
@@ -98,12 +105,28 @@ def fit(
                 "is there for formulas, as 'Y ~ ff(X) + s(age)', and not for two files",
             )
             asked = Additive(
-                (Path(what[0]), Path(what[1])), components, basis_x, basis_s, smoothing, missing, shown, header, long
+                (Path(what[0]), Path(what[1])),
+                components,
+                basis_x,
+                basis_s,
+                smoothing,
+                missing,
+                shown,
+                header,
+                long,
+                id,
+                law,
             )
         elif len(what) == 1 and "~" in what[0]:
             refuse_given(own, "is there for two files, X and Y: in a formula sizes stand within terms, as ff(X, k=8)")
-            settings = {"family": family or "gaussian", "smoothing": smoothing, "missing": missing, "progress": shown}
-            asked = Formula(what[0], curves, settings, offset, header, long)
+            settings = {
+                "family": family or "gaussian",
+                "smoothing": smoothing,
+                "missing": missing,
+                "progress": shown,
+                **law,
+            }
+            asked = Formula(what[0], curves, settings, offset, header, long, id)
         else:
             raise InputError(
                 "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
@@ -137,22 +160,21 @@ class Formula:
     offset: str | None
     header: bool
     long: str | None
+    id: str | None
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
-        data = read_columns(self.curves, table, header=self.header, long=self.long)
+        data, by = read_columns(self.curves, table, header=self.header, long=self.long, id=self.id)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
-        if groups is not None and not hasattr(model, "se"):
-            raise InputError("--groups is there for responses that are curves")
-        beside = {"groups": groups, "offset": self.offset}
+        beside = {"groups": groups, "offset": self.offset, "by": by}
         return model.fit(data, **{name: value for name, value in beside.items() if value is not None})
 
     def fit_privately(
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(named_files(self.curves), table)
+        files = PrivateFiles.of(named_files(self.curves), table, self.id).by_names(groups, privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}
@@ -163,7 +185,7 @@ class Formula:
             typer.echo(f"{model.plan(grids, **asked)}\n")
         if dry_run:
             return None
-        model.fit_chunks(files.tables, grids=grids, **asked)
+        model.fit_chunks(files.tables if files.id is None else files.joined(), grids=grids, **asked)
         typer.echo("" if declared else f"{model.plan_}\n")
         return model
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular import check_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,24 +63,82 @@ def read_file(path: Path, *, header: bool = True, long: str | None = None) -> pd
 
 
 def read_columns(
-    curves: Sequence[str] | None, table: Path | None, *, header: bool = True, long: str | None = None
-) -> dict[str, Any]:
-    """Columns of all files by name: data frames of curves, and the columns of the table.
+    curves: Sequence[str] | None,
+    table: Path | None,
+    *,
+    header: bool = True,
+    long: str | None = None,
+    id: str | None = None,
+) -> tuple[dict[str, Any], str]:
+    """Columns of all files by name: data frames of curves, and the columns of the table; and how rows are joined.
 
     Raises
     ------
     InputError, FileFormatError, FileNotFoundError
     """
+    files = named_files(curves)
     data: dict[str, Any] = {}
     if table is not None:
-        data = _columns_of(table)
-    for name, path in named_files(curves).items():
-        if name in data:
-            raise InputError(f"--curves and --table must have different names, got {name!r} twice")
-        data[name] = read_file(path, header=header, long=long)
+        known = {id} if id is not None else _label_columns(files.values(), header=header, long=long)
+        data = _columns_of(table, known, wanted=id is not None)
+    twice = next((name for name in files if name in data), None)
+    if twice is not None:
+        raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
+    found, _ = labelled_files(files, header=header, long=long, id=id)
+    data |= found
     if not data:
         raise InputError("--curves or --table must be given, got neither")
-    return data
+    return _how_joined(data, id)
+
+
+def labelled_files(
+    files: Mapping[str, Path], *, header: bool, long: str | None, id: str | None
+) -> tuple[dict[str, Any], str]:
+    """Curves by name, labelled by their ids where files have them; and how rows are joined."""
+    return _how_joined(
+        {name: _labelled(read_file(path, header=header, long=long), path, long, id) for name, path in files.items()}, id
+    )
+
+
+def _how_joined(data: dict[str, Any], id: str | None) -> tuple[dict[str, Any], str]:
+    """By label where all files have labels; else by position, if the labels that there are do not contradict it."""
+    from fdadp.functional.alignment import same_rows
+
+    without = [name for name, own in data.items() if not has_ids(own)]
+    if not without:
+        return data, "label"
+    same_rows(**{name: own for name, own in data.items() if name not in without})
+    if len(without) < len(data):
+        typer.echo(f"rows are taken by position, for {without[0]} has no ids: --id COLUMN joins them", err=True)
+    return data, "position"
+
+
+def has_ids(rows: Any) -> bool:
+    """Whether a file labelled these rows: their index is there, and was not made by counting."""
+    return type(getattr(rows, "index", None)).__name__ not in ("NoneType", "RangeIndex", "builtin_function_or_method")
+
+
+def _label_columns(files: Iterable[Path], *, header: bool, long: str | None) -> set[str]:
+    """Names of the columns that label rows of CSV files of curves, by their first lines alone."""
+    from fdadp.functional.csv_lines import CsvLines
+
+    if long is not None:
+        return set(long_columns(long)[:1])
+    plain = [path for path in files if header and path.name.lower().endswith((".csv", ".csv.gz"))]
+    return {own.names[0] for own in map(CsvLines.of, plain) if own.labelled and own.names[0]}
+
+
+def _labelled(frame: pd.DataFrame, path: Path, long: str | None, id: str | None) -> pd.DataFrame:
+    """Curves under their ids; raises InputError where the file has no such column."""
+    if id is None:
+        return frame
+    known = _label_columns([path], header=True, long=long)
+    unnamed = not known and not path.name.lower().endswith((".csv", ".csv.gz"))
+    if type(frame.index).__name__ == "RangeIndex" or not (unnamed or id in known):
+        raise InputError(
+            f"--id must be the first column of a file of curves, and label its rows: {id!r} of {path} is not"
+        )
+    return frame.rename_axis(index=id)
 
 
 def _of_container(path: Path) -> pd.DataFrame | None:
@@ -105,16 +164,38 @@ def _frame_of(curves: Any) -> pd.DataFrame:
     return frame
 
 
-def _columns_of(path: Path) -> dict[str, Any]:
-    """Columns of a table by name; those of lists, and of two dimensions, are data frames of curves."""
+def _columns_of(path: Path, known: set[str], *, wanted: bool) -> dict[str, Any]:
+    """Columns of a table by name; those of lists, and of two dimensions, are data frames of curves.
+
+    Rows are labelled by a column that is `known` to hold ids, which must be there where it is `wanted`.
+    """
+    import pandas as pd
+
     from fdadp.functional.containers.open import open_curves
     from fdadp.functional.containers.opened import OpenedTable
 
     if path.exists() and (path.is_dir() or path.suffix.lower() in (".zarr", ".parquet")):
         found = open_curves(path)
         if isinstance(found, OpenedTable) and found.grids:
-            return {name: _frame_of(c) if name in found.grids else c for name, c in found.read().items()}
+            read = {name: _frame_of(c) if name in found.grids else c for name, c in found.read().items()}
+            ids = next((pd.Index(own, name=name) for name, own in read.items() if name in known), None)
+            if ids is not None:
+                return {
+                    name: own.set_axis(ids, axis=0) if hasattr(own, "iloc") else pd.Series(own, ids)
+                    for name, own in read.items()
+                }
+            if wanted:
+                raise InputError(
+                    f"--id must be a column of every file, got {next(iter(known))!r}, which {path} has not"
+                )
+            return read
     frame = _read_table(path)
+    own = [str(name) for name in frame.columns]
+    column = next((name for name in own if name in known), None)
+    if column is not None:
+        frame = frame.set_axis(own, axis=1).set_index(column, drop=False)
+    elif wanted and frame.index.name not in known:
+        raise InputError(f"--id must be a column of every file, got {next(iter(known))!r}, which {path} has not")
     return {str(name): frame[name] for name in frame.columns}
 
 
@@ -123,8 +204,7 @@ def _read_table(path: Path) -> pd.DataFrame:
 
     from fdadp.functional.axis import is_identifier
 
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
+    check_file(path)
     if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
         raise FileFormatError(f"--table must end in .csv, .csv.gz or .parquet, got {path.name!r}")
     try:

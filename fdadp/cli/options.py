@@ -16,9 +16,12 @@ __all__ = [
     "Epsilon",
     "Groups",
     "Header",
+    "Id",
     "Long",
+    "MaxRows",
     "Model",
     "N",
+    "PersonRows",
     "Progress",
     "Purpose",
     "StudyFile",
@@ -36,6 +39,16 @@ Curves = Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE
 Table = Annotated[Path | None, typer.Option(help=TABLE)]
 Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")]
 Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
+ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
+Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
+PersonRows = Annotated[
+    str | None,
+    typer.Option(help="With --groups: 'mean', each person counts once (the default), or 'sum', each row counts once."),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(help="With --person-rows sum in a private fit: rows of a person that count at most, a public number."),
+]
 Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")
@@ -51,7 +64,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float | None,
-    typer.Option(help="Of (ε, δ); 0 for pure ε. (default: 1e-6; on a study, the study's)", rich_help_panel=PRIVATE),
+    typer.Option(help="Of (ε, δ), as 1e-6. (default: 0, pure ε; on a study, the study's)", rich_help_panel=PRIVATE),
 ]
 N = Annotated[
     int | None, typer.Option("--n", help="How many persons; left out, that is private, too.", rich_help_panel=PRIVATE)

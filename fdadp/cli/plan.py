@@ -19,7 +19,7 @@ def plan(
     formula: Annotated[str | None, typer.Argument(metavar="[FORMULA]", help="As 'Y ~ ff(X) + s(age)'.")] = None,
     n: Annotated[int | None, typer.Option(help="Persons; left out, the smallest n that reaches --accuracy.")] = None,
     epsilon: Annotated[float, typer.Option(help="Budget.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Of (ε, δ) privacy; 0 for pure ε.")] = 1e-6,
+    delta: Annotated[float, typer.Option(help="Of (ε, δ), as 1e-6; 0: pure ε.")] = 0.0,
     accuracy: Annotated[float | None, typer.Option(help="Wanted share of the explainable variance, as 0.9.")] = None,
     adjacency: Annotated[
         str, typer.Option(help="zero-out (n public), add-remove (n private) or replace.")
@@ -29,6 +29,7 @@ def plan(
     family: Annotated[str, typer.Option(help="Of a formula: gaussian, binomial or poisson.")] = "gaussian",
     rate: Annotated[float | None, typer.Option(help="Expected share of ones, or mean count, of such families.")] = None,
     offset: Annotated[str | None, typer.Option(help="Of a formula: what the response is fitted less of.")] = None,
+    errors: Annotated[str, typer.Option(help="Of a formula: normal or skewed.")] = "normal",
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
 ) -> None:
     """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes.
@@ -43,18 +44,18 @@ def plan(
 
         forecast: Any
         if formula is None:
-            if bounds or points or offset or rate is not None or family != "gaussian":
+            if bounds or points or offset or rate is not None or family != "gaussian" or errors != "normal":
                 raise InputError(
-                    "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate "
-                    "and --offset"
+                    "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
+                    "--offset and --errors"
                 )
-            forecast = planner.plan(None, n, epsilon, delta or None, accuracy=accuracy, adjacency=adjacency)
+            forecast = planner.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
         else:
             if n is None or accuracy is not None:
                 raise InputError("--n must be given with a formula, and --accuracy left out")
             own: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points)}
-            own |= {"family": family, "rate": rate, "offset": offset}
-            forecast = planner.plan(formula, n, epsilon, delta or None, adjacency=adjacency, **own)
+            own |= {"family": family, "rate": rate, "offset": offset, "errors": errors}
+            forecast = planner.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
         typer.echo(str(forecast))
         if out is None:
             return

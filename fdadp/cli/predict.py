@@ -11,7 +11,7 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import load_model, read_columns, read_file
+from fdadp.cli.inputs import has_ids, labelled_files, load_model, read_columns
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def predict(
     ] = None,
     curves: option.Curves = None,
     table: option.Table = None,
+    id: option.Id = None,
     interval: Annotated[
         float | None, typer.Option(help="Level of prediction intervals, written beside it as -lower and -upper.")
     ] = None,
@@ -51,7 +52,7 @@ def predict(
             raise InputError("--out must be given: the file for predictions")
         suffix = check_suffix(out)
         fitted = load_model(model)
-        data = _new(fitted, model, [] if x is None else [x], ["X"], curves, table, header, long)
+        data = _new(fitted, model, [] if x is None else [x], ["X"], curves, table, header, long, id)
         files = {out: _as_frame(fitted.predict(data), data, fitted)}
         if interval is not None:
             stem = out.name[: -len(suffix)]
@@ -73,6 +74,7 @@ def evaluate(
     ] = None,
     curves: option.Curves = None,
     table: option.Table = None,
+    id: option.Id = None,
     level: Annotated[float, typer.Option(help="Of the intervals whose coverage is counted.")] = 0.95,
     out: Annotated[Path | None, typer.Option(help="The figures as JSON. (default: only shown)")] = None,
     header: option.Header = True,
@@ -89,7 +91,7 @@ def evaluate(
     """
     with plain_messages():
         fitted = load_model(model)
-        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, header, long)
+        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, header, long, id)
         found = _figures(fitted, data, level)
         for name, value in found.items():
             typer.echo(f"{name:<24}{value:.4g}")
@@ -154,17 +156,23 @@ def _new(
     table: Path | None,
     header: bool,
     long: str | None,
+    id: str | None,
 ) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""
+    from fdadp.regression.joined import aligned
+
     if not hasattr(fitted, "predict"):
         raise InputError(f"{model} must hold a regression, got a {type(fitted).__name__}, which predicts nothing")
     if hasattr(fitted, "response_name_"):
         if files:
             raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
-        return read_columns(curves, table, header=header, long=long)
+        data, by = read_columns(curves, table, header=header, long=long, id=id)
+        *_, last = [name for name, own in data.items() if has_ids(own)] or data  # curves, where there are any
+        return aligned(by, data, last, every=True)[0]
     if len(files) != len(names) or curves or table:
         raise InputError(f"{model} must have {' and '.join(names)} as files, without --curves and --table")
-    frames = [read_file(path, header=header, long=long) for path in files]
+    data, by = labelled_files(dict(zip(names, files, strict=True)), header=header, long=long, id=id)
+    frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
     return frames if len(frames) > 1 else frames[0]
 
@@ -189,7 +197,7 @@ def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
         if isinstance(found, pd.DataFrame) and not found.columns.equals(pd.RangeIndex(found.shape[1])):
             return found
     else:
-        index = next((c.index for c in data.values() if not isinstance(c.index, pd.RangeIndex)), None)
+        index = next((c.index for c in data.values() if has_ids(c)), None)
     values = np.asarray(getattr(found, "data_matrix", found), dtype=np.float64)
     columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index([fitted.response_name_])
     return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)

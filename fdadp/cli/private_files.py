@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fdadp.functional.containers.opened import OpenedCurves, OpenedTable
     from fdadp.functional.csv_lines import CsvLines
     from fdadp.privacy import Privacy
+    from fdadp.regression.joined_chunks import JoinedTables
 
 __all__ = [
     "ONLY_PRIVATE",
@@ -84,9 +86,10 @@ class PrivateFiles:
 
     curves: Mapping[str, CsvLines | OpenedCurves]
     table: CsvLines | OpenedTable | None
+    id: str | None = None
 
     @classmethod
-    def of(cls, curves: Mapping[str, Path], table: Path | None) -> PrivateFiles:
+    def of(cls, curves: Mapping[str, Path], table: Path | None, id: str | None = None) -> PrivateFiles:
         """Open files of curves by name, and a table; of CSV files the first line is read.
 
         Raises
@@ -105,13 +108,44 @@ class PrivateFiles:
             raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
         if not (curves or own):
             raise InputError("--curves or --table must be given, got neither")
-        return cls({name: opened(_opened(path), str(path)) for name, path in curves.items()}, lines)
+        if id is not None and lines is not None and id not in own:
+            raise InputError(f"--id must be a column of every file, got {id!r}, which {table} has not")
+        files = {name: opened(_opened(path), str(path)) for name, path in curves.items()}
+        return cls({name: _labelled(lines, curves[name], id) for name, lines in files.items()}, lines, id)
 
     def grids(self) -> dict[str, FloatArray]:
         """Points of all columns of curves."""
         opened: Mapping[str, Any] = self.curves
         own = {name: c.grid if hasattr(c, "chunks") else c.grid()[0] for name, c in opened.items()}
         return own | getattr(self.table, "grids", {})
+
+    def by_names(self, groups: str | None, privacy: Privacy) -> PrivateFiles:
+        """The same, joined by the column that labels rows in all files, if the names of columns say that there is one.
+
+        Not where the unit is the row, or where another column says whose each row is.
+        """
+        opened: Any = self.curves.values()
+        first = {lines.names[0] if getattr(lines, "labelled", False) else "" for lines in opened}
+        id = first.pop() if len(first) == 1 else ""
+        beside = self.table is None or id in self.table.names
+        several = len(self.curves) + (self.table is not None) > 1
+        if self.id is not None or not (id and beside and several) or groups not in (None, id) or privacy.unit == "row":
+            return self
+        return replace(self, id=id)
+
+    def joined(self) -> JoinedTables:
+        """Tables of all files, whose rows the kernel joins by their ids."""
+        from fdadp.regression.joined_chunks import JoinedTables
+
+        assert self.id is not None
+        sources: dict[str, Any] = {}
+        names: dict[str, tuple[str, ...]] = {}
+        for name, lines in self.curves.items():
+            names[name], sources[name] = (name,), partial(_tables_of, lines, (name,), self.id)
+        if self.table is not None:
+            names["table"] = self.table.names
+            sources["table"] = partial(_tables_of, self.table, self.table.names, self.id)
+        return JoinedTables(sources, names, self.id)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -154,6 +188,38 @@ def _columns(source: Any, names: Sequence[str] | None = None) -> Iterator[tuple[
     return (tuple(block[:, i] for i in range(len(names))) for block in source.blocks())
 
 
+def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str, Any]]:
+    """Blocks of rows of one file, the ids among their columns."""
+    from fdadp.functional.containers.source import Chunks
+
+    if hasattr(source, "chunks"):
+        called = list(dict.fromkeys([*names, id]))
+        own = [source.field.name, id] if hasattr(source, "field") else called
+        yield from (dict(zip(called, parts, strict=True)) for parts in Chunks(source.source, own))
+        return
+    at = source.names.index(id)
+    for block in source.blocks():
+        if list(names) == list(source.names):
+            yield {name: block[:, i] for i, name in enumerate(names)}
+        else:
+            yield {names[0]: block[:, source.grid()[1]], id: block[:, at]}
+
+
+def _labelled(lines: Any, path: Path, id: str | None) -> Any:
+    """A file of curves whose rows have ids; raises InputError where --id is no column of it."""
+    if id is None:
+        return lines
+    if hasattr(lines, "chunks"):
+        if id not in [field.name for field in lines.source.columns]:
+            raise InputError(f"--id must be a column of every file, got {id!r}, which {path} has not")
+        return lines
+    if lines.names[0] != id:
+        raise InputError(
+            f"--id must be the first column of a file of curves, got {id!r}; {path} has {lines.names[0]!r}"
+        )
+    return replace(lines, id=id)
+
+
 def _opened(path: Path) -> Any:
     """A file by lines, or a container by what is public of it."""
     from fdadp.functional.containers.open import open_curves
@@ -181,9 +247,7 @@ def privacy_of(
         refuse_given(only, ONLY_PRIVATE)
         return None
     given: dict[str, Any] = {"n": n, "adjacency": adjacency, "purpose": purpose}
-    if study is not None:
-        return Privacy(epsilon, delta or None, study=str(study), **given)
-    return Privacy(epsilon, (1e-6 if delta is None else delta) or None, **given)
+    return Privacy(epsilon, delta, study=None if study is None else str(study), **given)
 
 
 def refuse_given(options: Mapping[str, Any], why: str) -> None:

@@ -98,7 +98,7 @@ def audit(
     mechanism: Annotated[list[str], typer.Option(help="published, dp-aff or all.")] = ["all"],  # noqa: B006
     n: Annotated[list[int] | None, typer.Option(help="Persons, one or several. (default: 35 100, dp-aff: 100)")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Claimed in total. (default: 0.6, dp-aff: 1)")] = None,
-    delta: Annotated[float | None, typer.Option(help="(default: 0, dp-aff: 1e-6; 0 is pure epsilon)")] = None,
+    delta: Annotated[float, typer.Option(help="Claimed; 0: pure ε.")] = 0.0,
     draws: Annotated[
         int | None, typer.Option(help="Outputs a side for the lower bound. (default: 20000, dp-aff: 40)")
     ] = None,

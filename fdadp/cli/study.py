@@ -27,7 +27,7 @@ def new(
     name: Annotated[str, typer.Option(help="Of the data, as their custodian calls them.")],
     epsilon: Annotated[float, typer.Option(help="All that may ever be spent.")],
     unit: Annotated[str, typer.Option(help="Whom it protects: person (fits need groups) or row.")],
-    delta: Annotated[float | None, typer.Option(help="Below 1/n; none is pure epsilon.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Of (ε, δ), below 1/n, as 1e-6. (default: 0, pure ε)")] = None,
     n: Annotated[int | None, typer.Option("--n", help="Number of persons, where it is public.")] = None,
     adjacency: Annotated[str | None, typer.Option(help="zero-out, replace or add-remove.")] = None,
     bounds: Annotated[
@@ -82,11 +82,13 @@ def verify(
     """Recompute hashes and sums, and hold models and certificates against the study; status 1 if anything is wrong."""
     with plain_messages():
         from fdadp.privacy.study import Study
+        from fdadp.privacy.study.reports import unchecked
 
         of = Study(file)
         wrong = False
         for what, found in [(str(file), of.verify()), *((str(f), of.wrong_with(f, key)) for f in files or [])]:
-            typer.echo(f"{what}: " + ("verified" if not found else "; ".join(found)))
+            said = unchecked(what) if what.endswith(".json") else ""
+            typer.echo(f"{what}: " + "; ".join([*(found or ["verified"]), *filter(None, [said])]))
             wrong |= bool(found)
         position, last = of.head
         typer.echo(f"last entry: {position}, {last}")
@@ -145,6 +147,26 @@ def close(file: File, reason: Annotated[str, typer.Option(help="Why, for the rec
         of = Study(file)
         of.close(reason)
         typer.echo(of.headline)
+
+
+@study.command()
+def restored(file: File, reason: Annotated[str, typer.Option(help="Why, for the record.")]) -> None:
+    """Say that an older copy was put back on purpose, because the newer file is lost for good."""
+    with plain_messages():
+        from fdadp.privacy.study import Study
+
+        of = Study(file)
+        of.restored(reason)
+        typer.echo(of.headline)
+
+
+@study.command()
+def migrate(file: File) -> None:
+    """Convert, in its place, the file of a study that fdadp 0.2 made: the same entries, with the same hashes."""
+    with plain_messages():
+        from fdadp.privacy.study import Study
+
+        typer.echo(Study.migrate(file).headline)
 
 
 def _bounds_of(text: str) -> tuple[str, Any]:

@@ -44,6 +44,7 @@ def mean(
     level: Annotated[float, typer.Option(help="Of the band, of the whole curve at once.")] = 0.95,
     table: option.Table = None,
     groups: option.Groups = None,
+    id: option.Id = None,
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
     n: option.N = None,
@@ -56,7 +57,7 @@ def mean(
 
     \b
     Examples:
-      fdadp mean Y.csv --bounds 30:180 --epsilon 1 --n 3000
+      fdadp mean Y.csv --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
       fdadp mean Y.csv --bounds 30:180 --epsilon 0.5 --study wards.fdadp --table people.csv --groups id
     """
     with plain_messages():
@@ -71,7 +72,7 @@ def mean(
             raise InputError("--epsilon must be given: mean is a private release")
         fraction(level, "level")
         fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
-        _release(fitted, curves, table, groups, out)
+        _release(fitted, curves, table, groups, id, out)
         low, high = (np.ravel(side) for side in fitted.band(level))
         columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
         _finish(fitted, pd.DataFrame(columns), out)
@@ -87,6 +88,7 @@ def fpca(
     long: option.Long = None,
     table: option.Table = None,
     groups: option.Groups = None,
+    id: option.Id = None,
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
     n: option.N = None,
@@ -100,7 +102,7 @@ def fpca(
     \b
     Examples:
       fdadp fpca Y.csv --components 3
-      fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --n 3000
+      fdadp fpca Y.csv --components 3 --bounds 30:180 --epsilon 1 --delta 1e-6 --n 3000
     """
     with plain_messages():
         from fdadp.cli.additive import components_of
@@ -109,11 +111,11 @@ def fpca(
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         if privacy is not None:
             refuse_given({"--long": long, "--no-header": not header}, "cannot be in a private release")
-            _private_fpca(count, privacy, _range(bounds), curves, table, groups, out)
+            _private_fpca(count, privacy, _range(bounds), curves, table, groups, id, out)
             return
         from fdadp.functional.fpca import FPCA
 
-        refuse_given({"--bounds": bounds, "--groups": groups, "--table": table}, ONLY_PRIVATE)
+        refuse_given({"--bounds": bounds, "--groups": groups, "--id": id, "--table": table}, ONLY_PRIVATE)
         check_not_read([out.with_suffix(".csv")], [curves])
         fitted = FPCA(n_components=count).fit(read_file(curves, header=header, long=long))
         _say_shares(fitted)
@@ -121,32 +123,43 @@ def fpca(
 
 
 def _private_fpca(
-    count: float, privacy: Privacy, bounds: Any, curves: Path, table: Path | None, groups: str | None, out: Path
+    count: float,
+    privacy: Privacy,
+    bounds: Any,
+    curves: Path,
+    table: Path | None,
+    groups: str | None,
+    id: str | None,
+    out: Path,
 ) -> None:
     from fdadp.summaries import PrivateFPCA
 
     fitted = PrivateFPCA(n_components=count, privacy=privacy, bounds=bounds)
-    _release(fitted, curves, table, groups, out)
+    _release(fitted, curves, table, groups, id, out)
     _say_shares(fitted)
     _finish(fitted, _functions(fitted), out)
 
 
-def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, out: Path) -> None:
+def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
     check_not_read([out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [curves, table])
     check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")
-    files = PrivateFiles.of({"Y": curves}, table)
+    if id is not None:
+        refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is")
+    files = PrivateFiles.of({"Y": curves}, table, id)
     if groups is not None:
         files.check_has([groups])
+        typer.echo(f"rows of {curves} and {table} are taken by position; --id takes ids of {curves} itself", err=True)
+    person = groups or id
 
     def rows() -> Any:
-        for block in files.tables():
-            yield block["Y"] if groups is None else (block["Y"], block[groups])
+        for block in files.tables() if id is None else files.joined().sources["Y"]():
+            yield block["Y"] if person is None else (block["Y"], block[person])
 
-    fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if groups is None else True)
+    fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if person is None else True)
     write_ledger(fitted, out)
 
 

@@ -61,7 +61,7 @@ def table1(
 
     \b
     Examples:
-      fdadp table1 people.csv --bounds age=18:100 --bounds arm=drug,placebo --by arm --epsilon 1 --n 3000
+      fdadp table1 people.csv --bounds age=18:100 --bounds arm=drug,placebo --by arm --epsilon 1 --delta 1e-6 --n 3000
       fdadp table1 people.csv --by arm --epsilon 0.5 --study trial.fdadp --write table1.html
     """
     with plain_messages():

@@ -73,6 +73,7 @@ def plot(
         if term is not None and not by_formula:
             raise InputError(f"--term is there for models by a formula, got a {type(fitted).__name__}")
         figure: Any = fitted.plot(term) if by_formula else _picture(fitted)
+        out.parent.mkdir(parents=True, exist_ok=True)  # as of every --out
         figure.savefig(out, dpi=150)
         typer.echo(f"figure: {out}")
 

@@ -107,7 +107,8 @@ def simulate_affr(
     F is scaled such that the signal has standard deviation 1 (root mean square over curves and t), and the
     baseline ``1 + t`` is the mean of E[Y | X] over curves, both up to Monte Carlo error: the constants come from
     20,000 curves. Hence ``mean(t)`` is ``1 + t`` less the mean of the scaled integral. The scenarios are this
-    project's own; the third is in the manner of the example of Kim et al. (2018), see :func:`simulate_cosine`.
+    project's own; the third is in the manner of the example of Kim et al. (2018), see
+    :func:`~fdadp.datasets.simulate_cosine`.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from typing import Any
 from fdadp._version import __version__
 from fdadp.errors import InputError, PrivacyError
 from fdadp.federated.paillier import PublicKey
+from fdadp.federated.signed import check_keys
 from fdadp.files.json import reading
 
 __all__ = ["KEY_BITS", "USER", "Contract"]
@@ -52,6 +53,9 @@ class Contract:
     key : str, optional
         SHA-256 of the data user's public key: owners encrypt for this key only. See :meth:`with_key`; a contract
         without it is a draft, to which no party answers.
+    owner_keys : sequence of str, optional
+        Ed25519 public keys of the owners, in their order, in 64 hexadecimal digits each: their greetings and shares
+        must be signed with them. Without, a party is who it says it is, and Flower's server does not begin.
     simulation : bool
         Whether shares may be seeded or seen: then nothing that comes of it is for release, and every ledger says so.
     run : str
@@ -86,6 +90,7 @@ class Contract:
     groups: bool = False
     key_bits: int = 3072
     key: str | None = None
+    owner_keys: tuple[str, ...] = ()
     simulation: bool = False
     run: str = field(default_factory=lambda: secrets.token_hex(8))
 
@@ -109,6 +114,8 @@ class Contract:
             raise InputError(f"run must be a name, got {self.run!r}")
         if self.key is not None and not (isinstance(self.key, str) and re.fullmatch("[0-9a-f]{64}", self.key)):
             raise InputError(f"key must be a SHA-256 in 64 hexadecimal digits, got {self.key!r}")
+        object.__setattr__(self, "owner_keys", tuple(self.owner_keys))
+        check_keys(self.owner_keys, self.owners)
         try:
             plain = json.loads(json.dumps(dict(self.settings), allow_nan=False))
         except (TypeError, ValueError) as exc:
@@ -135,6 +142,10 @@ class Contract:
     def names(self) -> tuple[str, ...]:
         """Names of the owners."""
         return tuple(f"owner-{i + 1}" for i in range(self.owners))
+
+    def key_of(self, name: str) -> str | None:
+        """Key with which a party signs; None for the data user, and where the contract names no keys."""
+        return dict(zip(self.names, self.owner_keys, strict=False)).get(name)
 
     def with_key(self, public: PublicKey) -> Contract:
         """Make the terms final: the same contract, with this public key of the data user."""

@@ -26,7 +26,7 @@ from fdadp.federated.local.coins import Coins
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.local.statement import ledger, user_guarantee
-from fdadp.learners.inputs import as_table, box, class_labels, positive
+from fdadp.learners.inputs import as_table, box, class_array, class_labels, positive
 
 __all__ = ["LDPLogisticRegression", "default_lr", "division"]
 
@@ -176,7 +176,7 @@ class LDPLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         for who in rounds:
             server.step(users.reports(who, server.theta))
         self.parameters_ = params
-        self.classes_ = np.array(params.classes)
+        self.classes_ = class_array(params.classes)
         self.theta_ = server.model
         slopes, intercept = params.coefficients(self.theta_)
         self.coef_, self.intercept_ = slopes[None, :], np.array([intercept])

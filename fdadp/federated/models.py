@@ -192,6 +192,8 @@ def fit(
     estimator, keywords = model.estimator(settings), model.keywords(settings)
     rows: tuple[Any, ...] = _nobody(contract) if data is None else tuple(data)
     check_data(contract, rows)
+    if len(rows[0]) == 0:  # what an owner says must not tell that it has no rows
+        rows = _nobody(contract)
     if contract.groups:
         rows, keywords["groups"] = rows[:-1], rows[-1]
     elif settings.get("n") is not None:  # then a person more or less moves no other one to another place

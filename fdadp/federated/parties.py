@@ -22,6 +22,7 @@ from fdadp.federated import models
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.packing import ciphertexts, pack, unpack
 from fdadp.federated.paillier import PublicKey, Randomness, SecretKey
+from fdadp.federated.signed import Signer
 from fdadp.federated.wire import (
     Kind,
     Message,
@@ -73,6 +74,9 @@ class Party:
             return self._answer(message)
         except FdadpError as exc:  # of public things: messages, terms, shapes
             return self._message(Kind.REFUSAL, index, str(exc).encode())
+        except (ArithmeticError, ValueError):  # LinAlgError is a ValueError; the words are the same for all rows
+            words = b"totals must be such that the model can be computed from them, and are not"
+            return self._message(Kind.REFUSAL, index, words)
 
     def _answer(self, message: Message) -> bytes:
         raise NotImplementedError
@@ -98,6 +102,8 @@ class Owner(Party):
         person's rows must be with one owner.
     state : mapping, optional
         See :class:`~fdadp.federated.parties.Party`.
+    signer : Signer, optional
+        This owner's secret key, where the contract names its public half.
     n_jobs : int
         Processes for the random factors of the ciphertexts.
     random_state : int, optional
@@ -106,7 +112,8 @@ class Owner(Party):
     Raises
     ------
     ProtocolError, InputError, PrivacyError
-        A name that is not in the contract, arrays of other shapes, seeded shares where they are not agreed on.
+        A name that is not in the contract, another key than the contract names for it, arrays of other shapes, seeded
+        shares where they are not agreed on.
     """
 
     def __init__(
@@ -116,12 +123,16 @@ class Owner(Party):
         data: tuple[Any, ...],
         *,
         state: Mapping[str, bytes] | None = None,
+        signer: Signer | None = None,
         n_jobs: int = 1,
         random_state: int | None = None,
     ) -> None:
         super().__init__(contract, name, state)
         if name not in contract.names:
             raise ProtocolError(f"name must be one of {', '.join(contract.names)}, got {name!r}")
+        if contract.key_of(name) != (None if signer is None else signer.public):
+            raise ProtocolError(f"the key must be the one that the contract names for {name}, got another one, or none")
+        self._signer = signer
         models.check_data(contract, data)
         if random_state is not None and not contract.simulation:
             raise PrivacyError(
@@ -129,6 +140,10 @@ class Owner(Party):
             )
         self._data, self._n_jobs, self._random_state = data, n_jobs, random_state
         self._randomness: Randomness | None = None
+
+    def _message(self, kind: int, index: int, body: bytes) -> bytes:
+        message = super()._message(kind, index, body)
+        return message if self._signer is None else message + self._signer.sign(message)
 
     def prepare(self, key: PublicKey, count: int) -> None:
         """Compute random factors for `count` ciphertexts before they are asked for."""

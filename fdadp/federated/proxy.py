@@ -11,6 +11,7 @@ from fdadp.errors import FdadpWarning
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.packing import ciphertexts
 from fdadp.federated.paillier import PublicKey, add
+from fdadp.federated.signed import SIZE, check_signature
 from fdadp.federated.wire import (
     Kind,
     Message,
@@ -114,6 +115,10 @@ class Proxy:
         return Message(kind, self.contract.key_bits, index, "proxy", self.contract.digest, body).to_bytes()
 
     def _open(self, data: bytes, sender: str, kind: int, index: int) -> bytes:
+        key = self.contract.key_of(sender)
+        if key is not None:
+            data, signature = data[:-SIZE], data[-SIZE:]
+            check_signature(key, data, signature, sender)
         message = Message.from_bytes(data)
         if message.kind == Kind.REFUSAL:
             raise ProtocolError(f"refused: {message.body.decode(errors='replace')}")

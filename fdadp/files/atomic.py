@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from fdadp.errors import InputError
 
-__all__ = ["PUBLIC", "SECRET", "replacing"]
+__all__ = ["PUBLIC", "SECRET", "replacing", "sync_folder"]
 
 PUBLIC, SECRET = 0o666, 0o600
 """Modes of new files: as the process's umask says, or for the owner alone."""
@@ -64,7 +64,7 @@ def replacing(path: str | os.PathLike[str], mode: int = PUBLIC) -> Iterator[Bina
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _take_over(path: Path, old: os.stat_result) -> None:
@@ -86,7 +86,8 @@ def _sweep(folder: Path, prefix: str) -> None:
                     os.unlink(entry.path)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, where the system can."""
     if os.name == "nt":  # folders cannot be opened there
         return
     handle = os.open(folder, os.O_RDONLY)

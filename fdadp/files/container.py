@@ -33,6 +33,7 @@ from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
 from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
+from fdadp.files.regular import check_file
 
 __all__ = ["FILE_VERSION", "Layout", "Sealed", "complete", "plain", "sealed"]
 
@@ -231,6 +232,8 @@ def sealed(path: str | os.PathLike[str]) -> Sealed:
             for name, info in names.items():
                 with file.open(info) as stream:
                     members[name] = " ".join(map(str, _shape(stream, _NUMBERS, info.file_size)))
+        if not isinstance(header, dict) or header.get("format") != "fdadp" or "sha256" not in header:
+            raise ValueError("its header has no digest, as in files of fdadp 0.1, or is none: fit again")
         kind, digest = str(header["kind"]), str(header["sha256"])
     except (FileNotFoundError, PermissionError):
         raise
@@ -244,7 +247,10 @@ def sealed(path: str | os.PathLike[str]) -> Sealed:
 
 def _with_suffix(path: str | os.PathLike[str]) -> Path:
     source = Path(path)
-    return source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
+    source = source if source.suffix or not source.name or source.exists() else source.with_suffix(".npz")
+    if source.exists():
+        check_file(source)
+    return source
 
 
 def _directory(file: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> str:
@@ -294,7 +300,7 @@ def complete(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     """Turn any error of making a model from what was read into a FileFormatError that names the file."""
     try:
         yield
-    except (FdadpError, KeyError, TypeError, ValueError, AttributeError, IndexError) as exc:
+    except (FdadpError, ImportError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as exc:
         raise FileFormatError(
             f"path must hold a complete {kind}, got {str(path)!r}, which lacks or spoils something: "
             f"{type(exc).__name__}: {exc}"

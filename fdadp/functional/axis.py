@@ -52,10 +52,11 @@ class Axis:
     backwards: bool = False
 
 
-def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
+def axis_of(columns: pd.Index[Any], name: str, *, numbered: bool = True) -> Axis | None:
     """Read column labels as a grid; None where they are words, or pandas' count of the columns.
 
-    Numbers may be text, as CSV readers give them. Dates (also in ISO form) become days, hours, minutes or seconds since
+    Numbers may be text, as CSV readers give them. Labels that share a prefix and end in numbers are a grid, too: "h00"
+    to "h23" are 0 to 23. Dates (also in ISO form) become days, hours, minutes or seconds since
     the first, times of day and time spans the same unit since 0: the largest of which the axis holds two.
 
     Parameters
@@ -63,6 +64,8 @@ def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
     columns : pandas.Index
     name : str
         The argument's name in error messages.
+    numbered : bool
+        Whether labels with a prefix are a grid; else they are words, as names of covariates are.
 
     Raises
     ------
@@ -87,7 +90,8 @@ def axis_of(columns: pd.Index[Any], name: str) -> Axis | None:
         )
     if kinds[0] == "word":
         _check_words(labels, name)
-        return None
+        points = _numbers_after_a_prefix(labels) if numbered else None
+        return None if points is None else _axis(columns, points, None, name)
     if kinds[0] == "number":
         return _axis(columns, np.array([_float(label) for label in labels]), None, name)
     seconds, since = _seconds(labels, kinds[0], name)
@@ -167,16 +171,16 @@ def _check_words(labels: list[Any], name: str) -> None:
             f"columns of {name} must all be points of the curves, got {odd[0]!r} beside "
             f"{next(label for label in labels if label not in odd)!r}. {_without(odd[0])}"
         )
-    numbers = [float(m[2]) for label in labels if (m := _NUMBERED.fullmatch(str(label).strip()))]
-    steps = np.diff(numbers)
-    if len(numbers) == len(labels) > 2 and len({_NUMBERED.fullmatch(str(v).strip())[1] for v in labels}) == 1:  # type: ignore[index]
-        uneven = np.flatnonzero(~np.isclose(steps, steps[0], rtol=1e-6))
-        if uneven.size or steps[0] == 0:
-            j = int(uneven[0]) if uneven.size else 0
-            raise InputError(
-                f"columns of {name} must be numbered evenly, or have their numbers as labels, got {labels[j]!r}, "
-                f"{labels[j + 1]!r}: without a grid they would be taken for evenly spaced"
-            )
+
+
+def _numbers_after_a_prefix(labels: list[Any]) -> FloatArray | None:
+    """Numbers of a series such as "t0", "t1", ...; None where labels are none, or R's "V1", "V2", ..."""
+    if [str(label) for label in labels] == [f"V{j}" for j in range(1, len(labels) + 1)]:
+        return None  # R's count of the columns
+    found = [_NUMBERED.fullmatch(str(label).strip()) for label in labels]
+    if len(labels) < 3 or not all(found) or len({m[1] for m in found if m}) > 1:
+        return None
+    return np.array([float(m[2]) for m in found if m])
 
 
 def _without(label: Any) -> str:

@@ -6,9 +6,11 @@ field in quotes ends with its line, and entries stay the text that they are.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,13 +23,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from fdadp._common.typing import FloatArray
-from fdadp.errors import FileFormatError
+from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular import check_file
 from fdadp.functional.axis import axis_of, is_identifier, is_odd_one
 
-__all__ = ["CsvLines"]
+__all__ = ["CsvLines", "check_dialect", "refuse_semicolons", "refuse_utf16", "with_point"]
 
 ROWS = 8192
 """Rows of a block."""
+
+SEPARATORS = (",", ";", "\t")
+_WITH_COMMA = re.compile(r"\s*[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?\s*")
 
 Texts = npt.NDArray[np.object_]
 
@@ -41,38 +47,48 @@ class CsvLines:
     path : Path
     names : tuple of str
         Labels of its columns.
+    id : str, optional
+        Name of the column that labels rows, where it is known.
+    sep, decimal : str
+        Between fields, and before the decimals of a number.
     """
 
     path: Path
     names: tuple[str, ...]
+    id: str | None = None
+    sep: str = ","
+    decimal: str = "."
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str]) -> CsvLines:
+    def of(cls, path: str | os.PathLike[str], sep: str = ",", decimal: str = ".") -> CsvLines:
         """Read the first line of a file.
 
         Raises
         ------
         FileFormatError
-            Another suffix than .csv or .csv.gz, or no first line.
+            Another suffix than .csv or .csv.gz, no first line, semicolons without ``sep=";"``, or UTF-16.
         FileNotFoundError
             No such file.
         """
         source = Path(path)
         if not source.name.lower().endswith((".csv", ".csv.gz")):
             raise FileFormatError(f"{source} must end in .csv or .csv.gz to be read line by line, in a private fit")
-        if not source.exists():
-            raise FileNotFoundError(f"no such file: {source}")
+        check_file(source)
+        check_dialect(sep, decimal)
+        refuse_utf16(source)
         with _text(source) as lines:
-            names = _fields(next(lines, ""))
+            first = next(lines, "")
+        refuse_semicolons(source, first, sep)
+        names = _fields(first, sep)
         if not any(names):
             raise FileFormatError(f"{source} must start with a line of column labels")
-        return cls(source, tuple(name.strip() for name in names))
+        return cls(source, tuple(name.strip() for name in names), sep=sep, decimal=decimal)
 
     @property
     def labelled(self) -> bool:
         """Whether the first column holds labels of curves, by the labels of columns alone."""
         first, *others = self.names
-        return not first or is_identifier(first) or (bool(others) and is_odd_one(first, others))
+        return not first or first == self.id or is_identifier(first) or (bool(others) and is_odd_one(first, others))
 
     def grid(self) -> tuple[FloatArray, slice]:
         """Points of curves, and the columns that hold them; raises InputError for labels that are half a grid."""
@@ -91,9 +107,9 @@ class CsvLines:
             while block := list(islice(lines, ROWS)):
                 rows = np.full((len(block), width), None, dtype=object)
                 for i, line in enumerate(block):
-                    fields = _fields(line)
+                    fields = _fields(line, self.sep)
                     if len(fields) == width:
-                        rows[i] = fields
+                        rows[i] = [with_point(f, self.decimal) for f in fields]
                 yield rows
 
 
@@ -104,9 +120,45 @@ def _text(path: Path) -> Iterator[TextIO]:
         yield stream
 
 
-def _fields(line: str) -> list[str]:
+def check_dialect(sep: Any, decimal: Any) -> None:
+    """Refuse other separators and decimal marks than there are; raises InputError."""
+    if sep not in SEPARATORS or decimal not in (".", ",") or sep == decimal:
+        raise InputError(
+            f'sep must be ",", ";" or a tab, and decimal "." or "," and not the same, got {sep!r} and {decimal!r}'
+        )
+
+
+def with_point(field: str, decimal: str) -> str:
+    """A field as it is, but a number with a comma before its decimals with a point instead."""
+    return field.replace(",", ".") if decimal == "," and _WITH_COMMA.fullmatch(field) else field
+
+
+def refuse_semicolons(path: Path, first: str, sep: str) -> None:
+    """Refuse a first line that has semicolons, or tabs, and no comma; raises FileFormatError, which names the cure."""
+    found = next((mark for mark in (";", "\t") if mark in first), None)
+    if sep == "," and found is not None and "," not in first:
+        what, cure = ("semicolons", 'sep=";"') if found == ";" else ("tabs", 'sep="\\t"')
+        raise FileFormatError(
+            f'{path} must have commas between its fields, got {what}: say {cure}, and decimal="," where numbers have '
+            "decimal commas"
+        )
+
+
+def refuse_utf16(path: Path) -> None:
+    """Refuse a file that starts as UTF-16 does; raises FileFormatError."""
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rb") as stream:
+            start = stream.read(2)
+    except (OSError, EOFError):  # the reader says what
+        return
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise FileFormatError(f"{path} must be text in UTF-8, got UTF-16: save it as 'CSV UTF-8'")
+
+
+def _fields(line: str, sep: str) -> list[str]:
     """Fields of one line, none where it cannot be read as such."""
     try:
-        return next(csv.reader([line.rstrip("\n")]), [""])
+        return next(csv.reader([line.rstrip("\n")], delimiter=sep), [""])
     except csv.Error:
         return []

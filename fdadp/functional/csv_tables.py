@@ -14,6 +14,7 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, numbers_of
+from fdadp.functional.csv_lines import refuse_semicolons, with_point
 from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 from fdadp.functional.long_tables import curves_of_long
 
@@ -22,10 +23,13 @@ __all__ = ["column_labels", "from_csv", "one_curve_a_row"]
 MISSING = {"", "na", "nan", "n/a", "null"}
 
 
-def from_csv(path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None) -> pd.DataFrame:
+def from_csv(
+    path: Path, stream: TextIO, header: bool, long: tuple[str, str, str] | None, sep: str = ",", decimal: str = "."
+) -> pd.DataFrame:
     """One curve a row, from CSV text; raises FileFormatError, which names the line."""
-    rows = _rows(stream)
+    rows = _rows(stream, sep, decimal)
     line, first = next(rows, (0, []))
+    refuse_semicolons(path, ",".join(first) if len(first) > 1 else "".join(first), sep)
     if not line:
         raise FileFormatError(f"{path} must hold curves, got an empty file")
     names = [name.strip() for name in first] if header else [""] * len(first)
@@ -58,12 +62,12 @@ def from_csv(path: Path, stream: TextIO, header: bool, long: tuple[str, str, str
     return one_curve_a_row(path, frame)
 
 
-def _rows(stream: TextIO) -> Iterator[tuple[int, list[str]]]:
+def _rows(stream: TextIO, sep: str, decimal: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows that are not blank, with their line numbers."""
-    reader = csv.reader(stream)
+    reader = csv.reader(stream, delimiter=sep)
     for row in reader:
         if row and not (len(row) == 1 and not row[0].strip()):
-            yield reader.line_num, row
+            yield reader.line_num, [with_point(field, decimal) for field in row]
 
 
 def _chain(first: tuple[int, list[str]], rest: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
@@ -134,7 +138,7 @@ def _as_numbers(column: Sequence[str]) -> Any:
 
 def one_curve_a_row(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
     """Refuse tables of curves in columns."""
-    if axis_of(frame.columns, "the table") is None:
+    if axis_of(frame.columns, "the table", numbered=False) is None:  # "p1", "p2", ... may be persons
         index = frame.index
         if index.inferred_type == "string":
             try:

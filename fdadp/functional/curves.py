@@ -14,6 +14,7 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_grid, same_order, same_rows
+from fdadp.functional.axis import axis_of
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedCurves
 from fdadp.functional.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
@@ -86,9 +87,9 @@ def as_curves(
         index, columns = data.index, data.columns
         axis = axis_of_frame(data, grid, name)
     values = values_of(data, name)
+    if grid is None and not any_layout and (columns is None or axis_of(columns, name, numbered=False) is None):
+        refuse_layout(values, index, columns, name)
     if grid is None and axis is None:
-        if not any_layout:
-            refuse_layout(values, index, columns, name)
         if default is not None and default.size != values.shape[1]:
             raise InputError(
                 f"{name} must have {default.size} points a curve, as the fit had, or come with the grid that it is on "

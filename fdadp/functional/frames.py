@@ -28,7 +28,7 @@ def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis
                 raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc
             raise
     try:
-        axis = axis_of(data.columns, name)
+        axis = axis_of(data.columns, name, numbered=False)
     except InputError:
         return None
     if axis is not None and axis.backwards:
@@ -42,7 +42,7 @@ def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis
 def values_of(data: Any, name: str) -> FloatArray:
     """Values (n, S) as float64, what is missing NaN; raises InputError for all that is no table of numbers."""
     try:
-        values = _real_array(data)
+        values = np.asarray(_real_array(data), order="C")  # sums over curves are the same, however they lay in memory
     except (TypeError, ValueError) as exc:
         if isinstance(data, pd.DataFrame) and is_long([data.iloc[:, j] for j in range(data.shape[1])]):
             raise InputError(f"{name} must have one curve a row; {LONG_HINT}") from exc

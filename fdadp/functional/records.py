@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
@@ -40,12 +41,15 @@ class Records:
         Of columns of labels whose levels have an order of their own (a categorical): all of them in it.
     first : int
         Number of the first row, for messages: blocks count on.
+    index : Index or None
+        Labels of the rows of a whole table, where it has any.
     """
 
     n: int
     columns: Mapping[str, Column] = field(default_factory=dict)
     order: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     first: int = 0
+    index: pd.Index[Any] | None = None
 
     def curves(self, name: str) -> Curves:
         """A column of curves.
@@ -121,7 +125,7 @@ class Records:
         }
         kept = np.arange(self.n)[rows]
         first = int(kept[0]) if isinstance(rows, slice) and rows.step in (None, 1) and len(kept) else 0
-        return replace(self, n=len(kept), columns=taken, first=self.first + first)
+        return replace(self, n=len(kept), columns=taken, first=self.first + first, index=None)
 
     @classmethod
     def together(cls, parts: Sequence[Records]) -> Records:
@@ -164,11 +168,12 @@ def _kind(column: Column) -> str:
 
 @dataclass(frozen=True)
 class SeenCurves:
-    """What is known of a column of curves: its grid (S,), the range of its values, and its mean curve (S,)."""
+    """What is known of a column of curves: grid (S,), range of its values, mean curve (S,), and that with weights."""
 
     grid: FloatArray
     range: tuple[float, float]
     mean: FloatArray
+    weighted_mean: FloatArray
 
 
 Over = Callable[..., Any]
@@ -180,20 +185,29 @@ class SeenRows:
     """What was seen of some rows, which is merged over all."""
 
     n: int
-    curves: dict[str, tuple[FloatArray, float, float, FloatArray]]
-    """Grid, least and largest value, and sum, by column."""
+    weight: float
+    """Sum of the weights of the rows, 1 each where there are none."""
+    curves: dict[str, tuple[FloatArray, float, float, FloatArray, FloatArray]]
+    """Grid, least and largest value, sum and weighted sum, by column."""
     numbers: dict[str, list[FloatArray]]
     levels: dict[str, set[Any]]
     order: dict[str, tuple[Any, ...]]
 
     @classmethod
-    def of(cls, block: Records) -> SeenRows:
-        """Of a block."""
-        found = cls(block.n, {}, {}, {}, dict(block.order))
+    def of(cls, block: Records, weights: FloatArray | None = None) -> SeenRows:
+        """Of a block, and of a weight for each of its rows."""
+        found = cls(block.n, block.n if weights is None else float(weights.sum()), {}, {}, {}, dict(block.order))
         for name, column in block.columns.items():
             if isinstance(column, Curves):
                 v = column.values
-                found.curves[name] = column.grid, float(v.min()), float(v.max()), v.sum(axis=0)
+                total = v.sum(axis=0)
+                found.curves[name] = (
+                    column.grid,
+                    float(v.min()),
+                    float(v.max()),
+                    total,
+                    total if weights is None else weights @ v,
+                )
             elif column.dtype.kind == "f":
                 found.numbers[name] = [column]
             else:
@@ -203,10 +217,12 @@ class SeenRows:
     def merge(self, other: SeenRows) -> SeenRows:
         """With what was seen of the rows after these."""
         self.n += other.n
+        self.weight += other.weight
         self.order.update(other.order)
-        for name, (grid, low, high, total) in other.curves.items():
-            _, before, above, sums = self.curves.get(name, (grid, low, high, np.zeros_like(total)))
-            self.curves[name] = grid, min(low, before), max(high, above), sums + total
+        for name, (grid, low, high, total, weighted) in other.curves.items():
+            none = np.zeros_like(total)
+            _, before, above, *sums = self.curves.get(name, (grid, low, high, none, none))
+            self.curves[name] = grid, min(low, before), max(high, above), sums[0] + total, sums[1] + weighted
         for name, parts in other.numbers.items():
             self.numbers[name] = [*self.numbers.get(name, ()), *parts]
         for name, levels in other.levels.items():
@@ -218,8 +234,8 @@ class SeenRows:
         return Seen(
             self.n,
             {
-                name: SeenCurves(grid, (low, high), total / self.n)
-                for name, (grid, low, high, total) in self.curves.items()
+                name: SeenCurves(grid, (low, high), total / self.n, weighted / (self.weight or 1.0))
+                for name, (grid, low, high, total, weighted) in self.curves.items()
             },
             {name: np.concatenate(parts) for name, parts in self.numbers.items()},
             {name: tuple(in_order(found, self.order.get(name, ()))) for name, found in self.levels.items()},
@@ -275,11 +291,18 @@ class Seen:
     observed: tuple[IntArray, FloatArray] | None = None
 
     @classmethod
-    def of(cls, read: Callable[[], Iterator[Records]], observed: tuple[IntArray, FloatArray] | None = None) -> Seen:
-        """See all rows once; `read` gives a fresh iterator over them."""
-        over = partial(_over, read)
-        seen: SeenRows = over(SeenRows.of, SeenRows.merge)
-        return seen.all_of(over, observed)
+    def of(
+        cls,
+        read: Callable[[], Iterator[Records]],
+        observed: tuple[IntArray, FloatArray] | None = None,
+        weights: FloatArray | None = None,
+    ) -> Seen:
+        """See all rows once, with their weights (n,); `read` gives a fresh iterator over them."""
+        parts, start = [], 0
+        for block in read():
+            parts.append(SeenRows.of(block, None if weights is None else weights[start : start + block.n]))
+            start += block.n
+        return reduce(SeenRows.merge, parts).all_of(partial(_over, read), observed)
 
     def levels_of(self, name: str) -> tuple[Any, ...]:
         """Levels of a column of labels, or of whole numbers.

@@ -22,7 +22,9 @@ import pandas as pd
 
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.atomic import replacing
+from fdadp.files.regular import check_file
 from fdadp.functional.axis import is_identifier, is_odd_one
+from fdadp.functional.csv_lines import check_dialect, refuse_utf16
 from fdadp.functional.csv_tables import column_labels, from_csv, one_curve_a_row
 from fdadp.functional.layout import LONG_HINT, is_long
 from fdadp.functional.long_tables import check_names, curves_of_long
@@ -48,7 +50,12 @@ def check_suffix(path: str | os.PathLike[str]) -> str:
 
 
 def read_curves(
-    path: str | os.PathLike[str], *, header: bool = True, long: tuple[str, str, str] | None = None
+    path: str | os.PathLike[str] | pd.DataFrame,
+    *,
+    header: bool = True,
+    long: tuple[str, str, str] | None = None,
+    sep: str = ",",
+    decimal: str = ".",
 ) -> pd.DataFrame:
     """Read a sample of curves.
 
@@ -56,12 +63,15 @@ def read_curves(
     ----------
     path : path
         ``.csv`` or ``.csv.gz`` as the module describes; ``.parquet``, a data frame with one curve a row; ``.npz``,
-        with its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``.
+        with its only two-dimensional array or the one named ``values``, and optionally ``grid`` and ``labels``. A data
+        frame is taken as one that a parquet file holds.
     header : bool
         Whether a CSV file starts with column labels. Without them the grid is even on [0, 1].
     long : (str, str, str), optional
         Of a long table: names of the columns of id, point and value. Curves are then on the union of all points, NaN
         where they have none; in an npz file these are one-dimensional arrays.
+    sep, decimal : str
+        Of a CSV file: ``","``, ``";"`` or a tab between fields, ``"."`` or ``","`` before decimals.
 
     Returns
     -------
@@ -77,21 +87,24 @@ def read_curves(
     FileNotFoundError
         No such file.
     """
-    suffix = check_suffix(path)
     names = None if long is None else check_names(long)
+    if isinstance(path, pd.DataFrame):
+        return _from_frame(path, "the data frame", names)
+    suffix = check_suffix(path)
     source = Path(path)
-    if not source.exists():
-        raise FileNotFoundError(f"no such file: {source}")
+    check_file(source)
     if suffix == ".parquet":
         return _from_parquet(source, names)
     if suffix == ".npz":
         return _from_npz(source, names)
     if names is not None and not header:
         raise InputError("header must be True where long names columns, got False")
+    check_dialect(sep, decimal)
+    refuse_utf16(source)
     opener: Any = gzip.open if suffix == ".csv.gz" else open
     try:
         with opener(source, "rt", encoding="utf-8-sig", newline="") as stream:
-            return from_csv(source, stream, header, names)
+            return from_csv(source, stream, header, names, sep, decimal)
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as exc:
         raise FileFormatError(f"{source} must be a text file in CSV format, got {type(exc).__name__}: {exc}") from exc
 
@@ -106,6 +119,10 @@ def _from_parquet(path: Path, long: tuple[str, str, str] | None) -> pd.DataFrame
         raise FileFormatError(f"{path} needs pyarrow to be read: pip install pyarrow") from exc
     except Exception as exc:  # pyarrow raises classes of its own
         raise FileFormatError(f"{path} must be a parquet file, got {type(exc).__name__}: {exc}") from exc
+    return _from_frame(frame, path, long)
+
+
+def _from_frame(frame: pd.DataFrame, path: Any, long: tuple[str, str, str] | None) -> pd.DataFrame:
     if frame.empty:
         raise FileFormatError(f"{path} must hold curves, got a table of shape {frame.shape}")
     if long is not None:
@@ -140,6 +157,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, Any]:
     FileNotFoundError
         No such file.
     """
+    check_file(Path(path))
     try:
         stored: Any = np.load(path, allow_pickle=False)
         if isinstance(stored, np.ndarray):

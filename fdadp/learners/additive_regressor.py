@@ -155,7 +155,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
         doubts = Doubts(cohort, 1 + d)
         doubts.bins(bins.names, starts, bins.ordered, counts, noise)
         self.doubts_ = doubts.said
-        self._bins, self.bin_counts_ = bins, counts
+        self._bins, self._scale, self.bin_counts_ = bins, scale, counts
         self.intercept_ = scale.middle + scale.half * target.mean
         self.scores_ = scale.half * scores
         return cohort
@@ -163,7 +163,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,), within ``bounds_y``."""
         codes = self._codes(X)
-        return UnitTarget(self.bounds_y).inside(self.intercept_ + self._bins.scores(codes, self.scores_))
+        return self._scale.inside(self.intercept_ + self._bins.scores(codes, self.scores_))
 
 
 class _Target(NamedTuple):

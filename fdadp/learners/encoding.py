@@ -272,7 +272,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"X must have the columns {names!r}, but has no {missing!r}")
             at = [there.index(name) for name in names]
         else:
-            shape = table(X, "X").shape
+            shape = table(X, "X", len(specs)).shape
             if len(shape) != 2 or shape[1] != len(specs):
                 width = f"{shape[1]} columns" if len(shape) == 2 else f"{len(shape)} dimension(s)"
                 raise InputError(f"X must have two dimensions and {len(specs)} columns, one a feature, got {width}")

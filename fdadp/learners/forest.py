@@ -35,6 +35,8 @@ _NEAREST = 0.2
 """Cuts are no nearer to the ends of a cell than this share of it."""
 _ROWS = 2.0
 """Leaves are shrunk by as many rows, and by the noise."""
+_CERTAIN = 4.0
+"""Variances of the noise below which a square tells nothing; sds of the noise for the squares of all leaves."""
 
 
 class _Trees:
@@ -172,14 +174,15 @@ class DPForestClassifier(PrivateClassifier, _Forest):
         rows = np.maximum(total.reshape(K, T * L).sum(axis=1) / T, 0.0) + _ROWS + sd * math.sqrt(L / T)
         share = (rows / rows.sum())[:, None, None]
         weight = _ROWS + sd
+        self._fitted_trees = trees
         self.leaf_log_share_ = np.log((leaf + weight * share) / (leaf.sum(axis=0) + weight))
         self.classes_ = class_array(labels)
         return cohort
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, shape (m, K): the geometric mean over trees, normalised."""
-        x = self._new_rows(X)
-        at = self._trees(x.shape[1], len(self.classes_))(x)
+        x = self._new_rows(X)  # first: it refuses where nothing was fitted
+        at = self._fitted_trees(x)
         return np.asarray(softmax(_over_trees(self.leaf_log_share_, at), axis=1))
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -219,7 +222,8 @@ class DPForestRegressor(PrivateRegressor, _Forest):
 
     A prediction is the mean, and ``kept_`` of how the sums over trees of a row's leaves differ from it, over their
     counts and the weight of 2 rows and two standard deviations of noise. ``kept_`` compares the squares of all leaves'
-    differences with those of the noise, which is known; where they are no larger (by one standard deviation) it is 0.
+    differences with those of the noise, which is known; where they are no larger (by four standard deviations) it is 0.
+    The mean is drawn to the middle of the range, and is that where sum or count are within two of their own.
 
     Examples
     --------
@@ -253,24 +257,31 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         self.leaf_count_, self.leaf_sum_ = total.reshape(2, T, L)
         self.doubts_ = _doubts(cohort, self.leaf_count_[None], sd, leaf_sum=self.leaf_sum_)
         counted, summed = float(self.leaf_count_.sum()) / T, float(self.leaf_sum_.sum()) / T
-        mean = min(max(summed * max(counted, 0.0) / (counted**2 + sd**2 * L / T), -1.0), 1.0)
+        of_sums = sd**2 * L / T
+        known = _above_noise(summed, of_sums) * (_above_noise(counted, of_sums) if counted > 0 else 0.0)
+        mean = min(max(known * summed / max(counted, 1.0), -1.0), 1.0)
         noise = sd**2 * (1 + mean**2)
         left = float(((self.leaf_sum_ - mean * self.leaf_count_) ** 2).mean())
-        signal = max(left - noise * (1 + math.sqrt(2 / (T * L))), 0.0)
+        signal = max(left - noise * (1 + _CERTAIN * math.sqrt(2 / (T * L))), 0.0)
         self.kept_ = signal / (signal + noise / T)
         self.mean_ = scale.middle + scale.half * mean
+        self._fitted_trees, self._scale = trees, scale
         self._weight = _ROWS + 2 * sd / math.sqrt(T)
         return cohort
 
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,), within ``bounds_y``; rows are moved to ``bounds``."""
         x = self._new_rows(X)
-        at = self._trees(x.shape[1], 2)(x)
-        scale = UnitTarget(self.bounds_y)
+        at, scale = self._fitted_trees(x), self._scale
         mean = (self.mean_ - scale.middle) / scale.half
         sums, counts = _over_trees(np.stack([self.leaf_sum_, self.leaf_count_]), at).T
         off = self.kept_ * (sums - mean * counts) / (np.maximum(counts, 0.0) + self._weight)
         return scale.inside(self.mean_ + scale.half * off)
+
+
+def _above_noise(value: float, variance: float) -> float:
+    """Share of a noisy value that is kept: none up to two standard deviations, nearly all far above them."""
+    return max(1 - _CERTAIN * variance / value**2, 0.0) if value else 0.0
 
 
 def _doubts(

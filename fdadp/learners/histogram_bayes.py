@@ -82,7 +82,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
         count = np.maximum(prior * n, 1.0)[:, None]
         parts = [table[:, a:b] for a, b in itertools.pairwise(at)]
         self.doubts_ = _doubts(cohort, labels, encoder, in_class, sd_count, parts, sd)
-        self.classes_ = class_array(labels)
+        self.classes_, self._fitted_encoder = class_array(labels), encoder
         self.class_log_prior_ = np.log(prior)
         believed = [np.log(_believed(part, count, sd, self.alpha)) for part in parts]
         self.feature_log_prob_ = believed
@@ -96,7 +96,7 @@ class _Histograms(FromLikelihood, PrivateClassifier):
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         self._check_new_table(X)
-        codes = self._encoder(self.n_features_in_).transform(X)
+        codes = self._fitted_encoder.transform(X)
         return np.asarray(self.class_log_prior_ + self.evidence_weight_ * _evidence(codes, self.feature_log_prob_))
 
     def __sklearn_tags__(self) -> Any:

@@ -138,19 +138,17 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
 class CoefficientIntervals:
     """Ways of a fitted private regression to say how certain its coefficients are, from what was released."""
 
+    _encode: UnitRows
+    """How features were encoded in the fit."""
+
     def _estimating(self) -> tuple[Equations, ...]:
         """Equations of each response; raises InputError where the fit released none."""
-        raise NotImplementedError
-
-    def _encoding(self, d: int) -> UnitRows:
-        """How d features were encoded."""
         raise NotImplementedError
 
     def _units(self) -> tuple[FloatArray, FloatArray]:
         """Matrices (responses, d + 1, p) and offsets (responses, d + 1) that turn encoded coefficients into intercept
         and slopes in the user's units."""
-        model: Any = self
-        encode = self._encoding(model.n_features_in_)
+        encode = self._encode
         slopes, intercepts = encode.coefficients(np.eye(encode.dimensions))
         return np.vstack([intercepts, slopes.T])[None], np.zeros((1, encode.dimensions))
 

@@ -11,7 +11,7 @@ import numpy as np
 from fdadp._common.checks import is_number
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
-from fdadp.privacy.boundary import Table, table
+from fdadp.privacy.boundary import RAGGED, Table, table
 
 __all__ = [
     "as_table",
@@ -74,6 +74,8 @@ def check_distinct(names: Sequence[Any]) -> None:
 def as_table(X: Any) -> Table:
     """Return a table (n, d) without reading a value: only its shape is checked, and errors do not tell n."""
     found = table(X, "X")
+    if isinstance(X, list | tuple):
+        raise InputError(f"X must be two-dimensional (rows, features): an array or a data frame, {RAGGED}")
     if len(found.shape) != 2:
         raise InputError(
             f"X must be two-dimensional (rows, features), got {len(found.shape)} dimension(s). Reshape your data: "

@@ -158,7 +158,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
         intercepts = intercepts + middle
         self.coef_ = slopes[0] if len(shape) == 1 else slopes
         self.intercept_ = float(intercepts[0]) if len(shape) == 1 else intercepts
-        self._released = moments
+        self._released, self._encode, self._range = moments, encode, (low, high)
         self.doubts_ = self._doubts(cohort, moments, encode.dimensions - 1, pure=pure or self.mechanism == "wishart")
         return cohort
 
@@ -192,12 +192,12 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
 
     def _estimating(self) -> tuple[Equations, ...]:
         count = self._released.cross.shape[1]
-        return tuple(_equations(self._released, k, self.intercept_scaling) for k in range(count))
+        return tuple(_equations(self._released, k, self._encode.intercept) for k in range(count))
 
     def _units(self) -> tuple[FloatArray, FloatArray]:
         matrix, _ = super()._units()
-        q = self._released.cross.shape[1]
-        low, high = box(self.bounds_y, q, "bounds_y")
+        low, high = self._range
+        q = len(low)
         offsets = np.zeros((q, matrix.shape[1]))
         offsets[:, 0] = (low + high) / 2
         return ((high - low) / 2 * math.sqrt(q))[:, None, None] * matrix, offsets
@@ -222,10 +222,8 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     def predict(self, X: Any) -> FloatArray:
         """Targets, shape (m,) or (m, q), within ``bounds_y``; rows are clipped as in the fit."""
         x = self._new_rows(X)
-        x = self._encoding(x.shape[1]).inside(x)
-        out = x @ np.asarray(self.coef_).T + self.intercept_
-        low, high = (np.asarray(b, dtype=np.float64) for b in self.bounds_y)
-        return np.asarray(np.clip(out, low, high))
+        out = self._encode.inside(x) @ np.asarray(self.coef_).T + self.intercept_
+        return np.asarray(np.clip(out, *self._range))
 
 
 def _release(cohort: Cohort, pair: Any, p: int, q: int) -> _Moments:

@@ -220,7 +220,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
             target = 2 * at - 1 if K == 1 else np.where(at == np.arange(K), 1.0, -1.0) + 0.0 * at
             return encode(x), target  # an unknown label is NaN: the kernel leaves the row out
 
-        self.mechanism_, share = mechanism, 1.0
+        self.mechanism_, self._encode, share = mechanism, encode, 1.0
         if by_count or (mechanism == "gradient" and settings.n is None):
             n, share = self._count(cohort, problems), 1 - _COUNT
             if by_count:
@@ -352,7 +352,7 @@ class DPLogisticRegression(CoefficientIntervals, PrivateClassifier):
     def decision_function(self, X: Any) -> FloatArray:
         """Logits: of the second class, shape (m,), or of each class, shape (m, K)."""
         x = self._new_rows(X)
-        logits = self._encoding(x.shape[1]).inside(x) @ self.coef_.T + self.intercept_
+        logits = self._encode.inside(x) @ self.coef_.T + self.intercept_
         return np.asarray(logits[:, 0] if len(self.classes_) == 2 else logits)
 
     def predict_proba(self, X: Any) -> FloatArray:

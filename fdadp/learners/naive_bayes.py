@@ -181,7 +181,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
         half = (high - low) / 2
         self.classes_ = class_array(labels)
         theta, spreads = low + (mean + 1) * half, np.clip(var, self.var_floor, 1) * half**2
-        self.theta_, self.var_ = theta, spreads
+        self.theta_, self.var_, self._box = theta, spreads, (low, high)
         self.class_prior_ = found if self.priors is None else priors
         n = max(float(table[:, 0].sum()), sd / weight, 1.0)
         start = independent_evidence(d, self.correlation)
@@ -195,7 +195,7 @@ class DPGaussianNB(FromLikelihood, PrivateClassifier):
 
     def _joint_log_likelihood(self, X: Any) -> FloatArray:
         x = self._new_rows(X)
-        x = np.clip(x, *box_of(self.bounds, self.data_norm, self.center, x.shape[1]))
+        x = np.clip(x, *self._box)
         return gaussian_log_likelihood(x, self.class_prior_, self.theta_, self.var_, self.evidence_weight_)
 
 

@@ -16,7 +16,7 @@ from fdadp.planner.shown import Shown
 from fdadp.privacy import Privacy
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.budget import Budget
-from fdadp.privacy.declared import ADJACENCIES
+from fdadp.privacy.declared import ADJACENCIES, said_delta
 from fdadp.private.counting import expected_left, least_n_epsilon
 from fdadp.private.mechanisms import DPAFF
 from fdadp.private.preview import preview
@@ -155,6 +155,7 @@ def plan(
     offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
+    errors: str = "normal",
 ) -> Forecast | TermsForecast:
     """Predict what a private fit explains, before any data are touched.
 
@@ -165,7 +166,8 @@ def plan(
     ----------
     formula : str, optional
         Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
-        then four cohorts are drawn and fitted, which takes some seconds. Default: the additive model of one curve.
+        then eight cohorts are drawn and fitted, which takes some seconds. Numbers fill a part
+        of their bounds, off the middle. Default: the additive model of one curve.
     n : int, optional
         Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
     epsilon : float
@@ -192,6 +194,8 @@ def plan(
         With a formula: what is public of each column, as of a private fit.
     grids : mapping of str to array_like or int, optional
         With a formula: grids of curves, or their numbers of points; default 51.
+    errors : {"normal", "skewed"}
+        With a formula: skewed ones are log-normal, as costs and lengths of stay are; fits explain less of them.
 
     Returns
     -------
@@ -223,6 +227,7 @@ def plan(
         raise InputError(f"prior must be a PublicPrior, got {type(prior).__name__}; 'persistence' comes with a formula")
     if accuracy is not None and not (isinstance(accuracy, (int, float, np.number)) and 0 < accuracy < 1):
         raise InputError(f"accuracy must be a share between 0 and 1, got {accuracy!r}")
+    delta = said_delta(delta)
     if n is None and accuracy is None:
         raise InputError("n must be given, or an accuracy to find it for")
     if formula is not None:
@@ -232,13 +237,13 @@ def plan(
         from fdadp.planner.of_formulas import plan_formula
 
         people = whole(n, "n")
-        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset, family, rate)
+        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset, family, rate, errors)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate}
-    given |= {"family": None if family == "gaussian" else family}
+    given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family and rate must be left out without a formula: the forecast does not depend "
-            "on them"
+            "bounds, grids, offset, family, rate and errors must be left out without a formula: the forecast does not "
+            "depend on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)

@@ -17,12 +17,13 @@ from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
 from fdadp.private.as_terms import as_terms, importances, released_variance
 from fdadp.private.bounded_rows import BoundedResponse
-from fdadp.private.columns import CurvesColumn, LabelColumn
+from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.families import ATTENUATION, DPAFFOfFamily
 from fdadp.private.forecasts import SIGNAL
 from fdadp.private.mechanisms import DPAFF
+from fdadp.private.prior import CurvePrior
 from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
 from fdadp.private.varying import added
@@ -35,6 +36,8 @@ OF_THE_REST = SIGNAL / (1 + SIGNAL)
 """The same of what an anchor leaves."""
 TEST_ROWS = 500
 """Rows that predictions are judged on."""
+OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
+"""Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
 LATENT = math.pi**2 / 3
@@ -82,8 +85,13 @@ class Responses:
         return mean, rng.binomial(1, mean).astype(np.float64)
 
 
-def outcome(design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool) -> OfTerms:
-    """Explained share, coverage of prediction intervals and importances in one simulated cohort."""
+def outcome(
+    design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool, skewed: bool = False
+) -> OfTerms:
+    """Explained share, coverage of prediction intervals and importances in one simulated cohort.
+
+    `skewed`: errors are as large for each person as a log-normal law has it, to one side.
+    """
     rng = np.random.default_rng([seed, n])
     block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng)
     m = design.response_shares.size
@@ -94,6 +102,9 @@ def outcome(design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, 
     f = signal + mean @ design.response.T
     rest = 1 - explainable
     smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    if skewed:
+        size = (rng.lognormal(size=(len(f), 1)) - math.exp(0.5)) / math.sqrt(math.expm1(1.0) * math.e)
+        smooth = size * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     cohort = _cohort(block, y, n, multiplier, seed, pure=pure)
@@ -136,8 +147,9 @@ def _drawn(
     design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
-    block = _block(design, n + TEST_ROWS, rng)
     rows = Rows(design, bounds)
+    rows.columns |= {c.name: _narrow(c, rng) for c in design.numbers}
+    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng)
     count, m = design.feature_shares.size, design.response_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
@@ -159,14 +171,19 @@ def _share(predicted: FloatArray, truth: FloatArray) -> float:
     return float(1 - ((predicted - truth) ** 2).mean() / ((truth - truth.mean(axis=0)) ** 2).mean())
 
 
-def _block(design: PrivateDesign, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+def _narrow(column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
+    """A column whose numbers fill a part of their range, and not its middle: bounds hold all, not most."""
+    return column.placed(rng.uniform(-OFF_MIDDLE, OFF_MIDDLE), rng.uniform(*OF_HALF))
+
+
+def _block(columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
     """Entries of all columns as the kernel would hand them over."""
     out: list[FloatArray] = []
-    for column in design.columns:
+    for column in columns:
         if isinstance(column, LabelColumn):
             out.append(rng.integers(len(column.levels), size=n).astype(np.float64))
         else:
-            drawn = draw_column(column, design.prior.x, n, rng)
+            drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)
     return tuple(out)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp._common.checks import is_number, whole
+from fdadp._common.checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_grid
@@ -42,8 +42,10 @@ from fdadp.terms.spec import TermSpec
 
 __all__ = ["TermsForecast", "plan_formula"]
 
-MOST, POPULATIONS, POINTS = 10_000, 4, 51
+MOST, POPULATIONS, POINTS = 10_000, 8, 51
 """Persons simulated at most, cohorts, and points of a grid."""
+ERRORS = ("normal", "skewed")
+"""Laws of what the terms leave unexplained."""
 EVEN, OF_RANGE = 0.5, 0.1
 """Share of ones, and mean count over the public range, where nothing else is expected."""
 OF_CURVES = (FunctionalLinear, FunctionalAdditive, Concurrent)
@@ -102,7 +104,7 @@ class TermsForecast(Shown):
         other = self.family != "gaussian"
         facts = [
             (f"explained share of the {'variance of means' if other else 'explainable variance'}", f"{self.share:.2f}"),
-            (f"the least of {POPULATIONS} simulated cohorts", f"{self.worst_share:.2f}"),
+            (f"about the worst tenth: least of {POPULATIONS} simulated cohorts", f"{self.worst_share:.2f}"),
             (f"coverage of 95 % {'intervals of means' if other else 'prediction intervals'}", f"{self.coverage:.2f}"),
         ]
         if other:
@@ -126,6 +128,7 @@ def plan_formula(
     offset: str | None = None,
     family: str = "gaussian",
     rate: float | None = None,
+    errors: str = "normal",
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
     mechanism = DPAFF(prior=prior)
@@ -135,6 +138,8 @@ def plan_formula(
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
     parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
     law, offset = family_of(family), parsed.one_offset(offset)
+    if one_of(errors, "errors", ERRORS) != ERRORS[0] and law.name != "gaussian":
+        raise InputError(f"errors must be left out with family={family!r}, got {errors!r}")
     columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=law.name != "gaussian")
     by_name = {column.name: column for column in columns}
     response = parsed.response or ("Y" if curves else "y")
@@ -159,7 +164,7 @@ def plan_formula(
     found = []
     for seed in range(POPULATIONS):
         if responses is None:
-            found.append(outcome(design, mechanism, few, noise / n * few, seed, pure=pure))
+            found.append(outcome(design, mechanism, few, noise / n * few, seed, pure=pure, skewed=errors == "skewed"))
         else:
             found.append(outcome_of_family(design, mechanism, responses, few, noise / n * few, seed, pure=pure))
     shares = [one.share for one in found]

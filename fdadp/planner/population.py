@@ -133,7 +133,7 @@ def _outcomes(design: PrivateDesign, n: int, etas: Sequence[float], seed: int, *
     x, y, _ = population.draw(n, rng)
     new_x, new_y, new_f = population.draw(TEST_CURVES, rng)
     t, s, w = design.t, design.s, design.t_weights
-    reference = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(x, y, s, t)
+    reference = AdditiveFunctionOnFunction(n_basis_x=7, n_basis_s=7, progress=False).fit(x, y, s=s, t=t)
     clipped = np.clip(new_x, *reference.x_range_)  # or it would warn of extrapolation
     error = math.sqrt((((np.asarray(reference.predict(clipped)) - new_y) ** 2) @ w).mean())
     low, high = reference.predict_interval(clipped, 0.95)

@@ -15,6 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy._local import RowFunction, probe, silence
 from fdadp.privacy._measures import IN_RHO, amount_for, cost_of
 from fdadp.privacy._placed import AnyVault
@@ -24,7 +25,7 @@ from fdadp.privacy._sums import Contributions, Factors, count_persons, exact_sum
 from fdadp.privacy._wishart import BITS
 from fdadp.privacy.budget import Account, Budget
 from fdadp.privacy.distributed import DistributedNoise
-from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
+from fdadp.privacy.noise import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.releases import Release
 
 __all__ = ["Kernel", "Noisy", "check_clip", "check_name", "is_secure"]
@@ -48,7 +49,7 @@ _FLOATS = "drawn in floating point from the system's randomness"
 _OURS = {
     "bingham": _FLOATS,
     "bingham-zcdp": _FLOATS,
-    "wishart": "to 50 digits from the system's randomness",
+    "wishart": "to 130 digits from the system's randomness",
     "spherical": "exact, from the system's randomness",
     "product": "exact, from the system's randomness",
     "symmetric": "exact, from the system's randomness",
@@ -79,9 +80,11 @@ class Kernel:
         Declared number of persons.
     releases : list of Release
         Written to; kernels of derived rows share it.
+    law : Law
+        How a person's rows are combined.
     """
 
-    __slots__ = ("account", "adjacency", "budget", "n", "noise", "releases", "vault")
+    __slots__ = ("account", "adjacency", "budget", "law", "n", "noise", "releases", "vault")
 
     def __init__(
         self,
@@ -92,9 +95,10 @@ class Kernel:
         adjacency: str,
         n: int | None,
         releases: list[Release],
+        law: Law = MEAN,
     ) -> None:
         self.vault, self.account, self.noise, self.budget = vault, account, noise, budget
-        self.adjacency, self.n, self.releases = adjacency, n, releases
+        self.adjacency, self.n, self.releases, self.law = adjacency, n, releases, law
 
     @property
     def pure(self) -> bool:
@@ -117,7 +121,12 @@ class Kernel:
         self.account.open()
         with silence():
             vault = self.vault.derive(f, shapes)
-        return Kernel(vault, self.account, self.noise, self.budget, self.adjacency, self.n, self.releases)
+        return Kernel(vault, self.account, self.noise, self.budget, self.adjacency, self.n, self.releases, self.law)
+
+    def stop(self) -> None:
+        """Give back what no release has used, unless a read has failed: that may tell of a row."""
+        if not self.vault.failed:
+            self.account.stop()
 
     def probe(self, f: RowFunction, name: str, outputs: int | None) -> list[tuple[int, ...]]:
         """Shapes of what f gives for a row, after the check on public rows."""
@@ -182,19 +191,14 @@ class Kernel:
         share: float,
         name: str,
         norm: int,
-        per_person: str,
         bits: int,
         factor: float | None = None,
     ) -> Noisy:
         """Release a clipped sum, in units of its contributions; arguments as of :meth:`SumReleases.sum`."""
         check_clip(clip, name)
-        if per_person not in ("mean", "sum"):
-            raise PrivacyError(f"{name}: per_person must be 'mean' or 'sum', got {per_person!r}")
         if isinstance(bits, bool) or not isinstance(bits, int) or not 8 <= bits <= 26:
             raise PrivacyError(f"{name}: bits must be an integer from 8 to 26, got {bits!r}")
-        noisy, sampler = self.release(
-            "sum", d, float(clip), share, name, norm, bits, contributions, per_person, factor=factor
-        )
+        noisy, sampler = self.release("sum", d, float(clip), share, name, norm, bits, contributions, factor=factor)
         gamma = float(clip) * 2.0**-bits
         return Noisy(noisy * gamma, sampler.sd * gamma)
 
@@ -203,13 +207,15 @@ class Kernel:
     ) -> Noisy:
         """Release Σ over persons of a b', clipped in the nuclear norm, with matrix Laplace noise.
 
+        Each row is clipped; a person whose rows are added up may add `clip` for each.
+
         `factors` gives a (m, D) and b (m, K) of a block of rows; `symmetric` says that b is a, and releases the
         entries on and above the diagonal, row by row. Sensitivity: ``docs/theory/kernel.md#rank-one``.
         """
         check_clip(clip, name)
 
         def exact(bits: int) -> IntArray:
-            task = partial(rank_one_sum, factors=factors, D=D, K=K, clip=float(clip), bits=bits // 2)
+            task = partial(rank_one_sum, factors=factors, D=D, K=K, clip=float(clip), bits=bits // 2, law=self.law)
             total = self.vault.total(task)
             return total.reshape(D, K)[np.triu_indices(D)] if symmetric else total
 
@@ -217,18 +223,17 @@ class Kernel:
         noisy, sampler = self.release(
             "sum",
             size,
-            float(clip),
+            float(clip) * self.law.most,
             share,
             name,
             NUCLEAR,
             2 * BITS,
             None,
-            None,
             exact=exact,
             matrix=matrix,
             columns=K,
         )
-        step = float(clip) * 4.0**-BITS
+        step = float(clip) * self.law.most * 4.0**-BITS
         return Noisy(noisy * step if symmetric else noisy.reshape(D, K) * step, sampler.sd * step)
 
     def release(
@@ -241,7 +246,6 @@ class Kernel:
         norm: int,
         bits: int,
         contributions: Contributions | None,
-        per_person: str | None,
         factor: float | None = None,
         exact: Callable[[int], IntArray] | None = None,
         matrix: str | None = None,
@@ -281,9 +285,9 @@ class Kernel:
             if exact is not None:
                 total = exact(bits)
             elif contributions is None:
-                total = self.vault.total(partial(count_persons, bits=bits))
+                total = self.vault.total(partial(count_persons, bits=bits, law=self.law))
             else:
-                how: dict[str, Any] = {"clip": clip, "bits": bits, "norm": norm, "mean": per_person == "mean"}
+                how: dict[str, Any] = {"clip": clip, "bits": bits, "norm": norm, "law": self.law}
                 total = self.vault.total(partial(exact_sum, contributions=contributions, size=size, **how))
             noisy = sampler(total)
         return noisy, sampler
@@ -342,6 +346,7 @@ class Kernel:
             secure=self.secure,
             lattice_bits=bits,
             delta=None if not whole else 0.0 if sampler.kind in MATRICES else self.budget.delta,
+            draw=DRAWS[sampler.kind] if self.secure else "",
         )
         self.account.spend(share, cost, whole=whole, release=release)
         self.releases.append(release)

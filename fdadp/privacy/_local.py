@@ -10,7 +10,8 @@ is a guard against mistakes and no proof (a function may keep a hidden state on 
 kernel are part of the trusted code.
 
 *Silent.* A block whose evaluation raises is evaluated again row by row; a row that raises, or gives the wrong shape,
-becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values.
+becomes NaN, and its contribution zero. No exception, warning or NumPy state depends on private values; the time does
+(``docs/theory/kernel.md#silence``).
 """
 
 from __future__ import annotations

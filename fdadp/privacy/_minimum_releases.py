@@ -10,14 +10,13 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, check_name
-from fdadp.privacy._local import RowFunction, silence
+from fdadp.privacy._local import RowFunction
 from fdadp.privacy._logistic import logistic
 from fdadp.privacy._minima import (
     GRADIENT_ERROR,
     SMALLEST_RIDGE,
-    check_rounding,
+    SOLUTION_ERROR,
     least_squares,
-    length_of,
     steps_from_real,
 )
 from fdadp.privacy._objective import gaussian_multiplier
@@ -92,6 +91,8 @@ class MinimumReleases:
         """
         if isinstance(self._kernel.noise, DistributedNoise):
             raise PrivacyError(f"{name}: a minimiser is no sum: all rows must be in one place, not with several owners")
+        if self._kernel.law.name != "mean":
+            raise PrivacyError(f"{name}: person_rows must be 'mean' for a minimiser, got {self._kernel.law.name!r}")
         check_name(name)
         shapes = self._kernel.probe(f, name, 2)
         D, K = (math.prod(shape) for shape in shapes)
@@ -115,9 +116,6 @@ class MinimumReleases:
             )
         if squared and ridge > 1e9 * clip**2:
             raise PrivacyError(f"{name}: ridge must be at most 1e9 clip^2, got {ridge:g}")
-        n = self._kernel.n
-        if squared and n is not None and (n > 1e8 or n * D > 1e11):
-            raise PrivacyError(f"{name}: n must be at most 1e8, and 1e11 over the {D} features, got {n}: rounding")
         if perturb == "objective":
             return self._objective(f, shapes, float(ridge), share, name)
         both = 2.0 if self._kernel.adjacency == "replace" else 1.0
@@ -125,20 +123,18 @@ class MinimumReleases:
             assert target_clip is not None and radius is not None
             bound = clip * (radius * clip + target_clip) / ridge
 
-            def solve() -> FloatArray:
-                return least_squares(
-                    self._kernel.vault, f, shapes, clip=clip, target_clip=target_clip, ridge=ridge, radius=radius
-                )
+            def solve(step: float) -> IntArray:
+                given = {"clip": float(clip), "target_clip": float(target_clip), "radius": float(radius)}
+                return least_squares(self._kernel.vault, f, shapes, ridge=float(ridge), step=step, **given)
         else:
-            check_rounding(n, float(ridge), 0.0, name)
             rows = self._rows_in_one_place(name)
             bound = math.sqrt(K) / ridge
 
-            def solve() -> FloatArray:
-                return logistic(rows, f, shapes, ridge=ridge, linear=np.zeros((D, K)))
+            def solve(step: float) -> IntArray:
+                return logistic(rows, f, shapes, ridge=float(ridge), linear=np.zeros((D, K)), step=step)
 
-        # 0.1 % more than a person's influence for rounding in the solution (_minima), and a lattice step for its own.
-        slack = both * 1.001 + (0 if squared else 2 * GRADIENT_ERROR)
+        # Both ends may be off by what their solvers say; a little more for rounding in these numbers.
+        slack = both * (1 + 1e-9) + 2 * (SOLUTION_ERROR if squared else GRADIENT_ERROR)
         value, sampler, step = self._noisy_point(solve, D * K, bound, slack, share, name, float(clip))
         return Noisy(value.reshape(D, K), sampler.sd * step)
 
@@ -153,7 +149,7 @@ class MinimumReleases:
 
     def _noisy_point(
         self,
-        solve: Callable[[], FloatArray],
+        solve: Callable[[float], IntArray],
         size: int,
         unit: float,
         slack: float,
@@ -166,7 +162,7 @@ class MinimumReleases:
         step = unit * 2.0**-24
         sampler, cost = self._point_noise(size, math.ceil(slack * 2.0**24), amount, name)
         self._kernel.charge(sampler, step, share, name, cost=cost, clip=clip, where=" on the minimiser")
-        noisy = np.asarray(sampler(_to_lattice(solve(), step)), dtype=np.float64)
+        noisy = np.asarray(sampler(solve(step).ravel()), dtype=np.float64)
         return noisy * step, sampler, step
 
     def _point_noise(
@@ -207,7 +203,6 @@ class MinimumReleases:
         own = "pure" if pure else "gdp"  # whatever the budget's measure: these costs are not added to anything
         lattice = 2.0**-40
         linear = [self._kernel.prepare(kind, D, both / lattice, cost, name, accounting=own)[0] for _ in range(K)]
-        check_rounding(self._kernel.n, ridge, length_of(kind, D, linear[0].scale * lattice), name)
         # The point computed is at most this far from the exact minimiser for the real b, in each problem.
         away = (GRADIENT_ERROR + steps_from_real(kind, D) * lattice) / ridge
         step = away * 2.0**-12
@@ -224,13 +219,7 @@ class MinimumReleases:
             whole=not pure,
             spent=amount if pure else None,
         )
-        b = np.stack([sampler(np.zeros(D, dtype=np.int64)) * lattice for sampler in linear], axis=1)
-        w = logistic(rows, f, shapes, ridge=ridge, linear=b)
-        noisy = point(_to_lattice(w, step)) * step
+        b = np.stack([sampler(np.zeros(D, dtype=np.int64)) for sampler in linear], axis=1)
+        w = logistic(rows, f, shapes, ridge=ridge, linear=b, unit=lattice, step=step)
+        noisy = point(w.ravel()) * step
         return Noisy(noisy.reshape(D, K), linear[0].sd * lattice)
-
-
-def _to_lattice(point: FloatArray, step: float) -> IntArray:
-    """Nearest multiples of a step, as integers; what is out of reach of int64 is cut off, which moves nothing apart."""
-    with silence():
-        return np.rint(np.clip(np.nan_to_num(point.ravel() / step), -(2.0**61), 2.0**61)).astype(np.int64)

@@ -15,7 +15,7 @@ from fdadp.privacy._kernel import Kernel, Noisy, check_clip, check_name
 from fdadp.privacy._local import RowFunction, Rows, evaluate
 from fdadp.privacy._rows import L2
 from fdadp.privacy._sums import Contributions, Products, exact_sum
-from fdadp.privacy._wishart import BITS, degrees, exact_moment
+from fdadp.privacy._wishart import BITS, LARGEST_ORDER, degrees, exact_moment
 
 __all__ = ["MomentReleases"]
 
@@ -35,7 +35,6 @@ class MomentReleases:
         share: float,
         name: str,
         norm: str | None = None,
-        per_person: str = "mean",
         bits: int = 24,
     ) -> Noisy:
         """Release the symmetric matrix Σ over persons of clip(f(row) f(row)').
@@ -46,9 +45,9 @@ class MomentReleases:
             Row-local, with values (m, D).
         clip : float
             Bound on ‖f‖², the Frobenius and the nuclear norm of f f'.
-        share, name, per_person, bits
-            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once, in the Frobenius
-            norm. With pure ε per_person and bits must be left out: each product is clipped, then their mean is taken,
+        share, name, bits
+            As in :meth:`sum`. Of a person with several rows the mean (sum) of the products is clipped once, in the
+            Frobenius norm. With pure ε bits must be left out: each product is clipped, then their mean (sum) is taken,
             and an unusable row counts as 0 in it.
         norm : {"nuclear"}, optional
             A pure release that takes the whole of a budget with a δ (see :meth:`Cohort.pure_is_quieter`); what pure
@@ -83,8 +82,8 @@ class MomentReleases:
         if norm not in (None, "nuclear"):
             raise PrivacyError(f"{name}: norm must be 'nuclear' or left out, got {norm!r}")
         if self._kernel.pure or norm == "nuclear":
-            if per_person != "mean" or bits != 24:
-                raise PrivacyError(f"{name}: per_person and bits must be left out with pure noise")
+            if bits != 24:
+                raise PrivacyError(f"{name}: bits must be left out with pure noise")
 
             def factors(rows: Rows, m: int) -> tuple[FloatArray, FloatArray]:
                 a = evaluate(f, rows, m, [shape])[0].reshape(-1, D)
@@ -100,7 +99,6 @@ class MomentReleases:
             share,
             name,
             self._kernel.norm(None, name),
-            per_person,
             bits,
             factor=math.sqrt(2 + 4.04 * math.sqrt(D * (D + 1) / 2) * 2.0**-bits),
         )
@@ -157,7 +155,7 @@ class MomentReleases:
             samplers.append(sampler)
         W = np.triu(np.full((D, D), math.sqrt(2)), 1) + np.eye(D)
         own: dict[str, Any] = {"contributions": _products(f, shape, W), "size": size, "clip": float(clip)}
-        total = self._kernel.vault.total(partial(exact_sum, **own, bits=24, norm=L2, mean=True))
+        total = self._kernel.vault.total(partial(exact_sum, **own, bits=24, norm=L2, law=self._kernel.law))
         S = _symmetric(total / W[triangle(D)])
         found = np.zeros((0, D))
         for j in range(k):
@@ -190,10 +188,10 @@ class MomentReleases:
             raise PrivacyError(f"{name}: Wishart noise wants one row a person; sum_outer takes several")
         if self._kernel.budget.delta is None:
             raise PrivacyError(f"{name}: Wishart noise wants a delta, got a budget of pure epsilon")
-        if self._kernel.n is not None and self._kernel.n > 1e8:
-            raise PrivacyError(f"{name}: n must be at most 1e8, got {self._kernel.n}: sums would not fit into 64 bits")
         self._kernel.account.check(share)
         self._kernel.whole_budget(share, name, "Wishart noise")
+        if math.prod(shape) > LARGEST_ORDER:
+            raise PrivacyError(f"{name}: Wishart noise is for at most {LARGEST_ORDER} values a row, got shape {shape}")
         nu = degrees(*self._kernel.for_one(self._kernel.budget.epsilon, self._kernel.budget.delta))
         p = math.prod(shape)
         sampler = self._kernel.noise.prepare("wishart", p * (p + 1) // 2, 4.0**BITS, 1 / (4 * nu))

@@ -17,6 +17,9 @@ from fdadp.errors import PrivacyError
 
 __all__ = ["gaussian_multiplier"]
 
+_FLOATS = 1e-11
+"""Relative error that is allowed for in values of the normal distribution and in exponentials of up to ε."""
+
 
 @functools.lru_cache(maxsize=64)
 def gaussian_multiplier(epsilon: float, delta: float, ridge: float, problems: int = 1) -> float:
@@ -52,8 +55,10 @@ def _hockey_stick(epsilon: float, mu: float, jacobian: float, problems: int) -> 
     gap = epsilon - problems * (mu**2 / 2 + jacobian)
     if problems == 1:
         if gap >= 0:
-            return float(ndtr(-gap / mu) - math.exp(gap + mu**2 / 2 + float(log_ndtr(-gap / mu - mu))))
-        return float(0.5 - 0.5 * math.exp(gap) + 0.5 - math.exp(gap + mu**2 / 2 + float(log_ndtr(-mu))))
+            plus, minus = float(ndtr(-gap / mu)), math.exp(gap + mu**2 / 2 + float(log_ndtr(-gap / mu - mu)))
+        else:
+            plus, minus = 1.0, 0.5 * math.exp(gap) + math.exp(gap + mu**2 / 2 + float(log_ndtr(-mu)))
+        return plus - minus + _FLOATS * (plus + minus) + 1e-300  # which is what underflows
     # The law of the sum on a grid, each max(0, ζ) rounded up: δ can only come out larger.
     step = 2e-3
     grid = np.arange(0, 12, step)
@@ -63,5 +68,5 @@ def _hockey_stick(epsilon: float, mu: float, jacobian: float, problems: int) -> 
     for _ in range(problems - 1):
         total = np.maximum(fftconvolve(total, law), 0.0)
     excess = mu * step * np.arange(total.size) - gap
-    rounding = 2e-16 * problems * total.size  # of the convolutions
+    rounding = 2e-16 * problems * total.size + 1e-30 * problems  # of the convolutions; what lies beyond 12
     return float((total * np.where(excess > 0, -np.expm1(-np.maximum(excess, 0)), 0.0)).sum()) + rounding

@@ -71,6 +71,8 @@ class PartitionedVault:
     data : Partitions
         Nothing of them is computed before the first read. Where they are grouped, that one brings all rows of a person
         together.
+    max_rows : int, optional
+        Rows of a person that count at most.
 
     Notes
     -----
@@ -78,17 +80,27 @@ class PartitionedVault:
     source that gives other rows then is one that failed.
     """
 
-    __slots__ = ("_data", "_family", "_parts", "grouped", "in_one_place", "spec")
+    __slots__ = ("_data", "_family", "_max_rows", "_parts", "grouped", "in_one_place", "spec")
 
-    def __init__(self, data: Partitions) -> None:
+    def __init__(self, data: Partitions, max_rows: int | None = None) -> None:
         self._data, self._family = data, _Family()
         self._parts: list[Any] = []
+        self._max_rows = max_rows
         self.spec, self.grouped, self.in_one_place = data.spec, data.grouped, False
 
     @property
     def passes(self) -> int:
         """How often rows were read through, here and in vaults derived from this one."""
         return self._family.passes
+
+    @property
+    def failed(self) -> bool:
+        """Whether a read has failed, here or in a vault of the same rows."""
+        return self._family.failed
+
+    def fail(self) -> None:
+        """Remember that a read has failed, and let go of all that the workers hold."""
+        self._family.fail()
 
     def identity(self) -> object:
         """What tells two data sets apart for a Budget: the place of the caller's own objects."""
@@ -115,16 +127,12 @@ class PartitionedVault:
     def total(self, task: Callable[[Vault], IntArray]) -> IntArray:
         """Integers that a task sums over all persons: of each part on the worker that has it, added in a tree."""
         sums = _on_workers(_summed, self._load(), Sent(task))
-        try:
-            self._family.passes += 1
-            with silence():
-                found = computed(merged(sums, _added), "private sums", progress=False)
-            if isinstance(found, _Lost) or self._family.digest not in (None, found.digest):
-                raise PrivacyError("rows were lost, or are others than in the first pass")
-            self._family.digest = found.digest
-        except BaseException:
-            self._family.fail()
-            raise
+        self._family.passes += 1
+        with silence():
+            found = computed(merged(sums, _added), "private sums", progress=False)
+        if isinstance(found, _Lost) or self._family.digest not in (None, found.digest):
+            raise PrivacyError("rows were lost, or are others than in the first pass")
+        self._family.digest = found.digest
         total: IntArray = found.total
         return total
 
@@ -150,7 +158,7 @@ class PartitionedVault:
             else:
                 buckets = bucket_count(len(data.pieces))
                 pieces = _on_workers(_scattered, data.pieces, *read, buckets, outputs=buckets)
-                parts = _on_workers(_gathered, [[piece[b] for piece in pieces] for b in range(buckets)])
+                parts = _on_workers(_gathered, [[piece[b] for piece in pieces] for b in range(buckets)], self._max_rows)
             self._parts = self._hold(parts)
         return self._parts
 
@@ -211,8 +219,8 @@ def _shuffled(piece: Any, read: Sent, spec: Spec, buckets: int) -> Any:
 
 
 @_guarded
-def _gathered(pieces: Sequence[Any]) -> Any:
-    return gathered(pieces)  # fails where one is lost
+def _gathered(pieces: Sequence[Any], max_rows: int | None) -> Any:
+    return gathered(pieces, max_rows)  # fails where one is lost
 
 
 @_guarded

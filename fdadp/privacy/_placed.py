@@ -20,7 +20,7 @@ __all__ = ["AnyVault", "vault_of"]
 AnyVault = Vault | PartitionedVault
 
 
-def vault_of(data: Any, groups: Any) -> AnyVault:
+def vault_of(data: Any, groups: Any, max_rows: int | None = None) -> AnyVault:
     """Put private rows behind a wall where they are.
 
     Parameters
@@ -28,6 +28,8 @@ def vault_of(data: Any, groups: Any) -> AnyVault:
     data, groups
         As :class:`fdadp.privacy.Cohort` takes them. Chunks may say themselves which partitions they come from, by a
         method ``on_workers()`` that returns a :class:`~fdadp.privacy.partitions.Partitions` or None.
+    max_rows : int, optional
+        Rows of a person that count at most.
 
     Raises
     ------
@@ -37,8 +39,8 @@ def vault_of(data: Any, groups: Any) -> AnyVault:
     if active_client() is not None:
         found = _partitions_of(data, groups)
         if found is not None:
-            return PartitionedVault(found)
-    return Vault(data, groups)
+            return PartitionedVault(found, max_rows)
+    return Vault(data, groups, max_rows)
 
 
 def _partitions_of(data: Any, groups: Any) -> Partitions | None:

@@ -53,7 +53,5 @@ def rehearsal_of(budget: Budget) -> Budget:
 
     The kernel reads rows after its book has let it (:meth:`fdadp.privacy._book.Book.spend`), and never else.
     """
-    own = Budget(budget.epsilon, budget.delta, accounting="gdp" if budget.pure else budget.accounting)
-    own.total = budget.total
-    own._book = _RehearsalBook(budget._book, own.total)
-    return own
+    book = _RehearsalBook(budget._book, budget.total)
+    return Budget.kept(book, budget.epsilon, budget.delta, budget.accounting, budget.total)

@@ -30,6 +30,8 @@ __all__ = [
 LINF, L1, L2, NUCLEAR = 0, 1, 2, 3
 
 ATTEMPTS = 4
+FINE, LONGEST = 2.0**32, 2.0**8
+"""Rows of a person are added in integers, in steps of the clip over `FINE`; a row counts as `LONGEST` clips at most."""
 SHRINK = 1 - 2.0**-20
 """Float clipping may overshoot the integer bound by a hair: then the row is shrunk by this and truncated again."""
 
@@ -228,29 +230,31 @@ def quantise_rows(f, r, m, weights, clip_f, clip_r, limit, out_f, out_r):  # typ
 
 
 @njit(cache=True, nogil=True)
-def _close(person, slot_of, sums, usable, mean, clip, limit, norm, q, total):  # type: ignore[no-untyped-def]
+def _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total):  # type: ignore[no-untyped-def]
     """Clip what a person's rows have given, add its integers, empty the slot."""
     slot = slot_of[person]
-    v = sums[slot]
-    if mean and usable[slot] > 1:
+    if usable[slot] > 0:
+        step = clip / FINE / (usable[slot] if mean else 1)
         for j in range(v.size):
-            v[j] /= usable[slot]
-    if usable[slot] > 0 and quantise(v, clip, limit, norm, q):
-        for j in range(v.size):
-            total[j] += q[j]
-    v[:] = 0.0
+            v[j] = first[slot, j] if usable[slot] == 1 else sums[slot, j] * step
+        if quantise(v, clip, limit, norm, q):
+            for j in range(v.size):
+                total[j] += q[j]
+    sums[slot, :] = 0
     usable[slot] = 0
     slot_of[person] = -1
 
 
 @njit(cache=True, nogil=True)
-def add_persons(values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
-    """Gather rows person by person, in the order of the data, and close each person at its last row.
+def add_persons(values, m, codes, left, slot_of, free, n_free, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+    """Gather rows person by person, and close each person at its last row.
+
+    They are added in integers, so their order does not matter; a single row is taken as it is.
 
     ``free[:n_free]`` are unused slots of ``sums``, enough for m more persons; the new n_free is returned.
     A row with a non-finite entry is not usable and is left out of its person's mean.
     """
-    q = np.empty(values.shape[1], dtype=np.int64)
+    q, v = np.empty(values.shape[1], dtype=np.int64), np.empty(values.shape[1])
     for i in range(m):
         person = codes[i]
         if person < 0 or left[person] <= 0:
@@ -259,17 +263,17 @@ def add_persons(values, m, codes, left, slot_of, free, n_free, sums, usable, mea
             n_free -= 1
             slot_of[person] = free[n_free]
         slot = slot_of[person]
-        finite = True
-        for j in range(values.shape[1]):
-            if not math.isfinite(values[i, j]):
-                finite = False
-        if finite:
+        length = _length(values[i], norm)
+        if math.isfinite(length):
+            if usable[slot] == 0:
+                first[slot] = values[i]
             usable[slot] += 1
+            factor = FINE * min(1.0 / clip, LONGEST / max(length, clip))
             for j in range(values.shape[1]):
-                sums[slot, j] += values[i, j]
+                sums[slot, j] += np.int64(np.rint(values[i, j] * factor))
         left[person] -= 1
         if left[person] == 0:
-            _close(person, slot_of, sums, usable, mean, clip, limit, norm, q, total)
+            _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total)
             free[n_free] = slot
             n_free += 1
     return n_free
@@ -288,12 +292,12 @@ def leave_out_surplus(codes, left):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
+def finish_persons(slot_of, sums, first, usable, mean, clip, limit, norm, total):  # type: ignore[no-untyped-def]
     """Close the persons whose rows were announced but did not all come."""
-    q = np.empty(sums.shape[1], dtype=np.int64)
+    q, v = np.empty(sums.shape[1], dtype=np.int64), np.empty(sums.shape[1])
     for person in range(slot_of.size):
         if slot_of[person] >= 0:
-            _close(person, slot_of, sums, usable, mean, clip, limit, norm, q, total)
+            _close(person, slot_of, sums, first, usable, mean, clip, limit, norm, v, q, total)
 
 
 @njit(cache=True, nogil=True)

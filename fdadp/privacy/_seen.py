@@ -81,7 +81,7 @@ def earlier_fits(data: Any, *, dataset: str | None, estimator: Any) -> int:
 def score_is_not_private(estimator: Any) -> None:
     """Warn, once for an estimator and its clones, that a score is an exact figure of the rows it is given."""
     ledger = getattr(estimator, "ledger_", None)
-    if ledger is None or not ledger.private or not ledger.for_release:
+    if ledger is None or not ledger.private or not any(r.secure for r in ledger.releases):
         return
     key = ("score", kin_of(estimator))
     with _LOCK:

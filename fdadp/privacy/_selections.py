@@ -45,7 +45,7 @@ class Selections:
             finite = np.isfinite(values).all(axis=1, keepdims=True)
             return np.where(finite, np.clip(values, 0.0, 1.0), np.nan)
 
-        noisy, _ = self._kernel.release("select", k, 1.0, share, name, LINF, 24, contributions, "mean")
+        noisy, _ = self._kernel.release("select", k, 1.0, share, name, LINF, 24, contributions)
         return int(noisy[0])
 
     def select_test(
@@ -107,7 +107,7 @@ class Selections:
             task = partial(cell_sums, f=cells, shapes=shapes, starts=starts, bits=bits)
             return np.asarray(passing @ self._kernel.vault.total(task))
 
-        noisy, _ = self._kernel.release("select", passing.shape[0], 1.0, share, name, LINF, 24, None, None, exact=sums)
+        noisy, _ = self._kernel.release("select", passing.shape[0], 1.0, share, name, LINF, 24, None, exact=sums)
         return int(noisy[0])
 
 

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._laws import row_keys, surplus
 from fdadp.privacy._local import Spec
 from fdadp.privacy._sources import spec_of
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.boundary import NO_NUMBER, Table, check_ids, persons_of, table
+from fdadp.privacy.boundary import NO_NUMBER, NOBODY, Table, check_ids, persons_of, table
 from fdadp.privacy.budget import Account, Budget
 
 __all__ = ["Part", "Piece", "Sent", "bucket_count", "gathered", "read_piece", "scattered"]
@@ -193,8 +194,8 @@ def scattered(piece: Piece, buckets: int) -> tuple[Piece, ...]:
     return tuple(out)
 
 
-def gathered(pieces: Sequence[Piece]) -> Part:
-    """Rows of one bucket in the order of the partitions, and their persons by number."""
+def gathered(pieces: Sequence[Piece], max_rows: int | None = None) -> Part:
+    """Rows of one bucket in the order of the partitions, `max_rows` a person at most, and their persons by number."""
     arrays = tuple(np.concatenate(columns) for columns in zip(*(p.arrays for p in pieces), strict=True))
     whole = np.concatenate([p.whole for p in pieces])
     known, codes = np.unique(whole, return_inverse=True)
@@ -205,6 +206,9 @@ def gathered(pieces: Sequence[Piece]) -> Part:
         for row, person in piece.others.items():
             codes[start + row] = len(known) + numbers.setdefault(person, len(numbers))
         start += len(piece.whole)
+    if max_rows is not None:
+        kept = surplus(codes, row_keys(arrays), max_rows) != NOBODY
+        arrays, codes = tuple(a[kept] for a in arrays), codes[kept]
     return Part(arrays, codes)
 
 

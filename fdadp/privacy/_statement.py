@@ -5,7 +5,7 @@ from __future__ import annotations
 from fdadp._common.promised import promised
 from fdadp.privacy.budget import Budget
 
-__all__ = ["DIRECTIONS_IN_FLOATS", "NEIGHBOURS", "NOT_COVERED", "UNITS", "broken", "statement"]
+__all__ = ["DIRECTIONS_IN_FLOATS", "LEFT_OUT", "NEIGHBOURS", "NOT_COVERED", "UNITS", "broken", "statement"]
 
 UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
@@ -15,6 +15,13 @@ NEIGHBOURS = {
     "add-remove": "one person is added or removed; the number of persons is private",
     "replace": "one person's data are exchanged for any other; the number of persons was declared and counts as public",
 }
+
+LEFT_OUT = {
+    "zero-out": "had been left out",
+    "add-remove": "had been left out",
+    "replace": "had been exchanged for any others",
+}
+"""The other world that the guarantee compares with, of "your data"."""
 
 NOT_COVERED = (
     "timing and memory use",
@@ -29,7 +36,7 @@ NOT_COVERED = (
 
 DIRECTIONS_IN_FLOATS = (
     "Directions were drawn by the exponential mechanism in floating point: the guarantee is proved for its law in real "
-    "numbers, and that the draw has exactly this law is not."
+    "numbers, and that the draw has exactly this law is not. NOT FOR RELEASE."
 )
 
 
@@ -38,7 +45,7 @@ def statement(budget: Budget, adjacency: str, unit: str, *, secure: bool, if_onl
     known = promised(budget.epsilon, budget.delta)
     text = (
         f"Everything computed from the releases below, and from all else that drew on this budget, is "
-        f"({known})-differentially private: what anyone can learn from it hardly changes when "
+        f"({known})-differentially private. What anyone can conclude from it is nearly as probable when "
         f"{NEIGHBOURS[adjacency]}. Protected unit: {unit}. "
         f"Not covered: {'; '.join(NOT_COVERED)}."
     )

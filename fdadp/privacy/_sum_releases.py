@@ -33,18 +33,18 @@ class SumReleases:
         name: str,
         norm: int | None = None,
         size: int | None = None,
-        per_person: str = "mean",
         bits: int = 24,
         nonnegative: bool = False,
     ) -> Noisy:
-        """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)).
+        """Release Σ over persons of clip(mean, or sum, over the person's rows of f(row)), by the law of the cohort.
 
         Parameters
         ----------
         f : callable
             From a tuple of arrays of m rows to an array (m, d) or (m,); row-local (see :mod:`fdadp.privacy._local`).
         clip : float
-            Bound on the norm of a person's contribution; public or released.
+            Bound on the norm of a person's contribution, the mean or the sum of its rows; public or released. Rows that
+            are not finite do not count.
         share : float
             Of this cohort's reservation.
         name : str
@@ -53,8 +53,6 @@ class SumReleases:
             Default: 2 with Gaussian noise, 1 with pure ε. Norm 1 is also valid with Gaussian noise (it bounds norm 2).
         size : int, optional
             d, to be checked.
-        per_person : {"mean", "sum"}
-            How the rows of a person are combined before the one clip. Rows that are not finite do not count.
         bits : int
             Contributions are truncated toward zero to multiples of clip · 2^-bits.
         nonnegative : bool
@@ -82,7 +80,7 @@ class SumReleases:
 
         kind = self._kernel.norm(norm, name)
         factor = math.sqrt(2) if nonnegative and not self._kernel.pure else None
-        return self._kernel.sum(contributions, d, clip, share, name, kind, per_person, bits, factor=factor)
+        return self._kernel.sum(contributions, d, clip, share, name, kind, bits, factor=factor)
 
     def sum_outer(
         self,
@@ -94,7 +92,6 @@ class SumReleases:
         name: str,
         weights: FloatArray | None = None,
         norm: int | str | None = None,
-        per_person: str = "mean",
         bits: int = 24,
     ) -> Noisy:
         """Release Σ over persons of clip(W ∘ f(row) g(row)').
@@ -113,10 +110,10 @@ class SumReleases:
         norm : {1, 2, "nuclear"}, optional
             1 and 2 as in :meth:`sum`. "nuclear": the nuclear norm of f g', ‖f‖ ‖g‖, is bounded, and the release is
             pure; where the budget has a δ it takes all of it (see :meth:`Cohort.pure_is_quieter`). No
-            weights (if they are u v', multiply f by u and g by v), bits or other per_person.
-        share, name, per_person, bits
-            As in :meth:`sum`. Of a person with several rows the mean of the products is clipped once; "nuclear": each
-            product is clipped, then their mean is taken, and an unusable row counts as 0 in it.
+            weights (if they are u v', multiply f by u and g by v) or bits.
+        share, name, bits
+            As in :meth:`sum`. Of a person with several rows the mean (sum) of the products is clipped once; "nuclear":
+            each product is clipped, then their mean (sum) is taken, and an unusable row counts as 0 in it.
 
         Returns
         -------
@@ -149,8 +146,8 @@ class SumReleases:
             return a.reshape(-1, D), b.reshape(-1, K)
 
         if norm == "nuclear":
-            if weights is not None or per_person != "mean" or bits != 24:
-                raise PrivacyError(f"{name}: weights, per_person and bits must be left out with norm 'nuclear'")
+            if weights is not None or bits != 24:
+                raise PrivacyError(f"{name}: weights and bits must be left out with norm 'nuclear'")
             return self._kernel.products(factors, D, K, clip, share, name)
         W = np.ones((D, K)) if weights is None else np.array(weights, dtype=np.float64)
         if W.shape != (D, K) or not np.isfinite(W).all() or (W < 0).any() or not W.any():
@@ -162,9 +159,7 @@ class SumReleases:
         def contributions(rows: Rows, m: int) -> Products:
             return Products(*factors(rows, m), W, active)
 
-        value, sd = self._kernel.sum(
-            contributions, len(active), clip, share, name, self._kernel.norm(norm, name), per_person, bits
-        )
+        value, sd = self._kernel.sum(contributions, len(active), clip, share, name, self._kernel.norm(norm, name), bits)
         out = np.zeros(D * K)
         out[active] = value
         return Noisy(out.reshape(D, K), sd)
@@ -174,9 +169,9 @@ class SumReleases:
     ) -> Noisy:
         """Release the geometric mean over persons of a positive size, on the public range [lo, hi].
 
-        A person adds v = clip(log(x/c), ±H)/H in [-1, 1], c = √(lo hi), H = ½ log(hi/lo), averaged over its rows; the
-        null record adds 0. Hence sensitivity 1, or 2 where a person is replaced
-        (``docs/theory/kernel.md#geometric-means``).
+        A row gives v = clip(log(x/c), ±H)/H in [-1, 1], c = √(lo hi), H = ½ log(hi/lo). A person adds their mean, or
+        their sum; the null record adds 0. Hence sensitivity 1 (max_rows of a sum), or twice that where a person is
+        replaced (``docs/theory/kernel.md#geometric-means``).
 
         Parameters
         ----------
@@ -185,7 +180,8 @@ class SumReleases:
         lo, hi : float
             Public or released, 0 < lo < hi.
         n : float, optional
-            Number of persons: the declared one by default; under "add-remove" a released one must be given.
+            Number of persons, or of rows that are added up: the declared number of persons by default; where there is
+            none a released one must be given.
 
         Returns
         -------
@@ -209,7 +205,8 @@ class SumReleases:
             log_positions(evaluate(norms, rows, m, [shape])[0].ravel(), lo, hi, centre, half, out[:, 0])
             return out
 
-        total, sd = self._kernel.sum(contributions, 1, 1.0, share, name, self._kernel.norm(None, name), "mean", 24)
+        most = float(self._kernel.law.most)
+        total, sd = self._kernel.sum(contributions, 1, most, share, name, self._kernel.norm(None, name), 24)
         v = min(max(float(total[0]) / persons, -1.0), 1.0)
         return Noisy(centre * math.exp(half * v), half * sd / persons)
 
@@ -218,18 +215,21 @@ class SumReleases:
 
         Negative entries count as 0, larger sums are scaled down to 1. Sensitivity 1 in both norms; where a person is
         replaced √2 in L2, since ⟨h, h'⟩ >= 0 also on the lattice, and 2 in L1 (``docs/theory/kernel.md#histograms``).
+        Where rows are added up each of them is a mass of 1, and all of this is times max_rows.
         """
-        return self.sum(h, clip=1.0, share=share, name=name, norm=1, nonnegative=True)
+        most = float(self._kernel.law.most)
+        return self.sum(h, clip=most, share=share, name=name, norm=1, nonnegative=True)
 
     def count(self, *, share: float, floor: float = 1.0, name: str = "number of persons") -> Noisy:
         """Release the number of persons, usable or not; only with adjacency "add-remove", where it is private.
 
-        Never below the public ``floor``.
+        Where rows are added up, with any adjacency: the number of rows that count. Never below the public ``floor``.
         """
-        if self._kernel.adjacency != "add-remove":
+        law = self._kernel.law
+        if law.name == "mean" and self._kernel.adjacency != "add-remove":
             raise PrivacyError(
                 f"n is declared and public with adjacency {self._kernel.adjacency!r}: use it, nothing to release"
             )
-        noisy, sampler = self._kernel.release("count", 1, 1.0, share, name, L1, 24, None, None)
-        gamma = 2.0**-24
+        noisy, sampler = self._kernel.release("count", 1, float(law.most), share, name, L1, 24, None, factor=1.0)
+        gamma = 2.0**-24 * law.most
         return Noisy(max(float(noisy[0]) * gamma, float(floor)), sampler.sd * gamma)

@@ -13,6 +13,7 @@ import numpy as np
 
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, evaluate, silence
 from fdadp.privacy._rows import (
     add_cells,
@@ -52,7 +53,7 @@ Factors = Callable[[Rows, int], tuple[FloatArray, FloatArray]]
 
 @sealed
 def exact_sum(
-    vault: Vault, contributions: Contributions, size: int, *, clip: float, bits: int, norm: int, mean: bool
+    vault: Vault, contributions: Contributions, size: int, *, clip: float, bits: int, norm: int, law: Law
 ) -> IntArray:
     """Return Σ over persons of trunc(clip(mean or sum over the person's rows) · 2^bits / clip), as int64.
 
@@ -88,25 +89,44 @@ def exact_sum(
         slot_of = np.full(len(left), -1, dtype=np.int64)
         free = np.arange(BLOCK, dtype=np.int64)
         n_free = BLOCK
-        sums = np.zeros((BLOCK, size))
+        sums, first = np.zeros((BLOCK, size), dtype=np.int64), np.zeros((BLOCK, size))
         usable = np.zeros(BLOCK, dtype=np.int64)
         for values, m, codes in map_stream(gathered, vault.source_blocks()):
             if n_free < m:  # persons stay open while their rows are spread over chunks
                 new = np.arange(len(sums), 2 * len(sums) + BLOCK, dtype=np.int64)
                 free = np.concatenate([free[:n_free], new, np.zeros(len(sums) - n_free, dtype=np.int64)])
                 n_free += len(new)
-                sums = np.concatenate([sums, np.zeros((len(new), size))])
+                sums = np.concatenate([sums, np.zeros((len(new), size), dtype=np.int64)])
+                first = np.concatenate([first, np.zeros((len(new), size))])
                 usable = np.concatenate([usable, np.zeros(len(new), dtype=np.int64)])
             n_free = add_persons(
-                values, m, codes, left, slot_of, free, n_free, sums, usable, mean, clip, limit, norm, total
+                values,
+                m,
+                codes,
+                left,
+                slot_of,
+                free,
+                n_free,
+                sums,
+                first,
+                usable,
+                law.name == "mean",
+                clip,
+                limit,
+                norm,
+                total,
             )
-        finish_persons(slot_of, sums, usable, mean, clip, limit, norm, total)
+        finish_persons(slot_of, sums, first, usable, law.name == "mean", clip, limit, norm, total)
     return total
 
 
 @sealed
-def rank_one_sum(vault: Vault, factors: Factors, D: int, K: int, *, clip: float, bits: int) -> IntArray:
+def rank_one_sum(
+    vault: Vault, factors: Factors, D: int, K: int, *, clip: float, bits: int, law: Law = MEAN
+) -> IntArray:
     """Return Σ over persons of the mean of f r' over its rows, each clipped to |f| |r| <= clip, times 4^bits / clip.
+
+    Of rows that are added up by `law`: their sum over the number of rows that count at most.
 
     A person changes the result by integer matrices of rank one of which the nuclear norms add up to 4^bits at most.
     The sum is exact modulo 2^64.
@@ -123,7 +143,7 @@ def rank_one_sum(vault: Vault, factors: Factors, D: int, K: int, *, clip: float,
         return part
 
     with silence():
-        persons = np.append(vault.row_counts, 0) if vault.grouped else None  # the code of nobody is -1
+        persons = np.append(law.shares(vault.row_counts), 0) if vault.grouped else None  # the code of nobody is -1
         for part in map_stream(added, vault.source_blocks()):
             total += part
     return total
@@ -141,10 +161,12 @@ def cell_sums(vault: Vault, f: RowFunction, shapes: list[tuple[int, ...]], start
 
 
 @sealed
-def count_persons(vault: Vault, bits: int) -> IntArray:
-    """Return 2^bits for every person, usable or not."""
+def count_persons(vault: Vault, bits: int, law: Law = MEAN) -> IntArray:
+    """Return 2^bits for every person, usable or not; where rows are added up, its share of the most rows."""
     with silence():
         persons = len(vault.row_counts) if vault.grouped else 0
+        if law.name == "sum":
+            return np.array([((vault.row_counts << bits) // law.most).sum()], dtype=np.int64)
         for _, m, _ in vault.source_blocks():
             persons += 0 if vault.grouped else m
     return np.array([persons << bits], dtype=np.int64)

@@ -10,6 +10,7 @@ rows of a person than there were then (``docs/theory/kernel.md#persons``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,14 +18,17 @@ import numpy as np
 from fdadp._common.threads import map_stream
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
+from fdadp.privacy._laws import Keys, last_keys, row_keys, surplus
 from fdadp.privacy._local import BLOCK, RowFunction, Rows, Spec, evaluate
 from fdadp.privacy._rows import leave_out_surplus
 from fdadp.privacy._sources import Block, Kept, as_tables, first_spec, loaded, padded, parts_of, spec_of
 from fdadp.privacy.boundary import NOBODY, Persons, Table, check_ids, sealed, table
+from fdadp.privacy.joined import Joined
 
 __all__ = ["Block", "Vault"]
 
 _NO_CODES: IntArray = np.empty(0, dtype=np.int64)
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 _SLAB = 64 * BLOCK
 """Rows of an array that are converted at once, and loaded where it is not in memory."""
 KEPT = 2**28
@@ -32,16 +36,28 @@ KEPT = 2**28
 what fits is read and computed once, all else on each pass. A vault and one derived from it hold at most twice this."""
 
 
+class Reads:
+    """What a vault and those derived from it have read."""
+
+    __slots__ = ("failed", "passes")
+
+    def __init__(self) -> None:
+        self.passes, self.failed = 0, False
+
+
 class Vault:
     """Private rows in memory, on disk or in chunks, and the persons that they belong to.
 
     Parameters
     ----------
-    data : table, tuple of tables of equal length, or re-iterable of such tuples (chunks)
+    data : table, tuple of tables of equal length, re-iterable of such tuples (chunks), or Joined
         What :func:`fdadp.privacy.boundary.table` takes. Arrays that are not in memory are read in slabs.
     groups : sequence of ids, one a row, or True, optional
         A row whose id is missing belongs to nobody and is never used. True: the last part of each chunk are the ids of
         its rows. A sequence goes with chunks only where these are a list, whose order is fixed.
+    max_rows : int, optional
+        Rows of a person that count at most (:mod:`fdadp.privacy._laws` says which), of joined rows the first; default
+        all of them. The others are nobody's.
     """
 
     __slots__ = (
@@ -50,11 +66,14 @@ class Vault:
         "__function",
         "__grouped",
         "__ids",
+        "__joined",
         "__kept",
+        "__last_keys",
+        "__max_rows",
         "__order",
-        "__passes",
         "__persons",
         "__persons_in_chunks",
+        "__reads",
         "__row_counts",
         "__spec",
         "__tables",
@@ -62,18 +81,28 @@ class Vault:
     in_one_place = True
     """Whether tasks may go through the rows more than once."""
 
-    def __init__(self, data: Any, groups: Any = None) -> None:
+    def __init__(self, data: Any, groups: Any = None, max_rows: int | None = None) -> None:
+        self.__max_rows = max_rows
+        self.__last_keys: Keys | None = None
         self.__tables: tuple[Table, ...] | None = None
         self.__chunks: Any = None
         self.__function: tuple[Vault, RowFunction, list[tuple[int, ...]]] | None = None
         self.__kept: list[Block] | None = None
         self.__order: IntArray | None = None
-        self.__passes = [0]
+        self.__reads = Reads()
         self.__persons: Persons | None = None
         self.__codes: IntArray = _NO_CODES
         self.__row_counts: IntArray | None = None
         self.__grouped, self.__persons_in_chunks = groups is not None, groups is True
         self.__ids: Any = None if groups is None or groups is True else check_ids(groups)
+        self.__joined: Joined | None = None
+        self.__spec: Spec
+        if isinstance(data, Joined):
+            if self.__grouped:
+                raise PrivacyError("groups must be left out where rows are joined by an id: that is the person")
+            self.__joined, self.__grouped = data, True
+            self.__spec = data.spec
+            return
         tables = as_tables(data)
         if tables is not None:
             if any(t.shape[:1] != tables[0].shape[:1] for t in tables):
@@ -83,7 +112,7 @@ class Vault:
             if self.__grouped:
                 check_ids(self.__ids, len(tables[0]))
             self.__tables = tables
-            self.__spec: Spec = spec_of(tables)
+            self.__spec = spec_of(tables)
             return
         if not isinstance(data, Iterable) or isinstance(data, str | bytes) or iter(data) is data:
             raise PrivacyError(
@@ -109,7 +138,16 @@ class Vault:
     @property
     def passes(self) -> int:
         """How often rows were read through, here and in vaults derived from this one."""
-        return self.__passes[0]
+        return self.__reads.passes
+
+    @property
+    def failed(self) -> bool:
+        """Whether a read has failed, here or in a vault of the same rows."""
+        return self.__reads.failed
+
+    def fail(self) -> None:
+        """Remember that a read has failed."""
+        self.__reads.failed = True
 
     @property
     def grouped(self) -> bool:
@@ -127,6 +165,8 @@ class Vault:
 
     def identity(self) -> object:
         """Where the data lie in memory, without reading them: what tells two data sets apart for a Budget."""
+        if self.__joined is not None:
+            return self.__joined.identity()
         if self.__tables is None:
             return ("chunks", id(self.__chunks))
         sources = [t.source for t in self.__tables]
@@ -143,7 +183,7 @@ class Vault:
 
     def source_blocks(self) -> Iterator[Block]:
         """One pass over all rows as their source has them; :meth:`view`, on any thread, makes numbers of them."""
-        self.__passes[0] += 1
+        self.__reads.passes += 1
         self.__load()
         return self.__blocks()
 
@@ -151,6 +191,12 @@ class Vault:
         """On the first read: number the persons, and make numbers, once, of text, labels and frames in memory."""
         if self.__function is not None or (self.__tables is None and not self.__grouped):
             return
+        first, joined = self.__grouped and self.__row_counts is None, self.__joined is not None
+        if self.__joined is not None:
+            arrays, self.__codes = self.__joined.records()
+            own = self.__joined.tables
+            self.__tables = tuple(replace(table(a), source=t.source) for a, t in zip(arrays, own, strict=True))
+            self.__row_counts, self.__joined = np.bincount(self.__codes).astype(np.int64), None
         if self.__grouped and self.__row_counts is None:
             self.__persons = Persons()
             if self.__ids is not None:
@@ -161,12 +207,33 @@ class Vault:
             self.__row_counts = self.__persons.close().row_counts
             if self.__ids is not None:
                 self.__codes, self.__ids = self.__persons.codes(self.__ids), None
+        if first and self.__max_rows is not None:
+            self.__look_for_surplus(self.__max_rows)
         if self.__tables is None:
             return
         self.__tables = tuple(map(loaded, self.__tables))
+        if first and self.__max_rows is not None:
+            keys = (
+                np.arange(len(self.__codes))
+                if joined
+                else np.concatenate([_NO_KEYS, *(row_keys(a) for a, _ in self.__slabs())])
+            )
+            self.__codes = surplus(self.__codes, keys, self.__max_rows)
         if self.__grouped and self.__order is None and all(t.in_memory for t in self.__tables):
             # A person's rows one after the other, in their own order: sums stay open for one person only.
             self.__order = np.argsort(self.__codes, kind="stable")
+
+    def __look_for_surplus(self, most: int) -> None:
+        """Which rows of persons with many rows count: in chunks those up to a key, which later passes look at."""
+        counts = self.__row_counts
+        assert counts is not None
+        if self.__tables is None:
+            found = [(codes, row_keys(arrays)) for arrays, codes in self.__from_chunks()]
+            codes, keys = (
+                (np.concatenate(parts) for parts in zip(*found, strict=True)) if found else (_NO_CODES, _NO_KEYS)
+            )
+            self.__last_keys = last_keys(codes, keys, len(counts), most)
+        self.__row_counts = np.minimum(counts, most)
 
     def __blocks(self) -> Iterator[Block]:
         if self.__kept is not None:
@@ -230,7 +297,10 @@ class Vault:
                     codes = self.__codes[at : at + n]
                 else:
                     codes = self.__persons.codes(check_ids(ids, n))
-                codes = leave_out_surplus(np.append(codes, np.full(n - len(codes), NOBODY)), left)
+                codes = np.append(codes, np.full(n - len(codes), NOBODY))
+                if self.__last_keys is not None:
+                    codes = np.where(row_keys(arrays) > self.__last_keys[codes], NOBODY, codes)
+                codes = leave_out_surplus(codes, left)
             yield arrays, codes
             at += n
 
@@ -254,7 +324,8 @@ class Vault:
         new = Vault.__new__(Vault)
         new.__kept = None
         new.__tables, new.__chunks, new.__function, new.__order = None, None, None, None
-        new.__passes, new.__codes, new.__row_counts = self.__passes, self.__codes, self.__row_counts
+        new.__joined, new.__max_rows, new.__last_keys = None, None, None
+        new.__reads, new.__codes, new.__row_counts = self.__reads, self.__codes, self.__row_counts
         new.__grouped, new.__persons_in_chunks, new.__ids, new.__persons = self.__grouped, False, None, None
         new.__spec = tuple(shapes)
 

@@ -19,6 +19,7 @@ from fdadp.privacy._book import Book, MemoryBook
 from fdadp.privacy._measures import MEASURES
 from fdadp.privacy._reservations import SAFETY, TOLERANCE, Binding, gone
 from fdadp.privacy.accounting import epsilon_from, rho_from
+from fdadp.privacy.declared import said_delta
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Budget:
     epsilon : float
         Above 0.
     delta : float, optional
-        In (0, 1). None: pure ε.
+        In (0, 1). Left out or 0: pure ε.
     accounting : {"gdp", "zcdp"}
         How what is spent with a δ adds up: in Gaussian DP, with the largest μ that implies (ε, δ), or in zCDP, with the
         largest ρ. Sums have 5 to 13 % less noise in the first; selections have 17 % less in the second, which is worth
@@ -69,6 +70,8 @@ class Budget:
     itself. It belongs to the process that made it: a forked process, and one that got it pickled, can look at a copy
     (as the budget was then), and nothing can be spent from that. Threads may share it.
 
+    Frozen: attributes cannot be assigned, and ``__init__`` cannot run a second time.
+
     Examples
     --------
     >>> budget = Budget(epsilon=1.0)
@@ -77,22 +80,37 @@ class Budget:
     """
 
     __slots__ = ("__weakref__", "_book", "accounting", "delta", "epsilon", "total")
+    epsilon: float
+    delta: float | None
+    accounting: str
+    total: float
+    _book: Book
 
     def __init__(self, epsilon: float, delta: float | None = None, *, accounting: str = "gdp") -> None:
         if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
             raise PrivacyError(f"epsilon must be a finite number above 0, got {epsilon!r}")
-        if delta is not None and not (isinstance(delta, (int, float)) and 0 < delta < 1):
-            raise PrivacyError(f"delta must lie between 0 and 1, or be None for pure epsilon, got {delta!r}")
+        delta = said_delta(delta)
         if accounting not in ("gdp", "zcdp", "pure") or (accounting == "pure" and delta is not None):
             raise PrivacyError(f"accounting must be 'gdp' or 'zcdp', got {accounting!r}")
-        self.epsilon = float(epsilon)
-        self.delta = None if delta is None else float(delta)
-        self.accounting = "pure" if delta is None else accounting
-        self.total = self.epsilon
-        if self.delta is not None:
-            gdp = self.accounting == "gdp"
-            self.total = mu_from(self.epsilon, self.delta) ** 2 / 2 if gdp else rho_from(self.epsilon, self.delta)
-        self._book: Book = MemoryBook(self.total)
+        if hasattr(self, "_book"):
+            raise PrivacyError("a Budget cannot be made anew: what it promises would change; make another Budget")
+        measure = "pure" if delta is None else accounting
+        total = float(epsilon)
+        if delta is not None:
+            total = mu_from(total, delta) ** 2 / 2 if measure == "gdp" else rho_from(total, delta)
+        self._fix(epsilon=float(epsilon), delta=delta, accounting=measure)
+        self._fix(total=total, _book=MemoryBook(total))
+
+    def _fix(self, **values: Any) -> None:
+        """Set attributes: for the constructors here alone."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise PrivacyError(f"{name} of a Budget must stay as it is, got {value!r}: make another Budget")
+
+    def __delattr__(self, name: str) -> None:
+        raise PrivacyError(f"{name} of a Budget must stay as it is: it cannot be deleted")
 
     @classmethod
     def kept(cls, book: Book, epsilon: float, delta: float | None, accounting: str, total: float) -> Budget:
@@ -109,7 +127,7 @@ class Budget:
                 f"total must be at most what epsilon and delta allow, {budget.total:g} ({budget.measure}), got "
                 f"{total:g} in {accounting!r}"
             )
-        budget.total, budget._book = total, book
+        budget._fix(total=total, _book=book)
         return budget
 
     @property
@@ -208,7 +226,7 @@ class Budget:
 def _as_seen(epsilon: float, delta: float | None, accounting: str, spent: float) -> Budget:
     """Copy of a budget as it was when it was pickled: to look at only."""
     budget = Budget(epsilon, delta, accounting=accounting)
-    budget._book = MemoryBook(budget.total, spent=spent)
+    budget._fix(_book=MemoryBook(budget.total, spent=spent))
     return budget
 
 

@@ -50,7 +50,7 @@ def release_shares(
         Row-local, from a tuple of arrays of m rows to (m, k) or (m,). Its values are limited to [0, 1]; a row with a
         NaN does not count, and a person without a row that counts counts as one half.
     n : float
-        Number of persons: the declared or the released one.
+        Number of persons, or of rows that are added up: the declared or the released one.
     share : float
         Of the cohort's reservation. With 0.01 the noise of a single share (k = 1) has an sd of 5 times that of a sum
         of sensitivity 1 at the whole budget, over n: .023 at (n, ε, δ) = (1000, 1, 1e-6), .002 at n = 10,000.
@@ -97,7 +97,7 @@ def release_shares(
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise PrivacyError(f"{name}: size must be the number of shares, a whole number of at least 1, got {size!r}")
     clip = size / 2 if cohort.pure else math.sqrt(size) / 2
-    total, sd = cohort.sum(centred, clip=clip, size=size, share=share, name=name)
+    total, sd = cohort.sum(centred, clip=clip * cohort.law.most, size=size, share=share, name=name)
     return ReleasedShares(np.asarray(total) / n + 0.5, float(sd) / n)
 
 

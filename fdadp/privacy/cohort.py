@@ -29,6 +29,7 @@ import numpy as np
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, is_secure
+from fdadp.privacy._laws import Law, law_of
 from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
@@ -40,7 +41,7 @@ from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Ledger
-from fdadp.privacy.noise import Noise, OpenDPNoise
+from fdadp.privacy.noise import NOT_PROVED, Noise, OpenDPNoise
 from fdadp.privacy.releases import Release
 
 __all__ = ["Cohort", "Noisy"]
@@ -70,6 +71,12 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     noise : Noise, optional
         Default :class:`OpenDPNoise`. With any other, but for the secure shares of many owners
         (:class:`~fdadp.privacy.distributed.DistributedNoise`), the ledger says "not for release".
+    person_rows : {"mean", "sum"}
+        How the rows of a person are combined before the one clip: each person counts once, by the mean of its usable
+        rows; or each row counts once.
+    max_rows : int, optional
+        With ``"sum"``: rows of a person that count at most, a public number. Of more rows those with the smallest
+        public hash of their entries count (``docs/theory/kernel.md#laws``).
     share : float
         Share of the budget that this cohort reserves; the shares of its releases refer to it.
     dataset : str, optional
@@ -115,6 +122,8 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         adjacency: str | None = None,
         n: int | None = None,
         noise: Noise | None = None,
+        person_rows: str = "mean",
+        max_rows: int | None = None,
         share: float = 1.0,
         dataset: str | None = None,
         mechanism: str = "cohort",
@@ -134,12 +143,15 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         check_delta(budget.delta, n)
         if noise is not None and not (hasattr(noise, "prepare") and hasattr(noise, "description")):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
-        vault = vault_of(data, groups)
+        law = law_of(person_rows, max_rows)
+        vault = vault_of(data, groups, law.max_rows)
+        if law.name == "sum" and not vault.grouped:
+            raise PrivacyError("person_rows must be 'mean' without groups, which say whose each row is, got 'sum'")
         token = vault.identity() if dataset is None else ("named", dataset)
         source: Noise = OpenDPNoise() if noise is None else noise
         about = {"mechanism": mechanism, "public": dict(public or {}), "secure": is_secure(source)}
         account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency), about)
-        self._kernel = Kernel(vault, account, source, budget, adjacency, n, [])
+        self._kernel = Kernel(vault, account, source, budget, adjacency, n, [], law)
         self.mechanism = mechanism
         self.public = dict(public or {})
         self.others = 0
@@ -160,6 +172,11 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
     def unit(self) -> str:
         """Whom the budget protects, in words."""
         return self._kernel.unit
+
+    @property
+    def law(self) -> Law:
+        """How the rows of a person are combined."""
+        return self._kernel.law
 
     @property
     def budget(self) -> Budget:
@@ -244,9 +261,11 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             **self._kernel.account.facts,
             "adjacency": self.adjacency,
             "unit": self.unit,
+            **({"rows of a person": str(self.law)} if self._kernel.vault.grouped else {}),
             "n": "private" if self.n is None else f"{self.n}, declared and public; not compared with the data",
             **_delta(budget.delta, self.n),
             "noise": self._kernel.noise.description,
+            **_draws(releases),
             **{f"public input: {key}": _plain(value) for key, value in self.public.items()},
             "fdadp": __version__,
             "numpy": np.__version__,
@@ -256,7 +275,8 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         if_only = noise.assumption if isinstance(noise, DistributedNoise) else None
         kept = used <= self.amount and budget.cost <= budget.total
         text = statement(budget, self.adjacency, self.unit, secure=self.secure, if_only=if_only)
-        if any(r.noise.startswith("Bingham") for r in releases):
+        proved = all(r.draw != NOT_PROVED for r in releases)
+        if not proved:
             text += f" {DIRECTIONS_IN_FLOATS}"
         return Ledger(
             mechanism=self.mechanism,
@@ -264,7 +284,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
             statement=text if kept else broken(used, self.amount, budget),
             releases=releases,
             unnoised=[],
-            for_release=kept and self.secure,
+            for_release=kept and self.secure and proved,
             details=details,
             epsilon=budget.epsilon if kept else None,
             delta=budget.delta if kept else None,
@@ -298,13 +318,14 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         """Release nothing more, and give what no release has used back to the budget.
 
         Whether and when a mechanism calls this may depend on what is public and on released values, on nothing else:
-        the rest is then as good as never asked for (``docs/theory/accounting.md#given-back``).
+        the rest is then as good as never asked for (``docs/theory/accounting.md#given-back``). After a read that
+        failed nothing is given back: that may have been because of a row.
         """
-        self._kernel.account.stop()
+        self._kernel.stop()
 
     @contextlib.contextmanager
     def refusing(self) -> Iterator[None]:
-        """Checks inside see public and released values only: a PrivacyError of theirs ends the cohort."""
+        """Checks inside see public and released values only, and read nothing: a PrivacyError ends the cohort."""
         try:
             yield
         except PrivacyError:
@@ -323,6 +344,17 @@ def _by_range(releases: list[Release]) -> dict[str, str]:
     """Which releases in Gaussian DP are no Gaussian sums, for the ledger."""
     names = [r.name for r in releases if r.mu is not None and not r.noise.startswith("Gaussian")]
     return {"charged by their range (docs/theory/gaussian-dp.md#range)": ", ".join(names)} if names else {}
+
+
+def _draws(releases: list[Release]) -> dict[str, str]:
+    """How near to their laws the noises were drawn, for the ledger."""
+    kinds = list(dict.fromkeys(r.draw for r in releases if r.draw))
+    said = [kind if len(kinds) == 1 else f"{kind}: {_names(releases, kind)}" for kind in kinds]
+    return {"draws (docs/theory/noise.md#exactness)": "; ".join(said)} if said else {}
+
+
+def _names(releases: list[Release], draw: str) -> str:
+    return ", ".join(r.name for r in releases if r.draw == draw)
 
 
 def _delta(delta: float | None, n: int | None) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from numbers import Real
 from typing import Any
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["ADJACENCIES", "LARGEST_DELTA", "check_delta", "whole"]
+__all__ = ["ADJACENCIES", "LARGEST_DELTA", "check_delta", "said_delta", "whole"]
 
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 LARGEST_DELTA = 1e-3
@@ -24,6 +25,15 @@ def whole(value: Any, name: str, what: str, *, least: int = 1) -> int:
         kind = "a positive" if least else "a non-negative"
         raise PrivacyError(f"{name} must be {kind} integer, {what}, got {value!r}")
     return number
+
+
+def said_delta(delta: Any) -> float | None:
+    """Return a δ that was said, or None, pure ε, where none was said or it is 0; raises PrivacyError."""
+    if delta is None or (not isinstance(delta, bool) and isinstance(delta, Real) and delta == 0):
+        return None
+    if isinstance(delta, bool) or not isinstance(delta, Real) or not 0 < float(delta) < 1:
+        raise PrivacyError(f"delta must lie between 0 and 1, or be 0 or left out for pure epsilon, got {delta!r}")
+    return float(delta)
 
 
 def check_delta(delta: float | None, n: float | None) -> None:

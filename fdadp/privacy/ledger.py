@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.promised import promised
-from fdadp._common.rounded import rounded_up
+from fdadp._common.rounded import rounded_up, shown_up
 from fdadp.files.json import reading
 from fdadp.privacy.releases import Release
 
@@ -36,7 +36,8 @@ class Ledger:
     unnoised : sequence of str
         What was computed from the data and is part of the output without noise.
     for_release : bool
-        False where the noise was seeded (simulation).
+        False where the noise was seeded (simulation), or where it is not proved that a draw has the law of its noise
+        (``docs/theory/noise.md#exactness``).
     details : dict
         Adjacency, privacy unit, public inputs, versions, readings of undefined points.
     epsilon, delta : float or None
@@ -64,11 +65,20 @@ class Ledger:
         """First line of every form of the ledger."""
         verdict = "differentially private end to end" if self.private else "NOT differentially private end to end"
         if self.epsilon is not None:
-            verdict += f", {promised(self.epsilon, self.delta)}"
+            verdict += f", {self.promise}"
         if self.others:
             before = "1 fit before it is" if self.others == 1 else f"{self.others} fits before it are"
             verdict += f", for this fit alone; {before} not accounted for"
         return f"{self.mechanism}: {verdict}" + ("" if self.for_release else "; not for release")
+
+    @property
+    def promise(self) -> str:
+        """What is promised; of a fit on a study what it took by itself, and what the study promises of all fits."""
+        if self.epsilon is None:
+            return ""
+        own = self.details.get("spent by its releases, as epsilon")
+        alone = "" if "study" not in self.details or own is None else f"epsilon = {shown_up(own)} of its study's "
+        return alone + promised(self.epsilon, self.delta)
 
     @property
     def curve(self) -> str:

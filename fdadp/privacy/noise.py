@@ -27,8 +27,9 @@ wishart    ν degrees        L2²     Δ · Wishart(ν + p - 1, I_p), for (ε, �
 
 L∞ is up to a constant that is added to all sums, which changes no selection (:meth:`fdadp.privacy.Cohort.select`).
 OpenDP has none of those from spherical noise on: matrix Laplace noise is exact here
-(:mod:`fdadp.privacy._matrix_laplace`), Wishart noise is computed to 50 digits, and :mod:`fdadp.privacy._bingham` says
-what the limits of ours are (floating point, time).
+(:mod:`fdadp.privacy._matrix_laplace`), Wishart noise is within a distance of its law that is counted in δ, and
+:mod:`fdadp.privacy._bingham` says what is not proved of its draws. One table for all, and the rule that ledgers follow:
+``docs/theory/noise.md#exactness``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy._bingham import bingham
 from fdadp.privacy._matrix_laplace import Drawn, MatrixLaplace, add_wrapped
-from fdadp.privacy._wishart import float_wishart, wishart
+from fdadp.privacy._wishart import UNIFORM_BITS, WISHART_DISTANCE, float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
 __all__ = ["KINDS", "LATTICE_VARIANCE", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
@@ -55,6 +56,13 @@ SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
 MATRICES = ("product", "symmetric")
 KINDS = ("gaussian", "laplace", "spherical", "wishart", *MATRICES, *SELECTIONS, *DIRECTIONS)
+NOT_PROVED = "not proved"
+"""That a draw has the law of its noise: its ledger is not for release (``docs/theory/noise.md#exactness``)."""
+DRAWS = dict.fromkeys(KINDS, "exact") | {
+    "wishart": f"within {WISHART_DISTANCE:g}, counted in delta",
+    **dict.fromkeys(DIRECTIONS, NOT_PROVED),
+}
+"""How near to its law each kind is drawn for a release."""
 _SLACK = 1 + 1e-9
 """Factor on the scale, so that rounding in OpenDP's map cannot carry it above the amount."""
 LATTICE_VARIANCE = 16.0
@@ -253,11 +261,11 @@ def _law_of_ours(
     kind: str, size: int, sensitivity: float, amount: float, scale: float
 ) -> Callable[[IntArray], IntArray] | None:
     """Draw from a law that OpenDP has not (or not right), from the system's randomness; None for those that it has."""
-    if kind == "spherical":
-        return lambda exact: add_wrapped(exact, MatrixLaplace(size, 1).draw(scale).integers)
+    if kind == "spherical":  # no sum, so not modulo 2^64: Python's integers of any size
+        return lambda exact: exact.astype(object) + np.array(MatrixLaplace(size, 1).draw(scale).integers, dtype=object)
     if kind == "wishart":
         p, nu = _wishart_shape(size, amount)
-        return lambda exact: exact + wishart(p, nu, sensitivity, _uniform)
+        return lambda exact: add_wrapped(exact, wishart(p, nu, sensitivity, _uniform))
     return (lambda exact: bingham(exact, scale, _floats)) if kind in DIRECTIONS else None
 
 
@@ -281,7 +289,8 @@ def _floats(size: int) -> FloatArray:
 
 
 def _uniform() -> decimal.Decimal:
-    return (decimal.Decimal(secrets.randbits(160)) + decimal.Decimal("0.5")) / 2**160
+    known = decimal.Decimal(secrets.randbits(UNIFORM_BITS))
+    return (known + decimal.Decimal("0.5")) / decimal.Decimal(2) ** UNIFORM_BITS
 
 
 def _wishart_shape(size: int, amount: float) -> tuple[int, int]:

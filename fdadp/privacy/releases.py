@@ -45,6 +45,9 @@ class Release:
         Contributions were truncated to multiples of clip · 2^-bits.
     delta : float or None
         The δ of a release that is accounted for in (ε, δ) by itself: it takes a whole budget. 0 of a pure one.
+    draw : str
+        How near the drawn noise is to its law, for noise that may be used for a release: exact, within a distance that
+        is counted in δ, or not proved (``docs/theory/noise.md#exactness``).
     """
 
     name: str
@@ -64,6 +67,7 @@ class Release:
     lattice_bits: int | None = None
     delta: float | None = None
     mu: float | None = None
+    draw: str = ""
 
     @property
     def spent(self) -> float:

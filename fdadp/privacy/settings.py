@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.checks import is_one_of
 from fdadp._common.parameters import Parameters
 from fdadp.errors import PrivacyError
-from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
+from fdadp.privacy.declared import ADJACENCIES, check_delta, said_delta, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +29,10 @@ MATCHING = {
     None: "position; labels were not looked at",
     "public": "position, and labels declared public that were found equal",
 }
+JOINED = (
+    "who has no row in a table, or several that differ, has nothing there; the id is the person: one person under "
+    "several ids is several, and a wrong id is charged to both"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +45,8 @@ class Privacy(Parameters):
         Budget, > 0. (With the published scheme, which has no end-to-end guarantee: the ε of each component's noise
         Laplace(Δ_k/ε), as that literature states it.)
     delta : float, optional
-        For (ε, δ) mechanisms, in (0, 1), below 1/n, and at most 0.001 where n is private. None means pure ε.
+        For (ε, δ) mechanisms, in (0, 1), below 1/n, and at most 0.001 where n is private. Left out or 0
+        means pure ε, here as in R and in the shell.
     n : int, optional
         Declared public number of persons; makes the adjacency ``"zero-out"``.
     adjacency : {"zero-out", "add-remove", "replace"}, optional
@@ -51,9 +56,10 @@ class Privacy(Parameters):
         the fit is refused before it reads a row (tools that fit for you may drop them). ``"row"``: one row, and groups
         are refused. Default: person where groups are given, else row; the ledger says which.
     labels : {"public"}, optional
-        ``"public"``: labels of rows (the index of data frames and series) are public, and X, Y and groups are refused
-        before the first read where these differ. Default: labels are not looked at, and rows belong together by their
-        position, as the ledger says.
+        ``"public"``: labels of rows (the index of data frames and series), and which table has them, are public. Fits
+        then refuse tables of other labels before they read; n must be declared. Default: labels are private. Where all
+        tables have some, the kernel joins rows by them, and refuses none (``docs/theory/kernel.md#join``); else rows
+        belong together by their position, as the ledger says.
     budget : Budget, optional
         A budget shared with other fits of the same arrays and persons, with the same δ. This fit takes as much of it
         as `epsilon` says, in the measure of the budget; it refuses the fit that would overspend. Default: a budget of
@@ -110,22 +116,24 @@ class Privacy(Parameters):
             self._take_from_study()
         if not (self.purpose is None or isinstance(self.purpose, str)):
             raise PrivacyError(f"purpose must be a text, got {self.purpose!r}")
-        for name in ("epsilon", "delta"):  # NumPy's numbers as Python's, which can be saved
-            value = getattr(self, name)
-            if isinstance(value, Real) and not isinstance(value, (bool, int, float)):
-                object.__setattr__(self, name, float(value))
+        epsilon = self.epsilon  # NumPy's numbers as Python's, which can be saved
+        if isinstance(epsilon, Real) and not isinstance(epsilon, (bool, int, float)):
+            object.__setattr__(self, "epsilon", float(epsilon))
         if isinstance(self.epsilon, bool) or not isinstance(self.epsilon, (int, float)) or not self.epsilon > 0:
             raise PrivacyError(f"epsilon must be a number above 0, got {self.epsilon!r}")
         if not math.isfinite(self.epsilon):
             raise PrivacyError(f"epsilon must be finite, got {self.epsilon!r}")
-        if self.delta is not None and not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
-            raise PrivacyError(f"delta must lie between 0 and 1, or be None for pure epsilon, got {self.delta!r}")
+        object.__setattr__(self, "delta", said_delta(self.delta))
         if not is_one_of(self.adjacency, (*ADJACENCIES, None)):
             raise PrivacyError(f"adjacency must be one of {', '.join(ADJACENCIES)} or None, got {self.adjacency!r}")
         if not is_one_of(self.unit, (*UNIT_NAMES, None)):
             raise PrivacyError(f"unit must be one of {', '.join(UNIT_NAMES)} or None, got {self.unit!r}")
         if not is_one_of(self.labels, (None, "public")):
             raise PrivacyError(f"labels must be 'public' or None, got {self.labels!r}")
+        if self.labels == "public" and self.stated_adjacency == "add-remove":
+            raise PrivacyError(
+                "labels must be None where the number of persons is private, for they tell it; or declare n"
+            )
         if self.n is not None:
             object.__setattr__(self, "n", whole(self.n, "n", "the declared number of persons"))
         if self.random_state is not None:
@@ -144,7 +152,7 @@ class Privacy(Parameters):
         object.__setattr__(self, "study", str(of.path))
         for name in OF_A_STUDY:
             given, fixed = getattr(self, name), of.facts[name]
-            if given is not None and given != fixed:
+            if given is not None and given != (fixed or 0):  # δ of 0: pure ε
                 raise PrivacyError(f"{name} must be that of the study, {fixed!r}, got {given!r}; nothing was read")
             object.__setattr__(self, name, fixed)
 
@@ -302,6 +310,8 @@ class Privacy(Parameters):
         noise: Noise | None = None,
         estimator: Any = None,
         accounting: str = "gdp",
+        person_rows: str = "mean",
+        max_rows: int | None = None,
     ) -> Cohort:
         """Put data behind a cohort that has reserved what these settings amount to; no row is read.
 
@@ -319,6 +329,8 @@ class Privacy(Parameters):
             That is fitted: where it is not the first time, and on no common budget, a NotAccountedWarning says so.
         accounting : {"gdp", "zcdp"}
             Of a budget of its own; "zcdp" suits mechanisms that spend most of it on selections.
+        person_rows, max_rows
+            How rows of a person are combined, as of :class:`fdadp.privacy.Cohort`.
 
         Raises
         ------
@@ -328,14 +340,22 @@ class Privacy(Parameters):
         from fdadp.privacy._seen import earlier_fits
         from fdadp.privacy.cohort import Cohort
         from fdadp.privacy.distributed import current_noise
+        from fdadp.privacy.joined import Joined
         from fdadp.privacy.noise import OpenDPNoise, SeededNoise
 
-        self.check_unit(groups)
+        joined = isinstance(data, Joined)
+        if joined and self.unit == "row":
+            raise PrivacyError(
+                "by must be 'position' where unit is 'row', for rows of one label are one person; nothing was read and "
+                "nothing was spent"
+            )
+        self.check_unit(data if joined else groups)
         budget, share = self.budget_share(accounting)
         noise = noise or current_noise()
         alone = noise is None and self.budget is None and self.study is None and self.random_state is None
         if noise is None:
             noise = OpenDPNoise() if self.random_state is None else SeededNoise(self.random_state)
+        matching = f"joined by {data.name}; {JOINED}" if joined else MATCHING[self.labels]
         cohort = Cohort(
             data,
             groups=groups,
@@ -343,10 +363,12 @@ class Privacy(Parameters):
             adjacency=self.stated_adjacency,
             n=self.n,
             noise=noise,
+            person_rows=person_rows,
+            max_rows=max_rows,
             share=share,
             dataset=self.dataset,
             mechanism=mechanism,
-            public={**public, "rows belong together by": MATCHING[self.labels], **self._said},
+            public={**public, "rows belong together by": matching, **self._said},
         )
         if alone:
             cohort.others = earlier_fits(data, dataset=self.dataset, estimator=estimator)

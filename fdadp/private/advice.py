@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fdadp.private.columns import Column, CurvesColumn
+from fdadp.private.columns import NUMBERS_HALF_WIDTH, Column, CurvesColumn, NumberColumn
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
 
-__all__ = ["advise", "describe_ranges"]
+__all__ = ["advise", "beyond_scale", "describe_ranges"]
 
 OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""
@@ -22,8 +22,10 @@ SURE, SURE_PURE = 3.0, 4.5
 ASIDE, ASIDE_SDS, ASIDE_OF_RANGE = 0.77, 2.0, 0.25
 """Level of a response about where it was looked for, over its size there, and sds of noise beyond that: from both on it
 is most of the size, which then says little of the spread. From this share of half the range on that does harm."""
-NOTHING = 0.05
-"""Explained share that counts as nothing."""
+BEYOND = 0.02
+"""Share of numbers that the fit cuts off, from which it is worth a warning."""
+NOTHING, PERCENT = 0.05, 100
+"""Explained share that counts as nothing; and what shares are shown times."""
 
 
 class Seen(NamedTuple):
@@ -55,6 +57,21 @@ def describe_ranges(columns: Sequence[Column]) -> tuple[str, ...]:
     return tuple(f"{seen}{seen.verdict}" for seen in _of_curves(columns))
 
 
+def beyond_scale(columns: Sequence[Column], *, pure: bool) -> tuple[str, ...]:
+    """Warnings of numbers whose released counts contradict the scale that the fit took them to have."""
+    out = []
+    for c in columns:
+        if isinstance(c, NumberColumn) and c.beyond is not None:
+            least = c.beyond[0] - (SURE_PURE if pure else SURE) * c.beyond[1]
+            if least > BEYOND:
+                out.append(
+                    f"at least {PERCENT * min(least, 1.0):.0f} % of the values of {c.name} lie more than "
+                    f"{NUMBERS_HALF_WIDTH:g} of its released scales from its location, and count as that far: its "
+                    f"coefficient may be wrong; a public transform of {c.name}, such as its logarithm, may help"
+                )
+    return tuple(out)
+
+
 def _of_curves(columns: Sequence[Column]) -> Iterator[Seen]:
     for c in columns:
         if isinstance(c, CurvesColumn):
@@ -77,7 +94,7 @@ def advise(
         What is surely wrong, given the known noise: many values outside a range, or a number of persons far from n.
     notes : tuple of str
     """
-    warned, notes = [], []
+    warned, notes = list(beyond_scale(fit.columns, pure=plan.pure)), []
     n, sure = plan.n, SURE_PURE if plan.pure else SURE
     counted, sd = fit.counted
     n_is_right = not abs(counted - 1) > max(0.2, sure * sd)
@@ -94,10 +111,10 @@ def advise(
             value, noise = float(outside.value[i]), outside.sd
             if math.isfinite(counted):
                 value, noise = value - (1 - counted) / 2, math.hypot(noise, sd / 2)
-            text += f", {100 * min(max(value, 0.0), 1.0):.0f} % of values outside (noise: {100 * noise:.1g} %)"
+            text += f", {PERCENT * min(max(value, 0.0), 1.0):.0f} % +- {PERCENT * noise:.2g} % of values outside"
             if n_is_right and value - sure * noise > OUTSIDE:
                 warned.append(
-                    f"the releases say that at least {100 * min(value - sure * noise, 1.0):.0f} % of the values of "
+                    f"the releases say that at least {PERCENT * min(value - sure * noise, 1.0):.0f} % of the values of "
                     f"{name} lie outside {bounds}: check its width and units"
                 )
         notes.append(text + seen.verdict)

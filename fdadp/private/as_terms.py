@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,12 +14,14 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.interpolated import margin_of
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.private.columns import Column, CurvesColumn
+from fdadp.private.bayes import MOMENT_VARIANCE
+from fdadp.private.columns import UNIFORM_VARIANCE, Column, CurvesColumn, NumberColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit, Regression
 from fdadp.private.looks import Look, factors, looks_of
 from fdadp.private.plan import Plan
 from fdadp.private.synthetic import ResidualLaw
+from fdadp.private.white.of_smooths import WhiteSmooth
 from fdadp.private.white.published import VaryingDesign, WhiteDesign
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.by_function import ByFunction
@@ -65,6 +69,8 @@ TINY = 1e-300
 """Keeps 0/0 from arising."""
 UNSEEN_POWER = 0.55
 """Power of the prior shares of features at which coefficients fall off, between those that fits decide between."""
+LEAST_PART = 0.1
+"""Of its range, that a number is taken to fill by one sd where nothing was released of it."""
 CURVES_DRAWN = 4000
 """Of the law of residuals, for what holds of whole curves."""
 
@@ -181,7 +187,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
                 term=term,
                 located=tuple(columns[name] for name in term.columns),
                 count=int(at.size),
-                unmeasured=_unmeasured(regression, design, i),
+                unmeasured=_unmeasured(regression, design, i) + _unlocated(regression, design, i, columns),
                 everywhere=everywhere,
             )
         )
@@ -226,6 +232,28 @@ def _unmeasured(regression: Regression, design: PrivateDesign, term: int) -> Flo
     here = measured & own[:, None]
     size = found[here[:d, :k]].sum() / max(float(shares[here].sum()), TINY)
     return np.asarray(size * np.where(measured, 0.0, shares)[own])
+
+
+def _unlocated(
+    regression: Regression, design: PrivateDesign, term: int, columns: Mapping[str, Column]
+) -> FloatArray | float:
+    """Variances of a term's coefficients, as above, that come of numbers whose scale is not known.
+
+    Where nothing was released of a number it may fill :data:`LEAST_PART` of its range only, and explain all of Y there.
+    A scale that is off by the factor e^x makes the second moment of a feature, and so its coefficient, e^(2x).
+    """
+    own = design.groups.terms[term]
+    errors = [c.error for c in (columns[name] for name in own.columns) if isinstance(c, NumberColumn)]
+    if isinstance(own, WhiteSmooth) or not errors:  # functions are found by splines, whatever the scale is
+        return 0.0
+    if math.isinf(max(errors)):
+        all_of_y = regression.energy * UNIFORM_VARIANCE / LEAST_PART**2
+        return np.asarray(np.outer(np.ones(own.shares.size), all_of_y * design.response_shares))
+    k, at = regression.coefficients.shape[1], 1 + design.groups.places(term, len(regression.coefficients) - 1)
+    out = np.zeros((own.shares.size, design.response_shares.size))
+    beyond = max((2 * max(errors)) ** 2 - MOMENT_VARIANCE, 0.0)  # so much of it the posterior has already
+    out[: at.size, :k] = math.expm1(beyond) * regression.coefficients[at] ** 2
+    return out
 
 
 def _margin(design: PrivateDesign, count: int) -> SmoothMargin:

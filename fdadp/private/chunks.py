@@ -38,8 +38,8 @@ class PrivateChunks:
     ----------
     source : sequence of chunks, or function that returns a fresh iterator over them
         Also a list of Dask's Delayed, each of a chunk: where a client of a cluster is active its workers read them. A
-        chunk is a tuple of curves, one for each grid, and of the persons where `groups` is True; or the curves
-        themselves where they are all of it.
+        chunk is a tuple of curves, one for each grid, and of the persons where `groups` is True. Where one sample is
+        all of it, the chunk may also be the sample itself, if that is no tuple.
     grids : mapping from name to ndarray
         Declared grids of the curves in a chunk, in their order.
     groups : True, sequence of ids, or None
@@ -140,19 +140,27 @@ class PrivateChunks:
             if not isinstance(parts, tuple | list) or len(parts) != len(self._names):
                 number = f" of {len(chunk)} parts" if hasattr(chunk, "__len__") else ""
                 raise InputError(f"each chunk must be {wanted}, got {type(chunk).__name__}{number}")
-            for (name, grid), part in zip(self._grids.items(), parts, strict=False):
-                shape = values_of(part, grid, name).shape
-                if len(shape) != 2 or shape[1] != grid.size:
+            odd = next((part for part in parts if getattr(part, "n", 0) is None), None)
+            if odd is not None:
+                raise InputError(f"each chunk of a list must have a known number of rows, got {odd!r}: use .chunks()")
+            tables = [
+                values_of(part, grid, name) for (name, grid), part in zip(self._grids.items(), parts, strict=False)
+            ]
+            for (name, grid), found in zip(self._grids.items(), tables, strict=True):
+                if len(found.shape) != 2 or found.shape[1] != grid.size:
                     raise InputError(f"{name} of each chunk must have {grid.size} points a curve, as its grid has")
-            if len({len(part) for part in parts}) > 1:
+            if len({len(part) for part in (*tables, *parts[len(tables) :])}) > 1:
                 raise InputError(f"{', '.join(self._names)} of each chunk must be of the same length")
         if self._ids is not None:
-            check_groups(self._ids, sum(len(_parts(chunk, self._names)[0]) for chunk in chunks))
+            first = next(iter(self._grids.values()))
+            rows = (values_of(_parts(chunk, self._names)[0], first) for chunk in chunks)
+            check_groups(self._ids, sum(map(len, rows)))
             self._ids = getattr(self._ids, "array", self._ids)  # of a series, which would be cut by labels
 
 
 def _parts(chunk: Any, names: Sequence[str]) -> Sequence[Any]:
-    return chunk if len(names) > 1 else (chunk,)
+    """A tuple holds the parts; anything else is the one part that is wanted."""
+    return chunk if len(names) > 1 or isinstance(chunk, tuple) else (chunk,)
 
 
 def _read(chunk: Any, grids: Sequence[FloatArray], names: Sequence[str]) -> tuple[Any, ...]:

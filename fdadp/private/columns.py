@@ -8,6 +8,7 @@ a curve is lost.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from fdadp.private.ranges import Range
 __all__ = [
     "FILLERS",
     "HALF_WIDTH",
+    "NUMBERS_HALF_WIDTH",
     "REACH",
     "UNIFORM_VARIANCE",
     "Column",
@@ -36,6 +38,8 @@ __all__ = [
 
 HALF_WIDTH = 4.0
 """Standardised curves are clipped to ±4 of their standard deviations."""
+NUMBERS_HALF_WIDTH = 10.0
+"""Standardised numbers are clipped to ±10: those that are mostly zero go that far, within their public bounds."""
 REACH = 3.0
 """Curves may go beyond their public range by this many half-widths: a range is a hint of size and location."""
 UNIFORM_VARIANCE = 1 / 3
@@ -57,7 +61,7 @@ class Scalars(NamedTuple):
     unit : ndarray of shape (m,)
         On the public bounds, from -1 to 1.
     standard : ndarray of shape (m,)
-        About the released location, in released standard deviations, within ±4.
+        About the released location, in released standard deviations, within ±10.
     """
 
     unit: FloatArray
@@ -166,6 +170,10 @@ class NumberColumn:
         Public range; values beyond it count as its ends.
     location, scale : float
         Of the values on [-1, 1]: those of a uniform law, then what was released.
+    beyond : (float, float) or None
+        Share of the values more than ten scales away, as released, and the sd of its noise; None where not counted.
+    error : float
+        Of the logarithm of the scale; infinite where nothing was released.
     """
 
     name: str
@@ -173,10 +181,12 @@ class NumberColumn:
     bounds: Range
     location: float = 0.0
     scale: float = 3.0**-0.5
+    beyond: tuple[float, float] | None = None
+    error: float = math.inf
 
-    def placed(self, location: float, scale: float) -> NumberColumn:
-        """The column with a location and a scale that were released."""
-        return replace(self, location=location, scale=scale)
+    def placed(self, location: float, scale: float, error: float = 0.0) -> NumberColumn:
+        """The column with a location and a scale that were released, and the error of its logarithm."""
+        return replace(self, location=location, scale=scale, error=error)
 
     def unit(self, values: FloatArray) -> FloatArray:
         """Values (m,) on [-1, 1]; what is not finite is NaN."""
@@ -188,7 +198,7 @@ class NumberColumn:
         """Numbers of rows, missing ones at their location; no row is lost."""
         unit = self.unit(values)
         unit = np.where(np.isnan(unit), self.location, unit)
-        standard = np.clip((unit - self.location) / self.scale, -HALF_WIDTH, HALF_WIDTH)
+        standard = np.clip((unit - self.location) / self.scale, -NUMBERS_HALF_WIDTH, NUMBERS_HALF_WIDTH)
         return Scalars(unit, standard), np.zeros(len(unit), dtype=bool)
 
 

@@ -28,16 +28,17 @@ def least_n_epsilon(adjacency: str) -> float:
 
 
 def release_n(cohort: Cohort) -> tuple[float, float]:
-    """Private number of persons, and the share of the budget that is left.
+    """Private number of persons, or of rows that are added up, and the share of the budget that is left.
 
     The second count has the share that would make the error small enough, or `MOST_AGAIN`; the two are combined by
     inverse variance.
     """
-    first = cohort.count(share=FIRST, floor=LEAST_N)
+    what = f"number of {'persons' if cohort.law.name == 'mean' else 'rows'}"
+    first = cohort.count(share=FIRST, floor=LEAST_N, name=what)
     again = _again(first.sd / first.value, pure=cohort.pure)
     if not again:
         return float(first.value), 1 - FIRST
-    second = cohort.count(share=again, floor=LEAST_N, name="number of persons, again")
+    second = cohort.count(share=again, floor=LEAST_N, name=f"{what}, again")
     weights = np.array([first.sd**-2, second.sd**-2])
     n = float(np.average([first.value, second.value], weights=weights))
     return max(n, LEAST_N), 1 - FIRST - again

@@ -51,6 +51,8 @@ WIDER = 3.0
 """By how much that variance is larger for standard errors of counts, whose means have long tails."""
 STEPS, LAST_STEPS = 2, 4
 """Gauss-Newton steps after each release, and after the last one."""
+SPREAD = 3.0
+"""Sds of the sum of a person's residuals, were they independent, that its gradients count beyond one row."""
 MEAN_SIZE = math.sqrt(2 / math.pi)
 """Mean absolute value of a standard Gaussian."""
 
@@ -236,15 +238,30 @@ def _gradient(releases: Releases, rows: BoundedRows, number: str) -> tuple[Float
     """Sum of clipped features times residuals, (D, 1), and the sd of the noise in each entry."""
     plan = releases.plan
     name, share = plan.name("gradient") + number, plan.budget_shares["gradient"]
+    clip = rows.largest * _together(rows, plan)
     if plan.pure and rows.feature_norm == 2:
         total, sd = releases.cohort.sum_outer(
             rows.clipped, rows.residual, norm="nuclear", clip=rows.largest, share=share, name=name
         )
-        return np.asarray(total), float(sd)
+        return np.asarray(total) / plan.rows, float(sd) / plan.rows
     total, sd = releases.cohort.sum(
-        rows.gradient, clip=rows.largest, size=plan.n_features, norm=rows.feature_norm, share=share, name=name
+        rows.gradient, clip=clip, size=plan.n_features, norm=rows.feature_norm, share=share, name=name
     )
-    return np.asarray(total)[:, None], float(sd)
+    return np.asarray(total)[:, None] / plan.rows, float(sd) / plan.rows
+
+
+def _together(rows: BoundedRows, plan: Plan) -> float:
+    """How long the sum of a person's gradients counts, over the longest of one row: 1 + :data:`SPREAD` sds.
+
+    A residual is at most 1 of the longest, and has the sd √(p/(1 - p)) where p <= 1/2 is the rate of the rarer
+    response: of m rows that have nothing to do with each other the sum is seldom longer than that.
+    """
+    if plan.max_rows == 1:
+        return 1.0
+    response = rows.bounded
+    at = np.array([rows.location])
+    sd = math.sqrt(float(response.variance(at)[0])) / float(response.reach(response.mean(at))[0] * response.width)
+    return min(float(plan.max_rows), 1 + SPREAD * math.sqrt(plan.max_rows) * sd)
 
 
 def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base: Base) -> Regression:
@@ -263,13 +280,20 @@ def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base:
         scores.add(total[:, 0] / (w * n), sd / (w * n), scores.theta, rows.largest)
         scores.solve(STEPS)
     rows.coefficients = scores.theta
-    found, sd = releases.mean("balance", rows.residual, clip=1.0)
+    found, sd = _balance(releases, rows)
     scores.add(*_of_the_constant(d, float(found[0]), sd), scores.theta)
     last = scores.solve(LAST_STEPS)
     covariance = scores.covariance(WIDER if rows.bounded.counts else 1.0)
     if not rows.bounded.counts:
         covariance = _widened(replace(last, covariance=covariance), d, rows.location)
     return Regression(last.mean, covariance, np.eye(len(last.mean)), last.edf, np.zeros(1), base.energy, None)
+
+
+def _balance(releases: Releases, rows: BoundedRows) -> tuple[FloatArray, float]:
+    """Mean residual over the width, and the noise in it."""
+    plan = releases.plan
+    clip = _together(rows, plan) / plan.max_rows if plan.max_rows > 1 else 1.0
+    return releases.mean("balance", rows.residual, clip=clip)
 
 
 def _widened(found: Found, d: int, location: float) -> FloatArray:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Privacy
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy.accounting import unit_noise
 from fdadp.privacy.declared import check_delta
 from fdadp.privacy.noise import Noise
@@ -95,6 +96,7 @@ def spend(
     *,
     noise: Noise | None = None,
     prepare: RowFunction | None = None,
+    law: Law = MEAN,
 ) -> Spent[F]:
     """Spend the budget of a fit. The first read of the data comes after all validation.
 
@@ -118,22 +120,42 @@ def spend(
         Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
     prepare : callable, optional
         Row-local: from a block of `data` to one of the design's columns and the response; default: they are the same.
+    law : Law
+        How the rows of a person are combined. Where they are added up their number is released first.
     """
-    cohort = privacy.cohort(data, groups=groups, mechanism=mechanism.name, noise=noise, estimator=model, public=public)
+    if law.name == "sum" and mechanism.name == "output":
+        raise PrivacyError("person_rows must be 'mean' with mechanism='output', got 'sum'; nothing was read")
+    cohort = privacy.cohort(
+        data,
+        groups=groups,
+        mechanism=mechanism.name,
+        noise=noise,
+        estimator=model,
+        public=public,
+        person_rows=law.name,
+        max_rows=law.max_rows,
+    )
     with one_blas_thread():
         coordinates = design()
     rows = mechanism.rows(coordinates, y_bounds)
-    n, left = (float(privacy.n), 1.0) if privacy.n is not None else release_n(cohort)
+    added = law.name == "sum"
+    known = privacy.n is not None and not added
+    n, left = (float(privacy.n or 0), 1.0) if known else release_n(cohort)
+    of_a_person = 1.0
+    if added:  # of so many rows at least a part are of persons of their own
+        persons = n / law.most if privacy.n is None else float(privacy.n)
+        n, of_a_person = persons, n / persons
+    thin = law.most / of_a_person
     with cohort.refusing():
         check_delta(privacy.delta, n)
-        mechanism.check_n(privacy, n)
-    plan = mechanism.plan(n, unit_noise(cohort, left), coordinates, pure=cohort.pure).scaled(left)
-    if privacy.n is not None and not mechanism.allow_useless:  # nothing was read yet
+        mechanism.check_n(privacy, n / thin)
+    plan = mechanism.plan(n, unit_noise(cohort, left) * thin, coordinates, pure=cohort.pure).scaled(left)
+    plan = replace(plan, rows=of_a_person, max_rows=law.most)
+    if known and not mechanism.allow_useless:  # nothing was read yet
         with cohort.refusing():
             refuse_unaffordable(coordinates, plan)
     if prepare is not None:
-        with cohort.refusing():
-            cohort = cohort.derive(prepare, name="columns computed within each row")
+        cohort = cohort.derive(prepare, name="columns computed within each row")
     with one_blas_thread():
         found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
     return Spent(found, statistic, coordinates, plan, rows, cohort)
@@ -150,6 +172,7 @@ def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
     out = design.groups.left_out(plan.weights)
     if out:
         raise PrivacyError(
-            f"model must have terms that the budget can carry, got {', '.join(out)}, of which it affords no feature at "
-            f"n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. Nothing was read"
+            f"formula must have terms that the budget can carry, got {', '.join(out)}, of which it affords no "
+            f"feature at n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. "
+            "Nothing was read"
         )

@@ -14,7 +14,7 @@ from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedCurves, on_grid
 from fdadp.functional.curves import Curves, as_curves, as_grid
 from fdadp.functional.kinds import Given
-from fdadp.privacy.boundary import Table, check_ids, table
+from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.opened import public_head
 
@@ -23,18 +23,23 @@ __all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 LEAST_POINTS = 3
 
 
-def private_curves(data: CurveData, grid: ArrayLike | None, name: str, *, empty: bool = False) -> Curves:
+def private_curves(
+    data: CurveData, grid: ArrayLike | None, name: str, *, empty: bool = False, streamed: bool = False
+) -> Curves:
     """Take curves as they are, without looking at their values.
 
     Parameters
     ----------
     data : FDataGrid, DataFrame, array_like, or anything with ``shape`` and slices, of shape (n, S)
-        What is not in memory (memory maps, Dask, HDF5, xarray) is read in slabs, by the kernel. A row of a list that
-        has not the length of the grid, or of most rows, is a curve without values.
+        What is not in memory (memory maps, Dask, HDF5, xarray) is read in slabs, by the kernel. Lists want a grid: a
+        row that has not its length is a curve without values.
     grid : array_like of shape (S,), optional
     name : str
     empty : bool
         Whether there may be no curve at all: a refusal would tell a private n of 0 from 1.
+    streamed : bool
+        Whether the caller hands the kernel chunks (:func:`fdadp.private.opened.chunks_of`) of curves whose number of
+        rows only reading would tell. No values stand for them here.
 
     Returns
     -------
@@ -44,18 +49,29 @@ def private_curves(data: CurveData, grid: ArrayLike | None, name: str, *, empty:
     Raises
     ------
     InputError
-        Not curves on one grid, or a grid that does not fit: all of it public.
+        Not curves on one grid, a grid that does not fit, or an unknown number of rows: all of it public.
     """
+    values: Any
+    if isinstance(data, Curves):
+        values = _checked(table(data.values, name), name, empty)
+        return replace(data, values=values, index=None)
     data = opened(data, name)
     if isinstance(data, OpenedCurves):
         public = on_grid(public_head(data), grid, name)
-        if data.n is None:  # the kernel is handed chunks (:func:`fdadp.private.opened.chunks_of`)
+        if data.n is None and streamed:
             return public
-        values: Any = _checked(table(data, name), name, empty)
+        if data.n is None:
+            raise InputError(
+                f"{name} must have a known number of rows, got {data!r}: hand over the table that was opened, with all "
+                "of its columns, or read the file first, read_curves(path)"
+            )
+        values = _checked(table(data, name), name, empty)
         return replace(public, values=values)
     if type(data).__module__.split(".")[0] == "skfda":
         return _of_fdatagrid(data, grid, name, empty)
     several = type(data).__name__ == "Dataset"  # of xarray
+    if isinstance(data, list | tuple) and grid is None:
+        raise InputError(f"{name} must be an array or a data frame, or come with its grid, {RAGGED}")
     values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
     size = values.shape[1]
     labels = _column_labels(data)

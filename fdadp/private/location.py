@@ -8,13 +8,14 @@ step before released, so that a range which is too wide, or to one side of the c
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.private.columns import REACH, UNIFORM_VARIANCE, CurvesColumn
+from fdadp.private.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARIANCE, CurvesColumn
 from fdadp.private.forecasts import MEAN, about_anchor, near_anchor
-from fdadp.private.places import CELLS, Counted, located, part_about
+from fdadp.private.places import CELLS, Counted, beyond, error_of_moments, part_about, settled
 from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
@@ -98,13 +99,17 @@ def _locate_numbers(releases: Releases, rows: Rows) -> None:
             places = []
             for i, part in enumerate(rows.parts):
                 counts[i].append(Counted(part, cells[i * CELLS : (i + 1) * CELLS], noise))
-                places.append(located(found[i], found[q + i], sd, counts[i], releases.plan.n))
-            rows.parts = tuple(part_about(*place) for place in places)
+                places.append(settled(found[i], found[q + i], sd, counts[i], releases.plan.n, pure=releases.plan.pure))
+            rows.parts = tuple(part_about(at, scale) for at, scale, _ in places)
     for i, column in enumerate(columns):
-        location, scale = _of_moments(found[i], found[q + i], sd)
-        if counts[i]:  # a normal law is wider than numbers that fill their range
-            location, scale = places[i][0], min(places[i][1], scale)
-        rows.columns[column.name] = column.placed(location, scale)
+        if counts[i]:
+            at, scale, error = places[i]
+            far = beyond(counts[i][0], at, NUMBERS_HALF_WIDTH * scale)
+            placed = replace(column.placed(at, scale, error), beyond=far)
+        else:
+            at, scale = _of_moments(found[i], found[q + i], sd)
+            placed = column.placed(at, scale, error_of_moments(scale, sd))
+        rows.columns[column.name] = placed
 
 
 def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:

@@ -105,6 +105,10 @@ class Plan:
     ridge : float or None
         Ridge penalty over n, of ``mechanism="output"``.
     located : Located
+    rows : float
+        Rows of a person that count, as a released mean; 1 where a person counts by the mean of its rows.
+    max_rows : int
+        The same at most.
     """
 
     n: float
@@ -120,6 +124,8 @@ class Plan:
     tuning: Tuning
     ridge: float | None = None
     located: Located = ONE_CURVE
+    rows: float = 1.0
+    max_rows: int = 1
 
     def scaled(self, left: float) -> Plan:
         """Return the plan with shares of the whole budget, of which `left` was left to plan with."""
@@ -179,7 +185,14 @@ def plan_rows(plan: Plan) -> list[Row]:
     whole = plan.eta * (left if plan.pure else math.sqrt(left))  # the plan's eta is that of what was left
     if left < 1 - ROUNDING:
         count = whole / (1 - left if plan.pure else math.sqrt(1 - left))
-        rows.append(Row("number of persons", 1 if left > COUNTED_TWICE else 2, 1 - left, count))
+        rows.append(
+            Row(
+                "number of persons" if plan.max_rows == 1 else "number of rows",
+                1 if left > COUNTED_TWICE else 2,
+                1 - left,
+                count,
+            )
+        )
     for key in PLANNED:
         if key not in plan.budget_shares:  # of another kind of fit
             continue
@@ -201,10 +214,11 @@ def _of_matrix(plan: Plan, key: str) -> float:
 
 
 def _heading(plan: Plan) -> str:
+    added = f"; {plan.rows:.3g} rows a person count, {plan.max_rows} at most" if plan.max_rows > 1 else ""
+    sizes = f"{plan.n_features} features x {plan.n_outputs} outputs, {plan.n_pairs} pairs measured"
     kind = "pure ε, Laplace noise" if plan.pure else "(ε, δ), Gaussian noise"
     return (
-        f"Plan for {plan.n:,.0f} persons: {kind} of {plan.eta:.3g} per person; "
-        f"{plan.n_features} features x {plan.n_outputs} outputs, {plan.n_pairs} pairs measured in {plan.rounds} rounds"
+        f"Plan for {plan.n:,.0f} persons: {kind} of {plan.eta:.3g} per person; {sizes} in {plan.rounds} rounds{added}"
     )
 
 

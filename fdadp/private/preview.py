@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_grid
 from fdadp.privacy import Privacy
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.privacy.declared import check_delta
 from fdadp.private.counting import expected_left
@@ -37,6 +39,7 @@ def preview(
     t: ArrayLike | int = GRID,
     *,
     n: float | None = None,
+    law: Law = MEAN,
 ) -> tuple[Plan, float]:
     """Plan a private fit, with the share of the budget that is left to it (less than 1 where n is released first).
 
@@ -48,6 +51,8 @@ def preview(
         Grids of X and Y, or their numbers of points.
     n : float, optional
         Number of persons to plan for where none is declared.
+    law : Law
+        How the rows of a person count. Where they are added up, persons are taken to have half of the most rows.
 
     Raises
     ------
@@ -55,11 +60,11 @@ def preview(
         As the fit would, before it reads, but for bounds: hopeless n ε; or no n to plan for.
     """
     grids = [_grid(k, g) for k, g in (("s", s), ("t", t))]
-    return planned(privacy, mechanism, lambda: mechanism.public_prior.design(grids[0], grids[1]), n)
+    return planned(privacy, mechanism, lambda: mechanism.public_prior.design(grids[0], grids[1]), n, law)
 
 
 def planned(
-    privacy: Privacy, mechanism: Spending[Any], design: Callable[[], PrivateDesign], n: float | None
+    privacy: Privacy, mechanism: Spending[Any], design: Callable[[], PrivateDesign], n: float | None, law: Law = MEAN
 ) -> tuple[Plan, float]:
     """Plan a fit in public coordinates, as :func:`preview` does."""
     privacy.check()
@@ -69,13 +74,16 @@ def planned(
     if privacy.n is not None and people != privacy.n:
         raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
     check_delta(privacy.delta, float(people))
-    mechanism.check_n(privacy, float(people))
+    rows = (1 + law.most) / 2  # of a person, as guessed
+    mechanism.check_n(privacy, float(people) * rows / law.most)
     pure = privacy.delta is None
     budget, share = privacy.budget_share()
     noise = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=pure)
-    left = 1.0 if privacy.n is not None else expected_left(people, noise, pure=pure)
-    multiplier = noise / left if pure else noise / math.sqrt(left)
-    return mechanism.plan(float(people), multiplier, design(), pure=pure).scaled(left), left
+    counted = privacy.n is None or law.name == "sum"
+    left = expected_left(people * rows, noise * law.most, pure=pure) if counted else 1.0
+    multiplier = (noise / left if pure else noise / math.sqrt(left)) * law.most / rows
+    plan = mechanism.plan(float(people), multiplier, design(), pure=pure).scaled(left)
+    return replace(plan, rows=rows, max_rows=law.most), left
 
 
 def _grid(name: str, grid: ArrayLike | int) -> FloatArray:

@@ -103,9 +103,9 @@ class Rows:
     # --- covariates ---
 
     def units(self, block: Block) -> FloatArray:
-        """Numbers on [-1, 1], and their squares less those of a uniform law; shape (m, 2q)."""
-        unit = np.stack([column.seen(block[column.at])[0].unit for column in self.design.numbers], axis=1)
-        return np.hstack((unit, unit * unit - UNIFORM_VARIANCE))
+        """Numbers on [-1, 1], and their squares less those of a uniform law; 0 where one is missing; shape (m, 2q)."""
+        unit = np.stack([column.unit(block[column.at]) for column in self.design.numbers], axis=1)
+        return np.nan_to_num(np.hstack((unit, unit * unit - UNIFORM_VARIANCE)))
 
     def cells(self, block: Block) -> FloatArray:
         """Which cell of its part of the range each number is in, shape (m, q CELLS); none where it is missing."""

@@ -23,17 +23,20 @@ class Aux:
         Largest share of the budget.
     max_error : float
         The release is left out where the cap leaves it less accurate than this.
+    least : float
+        Smallest share of a release that is made: its error falls with n however many there are.
     """
 
     target: float
     cap: float
     max_error: float = math.inf
+    least: float = 0.0
 
     def share(self, noise: float, *, pure: bool) -> float:
         """Share of the budget; `noise` is its sd where the release takes all of the budget."""
         if noise / (self.cap if pure else math.sqrt(self.cap)) > self.max_error:
             return 0.0
-        return min(self.cap, noise / self.target if pure else (noise / self.target) ** 2)
+        return min(self.cap, max(self.least, noise / self.target if pure else (noise / self.target) ** 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,15 +138,16 @@ class Tuning:
     mean_square : float
         Of residuals, over their squared geometric mean, as expected.
     residual_clip, residual_clip_more : float
-        Clip of residuals over their released size, as `clip_noisy` and `clip_more`.
+        Clip of residuals over their released size, where there is much noise; how much more where
+        there is little.
     """
 
     x_rms: Size = Size(target=0.1, cap=0.045, max_error=0.49, below=32.0, above=2.0)
     x_location: Aux = Aux(target=0.1, cap=0.02, max_error=0.354)
     x_scale: Size = Size(target=0.1, cap=0.01, max_error=0.1001, below=16.0, above=1.5)
     x_centre: Aux = Aux(target=0.1, cap=0.01, max_error=0.354)
-    numbers: Aux = Aux(target=0.06, cap=0.02, max_error=0.3)
-    places: Aux = Aux(target=0.01, cap=0.01, max_error=0.2)
+    numbers: Aux = Aux(target=0.01, cap=0.02, max_error=0.3, least=0.002)
+    places: Aux = Aux(target=0.005, cap=0.01, max_error=0.2, least=0.001)
     y_rms: Size = Size(target=0.2, cap=0.015, max_error=0.5, below=1000.0, above=1.0)
     y_range_if_dear: float = 48.0
     y_location: Aux = Aux(target=0.05, cap=0.01, max_error=0.3)
@@ -209,6 +213,7 @@ PURE = replace(
     fewer_rounds=((7e-3, 2), (1e-3, 3), (5.5e-4, 4), (3e-4, 6)),
     mean_weight=0.2,
     clip_noisy=0.9,
+    clip_more=1.5,
     first_clip=0.8,
     mean_clip=1.6,
 )

@@ -19,8 +19,10 @@ from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.base import codes_of
 from fdadp.regression.from_chunks import FromChunks
+from fdadp.regression.joined import aligned
 from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.pairs import Pairs, pairs_of
+from fdadp.regression.person_rows import check_person_rows, person_weights
 from fdadp.regression.views import Views
 from fdadp.solve.chunks import is_dask, pairs_in_partitions
 from fdadp.solve.surface_fit import SurfaceFit
@@ -72,10 +74,16 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         to end; (ε, δ), or pure ε without δ. ``"moments"``: one noisy second moment of features and responses, a
         statistic for any number of models (``moments_``), from which this one is computed; explains less.
         ``"output"``: the ridge solution with noise on its coefficients for the worst case; simple, and seldom of use.
-        Objects have settings: :class:`fdadp.DPAFF`, :class:`fdadp.MomentPerturbation`,
-        :class:`fdadp.OutputPerturbation` with ``prior=`` and ``allow_useless=``; and
+        Objects have settings: :class:`fdadp.DPAFF`, :class:`~fdadp.private.mechanisms.MomentPerturbation`,
+        :class:`~fdadp.private.mechanisms.OutputPerturbation` with ``prior=`` and ``allow_useless=``; and
         :class:`fdadp.published.PublishedNoise`, the literature's noise on the coefficients, with eigenbasis, mean and
         smoothing parameters taken from the data without noise: it is **not** differentially private (see ``ledger_``).
+    person_rows : {"mean", "sum"}, optional
+        Of a private fit with groups. ``"mean"``, the default: each person counts once, by the mean of its curves.
+        ``"sum"``: each curve counts once. An ordinary fit counts each curve once: it asks for ``"sum"`` where persons
+        have different numbers of curves.
+    max_rows : int, optional
+        With ``person_rows="sum"`` in a private fit: curves of a person that count at most, a public number.
     degree : int
         Degree of the splines.
     penalty_order : int
@@ -178,6 +186,8 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
     privacy: Privacy | None = None
     bounds: Mapping[str, tuple[float, float]] | None = None
     mechanism: str | Mechanism = "dp-aff"
+    person_rows: str | None = None
+    max_rows: int | None = None
     degree: int = 3
     penalty_order: int = 2
     quadrature: str = "trapezoid"
@@ -193,9 +203,11 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         self,
         X: CurveData,
         Y: CurveData,
+        *,
         s: ArrayLike | None = None,
         t: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        by: str | None = None,
     ) -> AdditiveFunctionOnFunction:
         """Fit the model.
 
@@ -205,12 +217,14 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
             Predictor and response curves, one a row. Of Dask arrays, and DataArrays of them, blocks of rows
             are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here; what
             :func:`fdadp.open_curves` gave is read in pieces, or all at once where other settings want that.
-            Where X, Y and `groups` have labels of rows (data frames, series) these must be equal and in one order; in
-            a private fit they are not looked at unless ``Privacy(labels="public")`` says so.
         s, t : array_like of shape (S,) and (T,), optional
             Grids of plain arrays; default even on [0, 1].
         groups : array_like of shape (n,), optional
             Person of each row: the privacy unit. Not used without privacy.
+        by : {"label", "position"}, optional
+            How rows of several tables belong together. Default: by label where all that was given has row labels, as
+            data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
+            the others are the visit). See docs/theory/kernel.md, rule J.
 
         Returns
         -------
@@ -226,10 +240,12 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
             A mechanism that is not available; raised before the data are read.
         """
         self._check_settings()
+        if self._is_private:
+            return self._fit_private(X, Y, s, t, groups, by=by)
         if self.privacy is not None:
             self.privacy.check_unit(groups)
-        if self._is_private:
-            return self._fit_private(X, Y, s, t, groups)
+        inputs, self.joined_ = aligned(by, {"X": X, "Y": Y} | ({} if groups is None else {"groups": groups}), "Y")
+        X, Y, groups = inputs["X"], inputs["Y"], inputs.get("groups")
         if is_dask(X) or is_dask(Y):
             return self.fit_chunks(pairs_in_partitions(X, Y), s=s, t=t)
         if self.privacy is None and self._gaps == "raise" and self.x_transform is None:
@@ -239,8 +255,15 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         x, y = as_curves(X, s, name="X"), as_curves(Y, t, name="Y")
         if len(x) != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {len(x)} and {len(y)}")
-        same_rows(X=x, Y=y, groups=groups)
+        if by != "position":
+            same_rows(X=x, Y=y, groups=groups)
         persons = codes_of(groups, len(x))
+        check_person_rows(self.person_rows, grouped=persons is not None)
+        if person_weights(persons) is not None and self.person_rows != "sum":
+            raise InputError(
+                "person_rows must be 'sum' (each curve counts once) in an ordinary fit where persons have different "
+                f"numbers of curves, got {self.person_rows!r}; FunctionalRegression has 'mean' too"
+            )
         self._missing = MissingValues(self._gaps)
         complete_x = self._missing.fit_x(x)
         transform = QuantileTransform.of(complete_x) if self.x_transform == "quantile" else None

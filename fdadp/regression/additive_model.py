@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fdadp._common.checks import flag
+from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import CompletedCurvesWarning, IdentificationWarning, InputError
@@ -20,6 +21,9 @@ from fdadp.functional.records import Records, Seen
 from fdadp.regression.completed_again import CompletedAgain
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
+from fdadp.regression.joined_columns import aligned_columns, positioned
+from fdadp.regression.memory import refuse_too_large
+from fdadp.regression.person_rows import check_person_rows, person_weights, warn_of_rows
 from fdadp.regression.private_terms import PrivateTerms
 from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
@@ -32,10 +36,12 @@ from fdadp.solve.chunked_observations import ChunkedObservations
 from fdadp.solve.families import Family, family_of
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations, fit_terms
-from fdadp.terms.along import with_more_along
+from fdadp.terms.along import with_refund_sizes
 from fdadp.terms.intercept import Intercept, MeanCurve
+from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
+from fdadp.terms.times_column import multiplier_of
 
 __all__ = ["AdditiveModel", "refuse_same_names"]
 
@@ -43,11 +49,15 @@ __all__ = ["AdditiveModel", "refuse_same_names"]
 class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]
     """Base of :class:`fdadp.FunctionalRegression` and :class:`fdadp.ScalarRegression`."""
 
-    model: str | Sequence[TermSpec]
+    formula: str | Sequence[TermSpec]
     smoothing: str | ArrayLike
     intercept: bool
     response: str | None
     family: str | Family
+    person_rows: str | None
+    max_rows: int | None
+    k: str = "auto"
+    """Whose choices hold where terms make none: ours or, for comparisons, refund's."""
 
     response_name_: str
     _grids_of_fit: frozenset[str] = frozenset()
@@ -62,6 +72,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     """Column of rows, or an expression of them, that belongs to the model and is added to what it predicts."""
     _again: CompletedAgain | None = None
     """The fit with sparse curves completed anew."""
+    joined_: str | None = None
+    """How many rows were joined, and by what; None where rows belong together by position."""
     _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
@@ -74,18 +86,22 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
 
-    def _asked(self, data: Any, y: Any, grids: Grids | None, **beside: Any) -> Asked:
+    def _asked(self, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any) -> Asked:
         """What to train on, by the formula or the terms."""
         self._check_settings()
+        data = positioned(by, data)
         self._parsed = self._read_model(data, grids)
+        if self._as_refund:
+            sizes = tuple(map(with_refund_sizes, self._parsed.terms))
+            self._parsed = self._parsed._replace(terms=sizes)
         if self.response is not None and self._parsed.response not in (None, self.response):
             raise InputError(f"response must be left out where a formula has one, got {self.response!r}")
         self.response_name_ = self._parsed.response or self.response or self._default_response
         columns = columns_of(self._parsed.terms)
         now = [term for term in self._parsed.terms if getattr(term, "limits", None) is None]
-        if y is None and not isinstance(self.model, str) and self.response_name_ in columns_of(now):  # not its past
+        if y is None and not isinstance(self.formula, str) and self.response_name_ in columns_of(now):  # not its past
             raise InputError(
-                f"model must not explain {self.response_name_} by itself; if that is meant, copy the column under "
+                f"formula must not explain {self.response_name_} by itself; if that is meant, copy the column under "
                 "another name"
             )
         check_grids(grids, data, self.response_name_)
@@ -95,16 +111,19 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         self._offset = f"I({offset})" if computed else None
         if self._offset is not None:
             beside["offset"], columns = self._offset, (*columns, self._offset)
-        return Asked(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
+        asked, self.joined_ = aligned_columns(
+            by, Asked(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
+        )
+        return asked
 
     def _read_model(self, data: Any, grids: Grids | None) -> ParsedFormula:
         """Terms, and whether there are a constant and a mean curve."""
-        if isinstance(self.model, str):
-            return parse(self.model, kinds_of(data, grids))
+        if isinstance(self.formula, str):
+            return parse(self.formula, kinds_of(data, grids))
         wanted = "a formula, or a sequence of terms such as [terms.ff('X')]"
-        specs: tuple[Any, ...] = tuple(self.model) if isinstance(self.model, Sequence) else (None,)
+        specs: tuple[Any, ...] = tuple(self.formula) if isinstance(self.formula, Sequence) else (None,)
         if not all(isinstance(spec, TermSpec) for spec in specs):
-            raise InputError(f"model must be {wanted}, got {self.model!r}")
+            raise InputError(f"formula must be {wanted}, got {self.formula!r}")
         odd = next((name for name in columns_of(specs) if not isinstance(name, str)), None)
         if odd is not None:
             raise InputError(f"columns of terms must be named by text, got {odd!r}")
@@ -116,15 +135,18 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         self._covariates = training.covariates
         indicators = map(Linear, training.covariates.completion.indicators.values())
         specs = (*self._parsed.terms, *indicators)
-        if self._along_curves:
-            specs = tuple(map(with_more_along, specs))
         records = training.observed.records
         made = training.observed.made(training.points)
-        seen = Seen.of(lambda: (records[rows] for rows in records.blocks()), made)
+        seen = Seen.of(lambda: (records[rows] for rows in records.blocks()), made, training.observed.of_records)
         form = self._designs(specs, seen, training.points)
         if training.curves is not None:
             _check_axes(form, records, training.curves.unit, asked.response)
         return training, form
+
+    @property
+    def _as_refund(self) -> bool:
+        """Whether terms are to be as refund has them where they leave a choice."""
+        return one_of(self.k, "k", ("auto", "refund")) == "refund"
 
     @property
     def _along_curves(self) -> bool:
@@ -190,15 +212,30 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         mean: list[TermSpec] = [Intercept()] if self._parsed.intercept else []
         if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
             mean.append(MeanCurve())
-        designs = tuple(spec.fixed(seen, t) for spec in [*mean, *specs])
+        designs = self._about_means([spec.fixed(seen, t) for spec in [*mean, *specs]], specs, seen, t)
         if not designs:
-            raise InputError("model must have at least one term, or an intercept, got none")
+            raise InputError("formula must have at least one term, or an intercept, got none")
         refuse_same_names(designs)
-        return LongForm(designs, np.zeros(1) if t is None else t)
+        form = LongForm(designs, np.zeros(1) if t is None else t)
+        refuse_too_large(form)
+        return form
+
+    def _about_means(
+        self, designs: Sequence[TermDesign], specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None
+    ) -> tuple[TermDesign, ...]:
+        """Curves less their mean curve, where the model has what this takes from them: a mean curve, or a constant.
+
+        Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of the
+        curves' unit, which a penalised mean curve cannot make up for.
+        """
+        if self._as_refund or not self._parsed.intercept or (t is not None and not self._parsed.mean_curve):
+            return tuple(designs)
+        alone = {s.column for s in specs if isinstance(s, Linear | Factor) and (t is None or not s.constant)}
+        return tuple(d.about(seen) if multiplier_of(d) in (None, *alone) else d for d in designs)
 
     def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
         """Fit all terms, and publish what was found."""
-        working = None
+        observed, working = self._by_person(observed, groups), None
         if self._along_curves:
             fit, working = fit_along_curves(form, observed, self.smoothing, self._n_unpenalized)
         else:
@@ -206,6 +243,24 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         self._adopt(fit, observed.null_deviance(self._family))
         self._prior_weights = observed.weights
         self._learn_errors(fit.form, observed, groups, working)
+
+    def _by_person(self, observed: Observations, groups: IntArray | None) -> Observations:
+        """Rows with the weights that let each person count once, unless each row is to."""
+        check_person_rows(self.person_rows, grouped=groups is not None)
+        by_person = person_weights(groups)
+        if by_person is None:
+            return observed
+        warn_of_rows(self.person_rows, self._family.name)
+        if self.person_rows == "sum":
+            return observed
+        if getattr(self, "response_basis", None) == "eigen":
+            raise InputError(
+                "person_rows must be 'sum' with response_basis='eigen', which takes no weights, where persons have "
+                f"different numbers of rows, got {self.person_rows!r}"
+            )
+        own = by_person[:, None] if observed.points is None else by_person[observed.points.record]
+        given = np.ones_like(observed.y) if observed.weights is None else observed.weights
+        return replace(observed, weights=own * given)
 
     def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         """The fit of the terms to observations, all at hand or in chunks."""

@@ -12,6 +12,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, as_grid
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.regression.joined_columns import aligned_rows
 from fdadp.regression.tables import read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.observations import Observations
@@ -22,6 +23,7 @@ __all__ = ["explained_share"]
 def explained_share(model: Any, data: Any, y: Any) -> float:
     """Of new curves: a column of `data`, or `y`, in any form that `fit` takes."""
     name = model.response_name_
+    data, y = aligned_rows(model, data, y)
     held = data if y is None else {name: getattr(y, "array", y)}  # an FDataGrid in a Series
     observed = read_response(held, name)
     if isinstance(observed, Curves) and not observed.gridded:  # they came without points

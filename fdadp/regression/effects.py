@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,9 @@ __all__ = ["Effect", "EffectRows", "effect_of", "effect_rows", "place_of", "vari
 
 POINTS = {1: 100, 2: 40}
 """Points of t by the number of axes; of more axes 20."""
+
+MOST_FACTORS = 5
+"""Of an interaction, whose order is tried."""
 
 CENTRED = 1e-9
 """Means of the columns of a centred term, relative to the largest entry of its rows."""
@@ -102,12 +107,21 @@ def place_of(form: LongForm, name: str) -> int:
     Raises
     ------
     InputError
-        No such term.
+        No such term; a term may also be named as in the formula.
     """
     names = [design.name for design in form.designs]
-    if name not in names:
+    found = next((own for own in _spellings(name) if own in names), None)
+    if found is None:
         raise InputError(f"name must be a term of the model ({', '.join(names)}), got {name!r}")
-    return names.index(name)
+    return names.index(found)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """A name as it is, and what a term written so in a formula is called: ``C(g):ff(X)`` is ``ff(X):g``."""
+    yield name
+    plain = re.sub(r"\b(?:C|factor|linear)\(\s*([^(),]+?)\s*\)", r"\1", str(name))
+    yield from map(":".join, permutations([part.strip() for part in plain.split(":")][:MOST_FACTORS]))
+    yield f"concurrent({name})"
 
 
 def varies(design: TermDesign) -> bool:

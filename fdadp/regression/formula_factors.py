@@ -20,6 +20,9 @@ from fdadp.terms.spec import TermSpec
 
 __all__ = ["Factor", "FactorReader", "is_offset"]
 
+SMOOTHS = ("bs", "cr", "cc", "ns", "poly", "spline", "rcs")
+"""What other programs call functions whose shape is to be found, here s()."""
+
 WITHIN = {"by", "c"}
 """Kinds of terms around others: the one is written ``a:b``, the other read here."""
 
@@ -218,7 +221,7 @@ class FactorReader:
     def _unknown_call(self, name: str, text: str) -> InputError:
         kinds = sorted({*terms.KINDS, "C"} - {"by"})
         functions = sorted({*OF_NUMBERS, *OF_CURVES, "I"})
-        close = difflib.get_close_matches(name, [*kinds, *functions], n=1)
+        close = ["s"] if name in SMOOTHS else difflib.get_close_matches(name, [*kinds, *functions], n=1)
         return self._error(
             f"formula must consist of the terms {', '.join(kinds)} and the functions {', '.join(functions)}, "
             f"got {name}()" + (f"; did you mean {close[0]}()?" if close else ""),

@@ -92,7 +92,8 @@ class FromReleases(NearTheMean):
         -----
         Columns are drawn independently of each other, curves with the shapes of the public prior: of shapes and of
         how covariates hang together a private fit releases nothing (:mod:`fdadp.private.synthetic`). The same model
-        fitted to a large cohort gives this fit back.
+        fitted to a large cohort gives this fit back. Its standard errors do not hold: they know nothing of the noise in
+        this fit, nor how many persons it was of. Take them from this fit.
         """
         from skfda import FDataGrid
 

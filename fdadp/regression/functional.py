@@ -15,6 +15,7 @@ from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
+from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
@@ -41,11 +42,11 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
 
     Parameters
     ----------
-    model : str or sequence of TermSpec
+    formula : str or sequence of TermSpec
         A formula, ``"Y ~ ff(X) + s(age) + region"``, or terms, ``[terms.ff("X"), terms.linear("x")]``. A constant and
         the mean curve ``μ(t)`` (``terms.intercept.MeanCurve``) are added.
     response : str, optional
-        Column of the response where `model` is not a formula; default ``"Y"``.
+        Column of the response where `formula` is not text; default ``"Y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale: the mean curve's first, then those of each
         term in order, as in refund. Of several minima of REML the one is taken that suits errors along the curve
@@ -69,15 +70,15 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Progress bars: always, never, or on work of more than two seconds.
     errors : {"iid", "curve"}
         What estimates believe of the errors along a curve: independent, as refund takes them; or smooth and white, with
-        a covariance estimated from the curves (generalised least squares). Terms whose number of functions along the
-        response is not given then have 15: few functions cannot follow what is weighted up.
+        a covariance estimated from the curves (generalised least squares).
     se : {"curve", "cluster", "iid"}
         What standard errors, tests and bands believe of the errors: of any law within a curve, and within a group where
         `fit` is told groups, which ``"cluster"`` requires; or independent at all points, as refund takes them.
     variance : {"auto", "t", "model", "constant"}
-        Of new responses about their means, in prediction intervals: it varies over t; over t and by the level and
-        roughness of a record's curves, the default from 300 records; or it is the same everywhere, with Gaussian
-        errors. All but the last take the law of residuals as it is, of each curve without itself in the fit.
+        Of new responses about their means, in prediction intervals: it varies over t; over t and by what a record's
+        numbers, levels and curves say (``"model"``, the default; where they say nothing, over t alone); or it is the
+        same everywhere, with Gaussian errors. All but the last take the law of residuals as it is, of each curve
+        without itself in the fit.
     response_basis : {"splines", "eigen"}
         What effects are of t: penalised splines, each term its own, as in refund; or combinations of the leading
         eigenfunctions φ_k of the responses, ``β(s, t) = Σ_k b_k(s) φ_k(t)``. Then the scores of the responses on each
@@ -90,6 +91,11 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
     n_components : int, float or Eigenbasis
         With ``response_basis="eigen"`` the number K of eigenfunctions, or the share of variance that they must explain,
         in (0, 1]; or orthonormal functions given on the grid of the response.
+    k : {"auto", "refund"}
+        Numbers of functions along the response, of terms that do not give them, and what curves are measured from:
+        15, or one for each point of the response, and the mean of the training curves; or 5 and zero, as in refund.
+        The first finds effects that change within a tenth of the domain, and does not depend on the zero of the
+        curves' unit.
     privacy : Privacy, optional
         The guarantee of a private fit, as ``Privacy(epsilon=, delta=, n=)``. In one, smoothing follows from the public
         prior and what was released, effects are combinations of public functions of t, and `smoothing`, `errors`, `se`,
@@ -100,6 +106,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         size; numbers count as the ends beyond them; labels that are no level have no effect.
     mechanism : {"dp-aff"} or DPAFF
         How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
+    person_rows, max_rows
+        With groups, how the rows of a person count, as of :class:`ScalarRegression`.
 
     Attributes
     ----------
@@ -133,7 +141,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
     FDataGrid(...)
     """
 
-    model: str | Sequence[TermSpec]
+    formula: str | Sequence[TermSpec]
     response: str | None = None
     smoothing: str | ArrayLike = "reml"
     family: str | Family = "gaussian"
@@ -145,9 +153,12 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
     variance: str = "auto"
     response_basis: str = "splines"
     n_components: float | Eigenbasis = 0.99
+    k: str = "auto"
     privacy: Privacy | None = None
     bounds: Mapping[str, Any] | None = None
     mechanism: str | Mechanism = "dp-aff"
+    person_rows: str | None = None
+    max_rows: int | None = None
 
     _default_response = "Y"
     _of_curves = True
@@ -163,6 +174,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         offset: ArrayLike | str | None = None,
         response: pd.DataFrame | None = None,
         groups: ArrayLike | str | None = None,
+        by: str | None = None,
     ) -> FunctionalRegression:
         """Fit the model.
 
@@ -188,6 +200,10 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         groups : array_like of shape (n,) or str, optional
             Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
             a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
+        by : {"label", "position"}, optional
+            How rows of several tables belong together. Default: by label where all that was given has row labels, as
+            data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
+            the others are the visit). See docs/theory/kernel.md, rule J.
 
         Returns
         -------
@@ -212,7 +228,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         if self.privacy is not None:
             with afresh(self):
                 warned = self._fit_private(
-                    data, y, grids, groups, curves=True, weights=weights, offset=offset, response=response
+                    data, y, grids, groups, curves=True, weights=weights, offset=offset, by=by, response=response
                 )
             say_of_public_inputs(warned)
             return self
@@ -220,9 +236,9 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         if self._fit_partitions(data, {"y": y, "response": response}, **beside) is not None:
             return self
         with afresh(self):
-            asked = self._asked(data, y, grids, weights=weights, offset=offset, long=response)
+            asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by, long=response)
             training, form = self._trained_on(asked, curves=True)
-            self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            self._fitted(form, training.observed, clusters_of(asked.groups, asked.data, training.observed.records.n))
             self._complete_again(training)
             assert training.curves is not None and training.grid is not None
             form = self._fit.form
@@ -249,8 +265,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         """Points of the response, within its domain."""
         return points_within(t, self.t_, self._y.unit)
 
-    def _wrapped(self, values: FloatArray, points: FloatArray) -> Any:
-        return self._y.wrap(values, points)
+    def _wrapped(self, values: FloatArray, points: FloatArray, records: Records) -> Any:
+        return self._y.wrap(values, points, records.index)
 
     def predict(
         self,
@@ -279,7 +295,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Returns
         -------
         FDataGrid, DataFrame or ndarray of shape (n, T')
-            The kind that the response was; with ``type="terms"`` a dict of them by the names of the terms.
+            The kind that the response was, a data frame with the labels of the rows of `data`; with ``type="terms"``
+            a dict of them by the names of the terms.
 
         Raises
         ------
@@ -290,10 +307,11 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         records, points = self._new(data, grids), self._at(t)
         if type != "terms":
             eta = self._predictor(records, data, offset, points)
-            return self._wrapped(self._family.mean(eta) if type == "response" else eta, points)
+            return self._wrapped(self._family.mean(eta) if type == "response" else eta, points, records)
         parts = self._fit.form.contributions(records, self._fit.coefficients, points)
         size = np.zeros((records.n, points.size))
-        return {name: self._wrapped(part + size, points) for name, part in zip(self.term_names_, parts, strict=True)}
+        shown = [self._wrapped(part + size, points, records) for part in parts]
+        return dict(zip(self.term_names_, shown, strict=True))
 
     def predict_se(
         self,
@@ -330,7 +348,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         se = self._with_completion(self._standard_errors(records, kind, points), data, grids, points)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, points))
-        return self._wrapped(se, points)
+        return self._wrapped(se, points, records)
 
     def predict_interval(
         self,
@@ -364,7 +382,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         mean = self._predictor(records, data, None, points)
         se = self._of_mean(records, None, points)
         half = self._half_width(records, points, se, level, self.variance, simultaneous=simultaneous)
-        return self._wrapped(mean - half, points), self._wrapped(mean + half, points)
+        return self._wrapped(mean - half, points, records), self._wrapped(mean + half, points, records)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:
         """Share of the variance of the response (about its mean curve, integrated over t) that is explained.

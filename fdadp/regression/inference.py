@@ -15,6 +15,7 @@ from fdadp.errors import InputError
 from fdadp.regression.bootstrap import Bootstrap
 from fdadp.regression.effects import effect_of, effect_rows
 from fdadp.regression.learned_errors import BY_CLUSTERS, LearnedErrors, clusters_of
+from fdadp.regression.random_effects import curves_tested, numbers_tested
 from fdadp.solve.curve_errors import corrected_edf
 from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.resampling import resampled
@@ -65,14 +66,18 @@ class Inference(LearnedErrors):
 
     @property
     def aic_(self) -> float:
-        """``-2 loglik + 2 edf``, one more for a scale that is estimated.
+        """``-2 loglik + 2 edf``, one more for a scale that is estimated: mgcv's ``AIC``.
 
-        Where REML chose the smoothing parameters, that counts in the degrees of freedom, to first order: trace of
-        ``A⁻¹G`` and of what their uncertainty adds (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986).
-        Observations count as independent, as in mgcv.
+        Where REML chose the smoothing parameters, that counts in the degrees of freedom: ``tr(Vc G)/σ²``, at most
+        ``tr(2F - FF)``, with F = A⁻¹G (Wood, Pya & Säfken 2016, doi:10.1080/01621459.2016.1180986). Of families other
+        than the Gaussian Vc is to first order, and so the number is within about 1 of mgcv's.
+
+        Do not choose models of curves by it: points of a curve count as independent observations, so that a covariate
+        without effect is taken in most samples. Use :meth:`anova`, or the error in curves held out.
         """
         check_is_fitted(self, "_fit")
-        return -2 * self.loglik_ + 2 * (corrected_edf(self._fit) + (not self._family.known_scale))
+        edf = corrected_edf(self._fit, first_order=self._family.name != "gaussian")
+        return -2 * self.loglik_ + 2 * (edf + (not self._family.known_scale))
 
     # --- tests ---
 
@@ -89,7 +94,9 @@ class Inference(LearnedErrors):
         DataFrame
             A row for each term but the constant: ``edf``, ``statistic`` (Wald's, on ``df`` directions), ``df`` and
             ``p``. By curves or clusters directions are the smoothest ones, without what smoothing takes away
-            (:func:`fdadp.solve.term_tests.wald_by_clusters`); else those in which the term varies most.
+            (:func:`fdadp.solve.term_tests.wald_by_clusters`); else those in which the term varies most. Of ``re(g)``
+            the test is that its variance is 0: on numbers the exact score test, on curves one by flipped signs of
+            curves, or of groups of them (:mod:`fdadp.solve.variance_tests`), except where `kind` asks for refund's.
 
         References
         ----------
@@ -160,12 +167,43 @@ class Inference(LearnedErrors):
     def _tested(self, which: IntArray, kind: str | None) -> TermTest:
         """Test that some coefficients are all 0, by what is believed of the errors."""
         wanted, fit = self._kind_of(kind), self._fit
+        special = self._tested_as_random(which, wanted, kind)
+        if special is not None:
+            return special
         if wanted in BY_CLUSTERS:
             errors = self._errors_of(wanted)
             return wald_by_clusters(fit, which, errors.sampling, errors.n_clusters)
         both = np.ix_(which, which)
         covariance, edf = self._covariance_of(kind)[both], float(fit.edf[which].sum())
         return wald(fit.gram[both], fit.coefficients[which], covariance, edf, self._degrees_of(kind))
+
+    def _tested_as_random(self, which: IntArray, wanted: str, kind: str | None) -> TermTest | None:
+        """The test of a single random effect; None of all else."""
+        places = zip(self._fit.form.designs, self._fit.form.slices, strict=True)
+        design = next((d for d, p in places if np.array_equal(which, np.arange(p.start, p.stop))), None)
+        if design is None:
+            return None
+        if not self._of_curves:
+            return None if wanted in BY_CLUSTERS else numbers_tested(self, design, which)
+        if kind in ("iid", "unconditional"):
+            return None
+        if design.name not in self._flipped:
+            found = curves_tested(self, design)
+            if found is None:
+                return None
+            self._flipped = {**self._flipped, design.name: found}
+        return self._flipped[design.name]
+
+    @property
+    def _random_tests(self) -> Mapping[str, TermTest]:
+        """Of all random effects on curves, for files, which hold no residuals."""
+        for place in self._fit.form.slices if self._of_curves else ():
+            self._tested_as_random(np.arange(place.start, place.stop), self._kind_of(None), None)
+        return self._flipped
+
+    @_random_tests.setter
+    def _random_tests(self, found: Mapping[str, TermTest]) -> None:
+        self._flipped = found
 
     # --- bands ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +25,7 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance, looks, residual_variance
+from fdadp.solve.term_tests import TermTest
 from fdadp.solve.unconditional import unconditional_covariance_of_fit
 
 __all__ = ["BY_CLUSTERS", "KINDS", "LearnedErrors", "clusters_of"]
@@ -33,20 +34,20 @@ KINDS = ("curve", "cluster", "iid", "unconditional")
 
 BY_CLUSTERS = ("curve", "cluster")
 
-MODELLED_FROM = 300
-"""Records from which prediction intervals tell a variance of their own for each, unless told."""
-
 
 class LearnedErrors:
     """Part of every model of many terms: its residuals, and covariances and variances from them."""
 
     loglik_: float
+    _of_curves: ClassVar[bool]
     _fit: AdditiveFit
     _residuals: Residuals | Scores | None = None
     _groups: IntArray | None = None
     """Numbers of groups of the training rows."""
     _found: Mapping[str, ClusterErrors] = MappingProxyType({})
     _spread: Mapping[str, Any] = MappingProxyType({})
+    _flipped: Mapping[str, TermTest] = MappingProxyType({})
+    """Tests of random effects on curves that were made."""
     _changes: FloatArray | None = None
     _precision: LowRankPrecision | None = None
     """Along the response, where the fit is to the scores on eigenfunctions."""
@@ -67,7 +68,7 @@ class LearnedErrors:
         believed = (self._precision, None) if working is None else (working.precision, working.learned)
         self._residuals = Residuals.of(observed, eta, family, *believed)
         self._groups = groups
-        self._found, self._spread, self._changes = {}, {}, None
+        self._found, self._spread, self._changes, self._flipped = {}, {}, None, {}
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
         if working is not None:
             rows = self._fit.n_rows
@@ -107,10 +108,15 @@ class LearnedErrors:
             self._changes = left_out(self._fit.form, self._fit.inverse, own)
         return self._changes
 
+    @property
+    def _grouped(self) -> bool:
+        """Whether the fit was told whose each row is."""
+        return self._groups is not None or "cluster" in self._found
+
     def _kind_of(self, kind: str | None) -> str:
         """What is believed of the errors, when told and when not."""
         check_is_fitted(self, "_fit")
-        grouped = self._groups is not None or "cluster" in self._found
+        grouped = self._grouped
         known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
         if kind is None:
             own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
@@ -197,7 +203,7 @@ class LearnedErrors:
         seen = np.ones(alone.size, dtype=bool) if own.weights is None else own.weights.ravel() > 0
         known = None
         if kind == "model":
-            known = looks(own.records, form.predictor(own.records, self._fit.coefficients))
+            known = looks(own.records, form.predictor(own.records, self._fit.coefficients), form.designs)
         return residual_variance(record[seen], t[seen], alone.ravel()[seen], known)
 
     def _half_width(
@@ -226,11 +232,11 @@ class LearnedErrors:
 
             return np.asarray(norm.ppf((1 + level) / 2) * np.sqrt(se**2 + self._fit.sigma2))
         fit = self._fit
-        kind = ("model" if fit.n >= MODELLED_FROM else "t") if kind == "auto" else kind
+        kind = "model" if kind == "auto" else kind
         model = self._variance_of(kind)
         known = np.zeros((records.n, 0))
         if kind == "model":
-            known = looks(records, fit.form.predictor(records, fit.coefficients))
+            known = looks(records, fit.form.predictor(records, fit.coefficients), fit.form.designs)
         # Residuals of curves that the fit does not know have the mean's own variance in them already, on average.
         usual = fit.mean_variance(self._covariance_of(None))
         variance = model.variance(known, points) + np.maximum(se**2 - usual, 0.0)

@@ -60,10 +60,10 @@ class OnEigenfunctions(AdditiveModel):
             return super()._designs(specs, seen, t)
         assert t is not None
         if not (self._parsed.intercept and self._parsed.mean_curve):
-            raise InputError("model must have an intercept and a mean curve with response_basis='eigen'")
+            raise InputError("formula must have an intercept and a mean curve with response_basis='eigen'")
         if not specs:
-            raise InputError("model must have at least one term with response_basis='eigen', got none")
-        designs = tuple(in_scalar_form(spec, seen, t) for spec in specs)
+            raise InputError("formula must have at least one term with response_basis='eigen', got none")
+        designs = self._about_means([in_scalar_form(spec, seen, t) for spec in specs], specs, seen, None)
         refuse_same_names(designs)
         return LongForm(designs, t)
 
@@ -71,6 +71,7 @@ class OnEigenfunctions(AdditiveModel):
         if not self._on_eigenfunctions or observed.whole or observed.weighted:
             super()._fitted(form, observed, groups)
             return
+        self._by_person(observed, groups)  # refuses persons of different numbers of rows
         t = form.t if observed.points is None else observed.points.grid()
         own = Functional(self.n_components)
         found = fit_components_of_gaps(form.designs, observed, t, own, self.smoothing, self._n_unpenalized)

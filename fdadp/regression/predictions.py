@@ -23,6 +23,7 @@ from fdadp.functional.curves import (
 from fdadp.functional.records import Records
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.from_releases import NearTheMean
+from fdadp.regression.joined import aligned
 from fdadp.regression.learned_errors import LearnedErrors
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.surface_fit import SurfaceFit
@@ -75,7 +76,7 @@ class Predictions(LearnedErrors, NearTheMean):
     def _predicted(self, x: Records, points: FloatArray) -> FloatArray:
         return self._limited(x, self._fit.form.predictor(x, self._fit.coefficients, points), points)
 
-    def predict(self, X: CurveData, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
+    def predict(self, X: CurveData, *, t: ArrayLike | None = None, s: ArrayLike | None = None) -> Any:
         """Predict response curves.
 
         Parameters
@@ -173,6 +174,8 @@ class Predictions(LearnedErrors, NearTheMean):
         from fdadp.functional.metrics import functional_r2
 
         score_is_not_private(self)
+        inputs, _ = aligned(None, {"X": X, "Y": Y}, "Y")
+        X, Y = inputs["X"], inputs["Y"]
         y, x = as_curves(Y, name="Y", default=self.t_), self._read(X, None)
         if x.n != len(y):
             raise InputError(f"X and Y must hold the same number of curves, got {x.n} and {len(y)}")

@@ -17,15 +17,18 @@ import numpy as np
 from fdadp._common.tasks import is_dask
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
+from fdadp.functional.alignment import same_rows
 from fdadp.functional.containers.opened import OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.containers.source import Tasks
 from fdadp.functional.curves import Curves, as_grid
+from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table
 from fdadp.privacy.partitions import Partitions, blocks_of
 from fdadp.private.chunks import is_one_way, values_of
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.opened import public_head
 from fdadp.regression.chunked_records import blocks_of_dask
+from fdadp.regression.joined_chunks import JoinedTables
 from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_functions import row_function
 from fdadp.regression.table import Grids
@@ -93,17 +96,29 @@ class DeclaredTable(PrivateTable):
         assert isinstance(column, OpenedCurves)
         return on_grid(public_head(column), grid, name)
 
-    def handed(self, asked: Sequence[Entries], groups: Any, response: str, *, labelled: bool) -> tuple[Any, Any]:
+    def handed(
+        self, asked: Sequence[Entries], groups: Any, response: str, *, privacy: Privacy, by: str | None = None
+    ) -> tuple[Any, Any]:
         """Chunks of the columns as `asked`, and of the persons of their rows."""
+        given = self._given
+        if isinstance(given, JoinedTables):
+            if groups not in (None, given.id):
+                raise InputError(f"groups must be left out where rows are joined by {given.id}: that is the person")
+            columns = [(a.column, self._points[a.column] if a.kind == "curves" else None) for a in asked]
+
+            def read(source: Any, places: Sequence[int]) -> TableChunks:
+                return TableChunks(source, [asked[j] for j in places], self._points, self._bounds, given.id)
+
+            return given.joined(columns, read), None
         if self._opened is not None and groups is not None:
             self._opened.source.field(groups)
-        source, given = self._source, self._given
+        source = self._source
         if isinstance(given, Tasks):
             given = given.entries(_columns(asked, groups))
             source = _readable(given)
         chunks = TableChunks(source, asked, self._points, self._bounds, groups, given)
         if isinstance(source, list | tuple):
-            chunks.check(labelled=labelled)
+            chunks.check(labelled=privacy.labels == "public")
         return chunks, None if groups is None else True
 
 
@@ -195,8 +210,8 @@ class TableChunks:
                     raise InputError(f"{asked.column} of each chunk must have {size} points a curve, as its grid has")
             if len({len(part) for part in parts}) > 1:
                 raise InputError("columns of each chunk must have the same number of rows")
-            if labelled:
-                table.same_rows()
+            if labelled and isinstance(chunk, Mapping):
+                same_rows(**{str(name): table.raw(name) for name in chunk})
 
 
 def _read(public: TableChunks, names: Sequence[str] | None, piece: Any) -> tuple[Any, ...]:
@@ -210,7 +225,7 @@ def _columns(asked: Sequence[Entries], groups: str | None) -> list[str]:
 
 
 def _readable(source: Any) -> Any:
-    if isinstance(source, OpenedTable):
+    if isinstance(source, OpenedTable | JoinedTables):
         return source
     if is_dask(source):
         return blocks_of_dask(source)

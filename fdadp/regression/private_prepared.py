@@ -10,9 +10,11 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.gaps import GAPS
 from fdadp.privacy import Privacy
+from fdadp.privacy._laws import Law
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula import parse
+from fdadp.regression.person_rows import private_law
 from fdadp.regression.private_read import OF_ANCHOR, Reading, about, persistence
 from fdadp.regression.private_response import PublicResponse, check_family, public_response
 from fdadp.regression.private_table import PrivateTable
@@ -45,6 +47,8 @@ class Prepared(NamedTuple):
     offset : str or None
     less : str, Made or None
         The same, as it is read.
+    law : Law
+        How the rows of a person are combined.
     public : dict
         For the ledger.
     design : callable
@@ -58,6 +62,7 @@ class Prepared(NamedTuple):
     y_bounds: Range
     offset: str | None
     less: str | Made | None
+    law: Law
     public: dict[str, Any]
     design: Callable[[], PrivateDesign]
 
@@ -89,7 +94,6 @@ class PreparesPrivateFits:
             raise InputError(f"privacy must be a Privacy or None, got {type(self.privacy).__name__}")
         if self.bounds is not None and not isinstance(self.bounds, Mapping):
             raise InputError(f"bounds must be a mapping of columns to ranges or levels, got {self.bounds!r}")
-        self.privacy.check_unit(groups)
         self.privacy.check()
         mechanism: EndToEnd = self._private_mechanism()
         if self.privacy.n is not None:
@@ -117,15 +121,16 @@ class PreparesPrivateFits:
         from fdadp.private.white.made import white_term
 
         self._check_settings()
+        law = private_law(self.person_rows, self.max_rows)
         mechanism = self._check_private(groups, curves=curves, **not_yet)
         prior = mechanism.public_prior
         self._parsed = self._read_terms(table)
         if not self._parsed.intercept or (curves and not self._parsed.mean_curve):
-            raise InputError("model must have an intercept (and a mean curve) in a private fit: the mean is released")
+            raise InputError("formula must have an intercept (and a mean curve) in a private fit: the mean is released")
         offset = self._parsed.one_offset(offset)
         self.response_name_ = self._parsed.response or self.response or self._default_response
         if not self._parsed.terms:
-            raise InputError("model must have at least one term in a private fit, got none")
+            raise InputError("formula must have at least one term in a private fit, got none")
         reading = self._read_columns(table, prior)
         columns = reading.columns
         asked = public_response(table, self.response_name_, self._family, curves=curves)
@@ -149,12 +154,12 @@ class PreparesPrivateFits:
             return PrivateDesign.of(prior, columns, made, t)
 
         public = self._public(reading, asked, t, prior.describe()) | public
-        return Prepared(mechanism, reading, asked, response, y_bounds, offset, less, public, design)
+        return Prepared(mechanism, reading, asked, response, y_bounds, offset, less, law, public, design)
 
     def _read_terms(self: Any, table: PrivateTable) -> Any:
         """Terms of the model, by what is public of the columns."""
-        if isinstance(self.model, str):
-            return parse(self.model, table.kinds)
+        if isinstance(self.formula, str):
+            return parse(self.formula, table.kinds)
         return self._read_model(None, None)
 
     def _read_columns(self: Any, table: PrivateTable, prior: Any) -> Reading:

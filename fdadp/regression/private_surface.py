@@ -12,14 +12,17 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.functional.curves import Curves, Kind, as_grid
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.names import names_of
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.private.ranges import Range, public_ranges
+from fdadp.regression.joined import joined_labels, private_rows
+from fdadp.regression.joined_chunks import JoinedTables
 from fdadp.regression.missing import MissingValues
+from fdadp.regression.person_rows import private_law
 
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
@@ -42,10 +45,14 @@ class PrivateSurface(Kin):
     privacy: Privacy | None
     bounds: Mapping[str, tuple[float, float]] | None
     mechanism: str | Mechanism
+    person_rows: str | None
+    max_rows: int | None
     privacy_: Privacy | None
     _fitted_with: dict[str, Any]
     """Parameters that the fit was made with, whatever is set afterwards."""
     _missing: MissingValues
+    joined_: str | None = None
+    """How many rows were joined, and by what; None where rows belong together by position, and in private fits."""
 
     def _check_settings(self) -> None:
         raise NotImplementedError
@@ -80,6 +87,7 @@ class PrivateSurface(Kin):
         t: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         *,
+        by: str | None = None,
         noise: Noise | None = None,
     ) -> Model:
         """Fit from noisy releases; only shapes and grids of the curves are looked at here. `noise` is for audits."""
@@ -88,18 +96,25 @@ class PrivateSurface(Kin):
         from fdadp.private.opened import chunks_of
 
         assert self.privacy is not None
-        if self.privacy.labels == "public":
-            same_rows(X=X, Y=Y, groups=groups)
-        x, y = private_curves(X, s, "X"), private_curves(Y, t, "Y")
+        inputs = {"X": X, "Y": Y} | ({} if groups is None or isinstance(groups, str) else {"groups": groups})
+        labels = joined_labels(by, inputs)
+        empty = labels is not None  # then the number of rows is nobody's business
+        x, y = (
+            private_curves(curves, grid, name, empty=empty, streamed=True)
+            for curves, grid, name in ((X, s, "X"), (Y, t, "Y"))
+        )
         chunks = chunks_of({"X": X, "Y": Y}, groups)
-        data: Any = (x.values, y.values)
+        data: Any
         if chunks is not None:
             data = PrivateChunks(chunks[0], {"X": x.grid, "Y": y.grid}, groups=chunks[1])
             groups = data.groups
-        elif len(x) != len(y):
-            raise InputError("X and Y must hold the same number of curves")
-        elif groups is not None:
-            check_groups(groups, len(x))
+        else:
+            if labels is None and len(x) != len(y):
+                raise InputError("X and Y must hold the same number of curves")
+            if labels is None and groups is not None:
+                check_groups(groups, len(x))
+            tables: Any = [("X", x.values), ("Y", y.values)]
+            data, groups = private_rows(labels, tables, groups, self.privacy, inputs)
         self._check_saveable(y.columns)
         ranges = self._public_ranges()
         self.privacy.hold((name, ranges[of]) for of, data in (("X", X), ("Y", Y)) for name in names_of(data, of))
@@ -127,12 +142,18 @@ class PrivateSurface(Kin):
             )
         x_grid, y_grid = as_grid(s, np.size(s), "s"), as_grid(t, np.size(t), "t")
         labels: Any = t if hasattr(t, "to_numpy") else None
-        source = PrivateChunks(chunks, {"X": x_grid, "Y": y_grid}, groups=groups, kind=kind or "array", columns=labels)
-        self._check_saveable(source.columns)
+        grids, columns = {"X": x_grid, "Y": y_grid}, None
+        data: Any
+        if isinstance(chunks, JoinedTables):
+            data, groups, kind = chunks.curves(grids), None, "array"
+        else:
+            data = PrivateChunks(chunks, grids, groups=groups, kind=kind or "array", columns=labels)
+            groups, kind, columns = data.groups, data.kind, data.columns
+        self._check_saveable(columns)
         self._missing = MissingValues(self._gaps, within_rows=True)
-        self._spend(source, source.groups, x_grid, y_grid)
+        self._spend(data, groups, x_grid, y_grid)
         x, y = (Curves(np.empty((0, grid.size)), grid) for grid in (x_grid, y_grid))
-        self._remember(x, replace(y, kind=source.kind, columns=source.columns))
+        self._remember(x, replace(y, kind=kind, columns=columns))
         return self
 
     def _spend(self, data: Any, groups: Any, s: FloatArray, t: FloatArray, *, noise: Noise | None = None) -> None:
@@ -143,6 +164,7 @@ class PrivateSurface(Kin):
 
         mechanism, bounds = mechanism_of(self.mechanism), self._public_ranges()
         assert self.privacy is not None and isinstance(mechanism, EndToEnd)
+        law = private_law(self.person_rows, self.max_rows)
         for name in ("anchor", "errors_by_record"):
             if getattr(mechanism, name, None):
                 what = "prior='persistence'" if name == "anchor" else name
@@ -161,7 +183,7 @@ class PrivateSurface(Kin):
         def design() -> PrivateDesign:
             return prior.design(s, t, bounds=bounds["X"], missing=self._gaps)
 
-        spent = spend(self, data, groups, design, bounds["Y"], self.privacy, mechanism, public, noise=noise)
+        spent = spend(self, data, groups, design, bounds["Y"], self.privacy, mechanism, public, noise=noise, law=law)
         with one_blas_thread():
             found = as_surface(spent.fit, spent.design, spent.plan)
         warned, notes = advise(spent.fit, spent.plan, spent.rows, found.r2)
@@ -202,4 +224,4 @@ class PrivateSurface(Kin):
             )
         mechanism = mechanism_of(self.mechanism)
         assert isinstance(mechanism, EndToEnd)
-        return preview(self.privacy, mechanism, s, t, n=n)[0]
+        return preview(self.privacy, mechanism, s, t, n=n, law=private_law(self.person_rows, self.max_rows))[0]

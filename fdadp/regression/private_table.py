@@ -11,19 +11,21 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.alignment import same_rows
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import in_order
+from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.inputs import check_groups, private_curves
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
+from fdadp.regression.joined import joined_labels, private_rows
 from fdadp.regression.private_columns import held_in
 from fdadp.regression.private_levels import is_pair, levels_of
 from fdadp.regression.table import Grids, Table
@@ -86,7 +88,8 @@ class PrivateTable:
     def kind(self, name: str) -> str:
         """What a column is, by its shape and its bounds."""
         raw = self.raw(name)
-        if _is_curves(raw, name):
+        grid = self._grids.get(name)
+        if _is_curves(raw, name, None if grid is None else np.size(grid)):
             return "curves"
         if name not in self._bounds:
             return "numbers"
@@ -166,7 +169,9 @@ class PrivateTable:
             return labels(raw, asked.levels, asked.column)
         return self.numbers(asked.column, raw)
 
-    def handed(self, asked: Sequence[Entries], groups: Any, response: str, *, labelled: bool) -> tuple[Any, Any]:
+    def handed(
+        self, asked: Sequence[Entries], groups: Any, response: str, *, privacy: Privacy, by: str | None = None
+    ) -> tuple[Any, Any]:
         """What a fit hands to the kernel: columns as `asked`, the `response` the last of them, and whose rows they are.
 
         Parameters
@@ -174,30 +179,34 @@ class PrivateTable:
         asked : sequence of Entries
         groups : sequence of ids, name of a column, or None
         response : str
-        labelled : bool
-            Whether labels of rows are public, and compared.
+        privacy : Privacy
+        by : {"label", "position"}, optional
+            How rows of several tables belong together.
 
         Raises
         ------
         InputError
-            Columns of different lengths; the text tells none.
+            Columns of different lengths that belong together by position; the text tells none.
         """
         values = tuple(map(self.entries, asked))
-        n_rows = len(values[-1])
-        if any(len(part) != n_rows for part in values):
-            raise InputError(f"columns and {response} must have the same number of rows")
-        if isinstance(groups, str):
-            groups = self.raw(groups)
-        if groups is not None:
-            check_groups(groups, n_rows)
-        if labelled:
-            self.same_rows(**({} if self._y is None else {response: self._y}), groups=groups)
-        return values, groups
-
-    def same_rows(self, **others: Any) -> None:
-        """Refuse other labels of rows; only where labels were declared public."""
-        columns = {} if isinstance(self._data, pd.DataFrame) else {name: self.raw(name) for name in self.names}
-        same_rows(data=self._data if isinstance(self._data, pd.DataFrame) else None, **columns, **others)
+        framed = isinstance(self._data, pd.DataFrame)
+        sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
+        inputs: dict[str, Any] = {
+            source: self._y if one.beside else self._data if framed else self.raw(one.column)
+            for source, one in zip(sources, asked, strict=True)
+        }
+        named = isinstance(groups, str)
+        if groups is not None and not (named and (framed or not self.has(groups))):
+            inputs["groups"] = self.raw(groups) if named else groups
+        labels = joined_labels(by, inputs)
+        if labels is None:
+            groups = self.raw(groups) if named else groups
+            n_rows = len(values[-1])
+            if any(len(part) != n_rows for part in values):
+                raise InputError(f"columns and {response} must have the same number of rows")
+            if groups is not None:
+                check_groups(groups, n_rows)
+        return private_rows(labels, list(zip(sources, values, strict=True)), groups, privacy, inputs)
 
 
 class _Kinds(Mapping[str, str]):
@@ -219,8 +228,8 @@ class _Kinds(Mapping[str, str]):
         return len(self._own.names)
 
 
-def _is_curves(raw: Any, name: str) -> bool:
+def _is_curves(raw: Any, name: str, width: int | None) -> bool:
     if type(raw).__module__.split(".")[0] == "skfda":
         return True
-    shape = table(raw, name).shape
+    shape = table(raw, name, width).shape
     return len(shape) == 2 and shape[1] > 1

@@ -18,6 +18,7 @@ from fdadp.functional.curves import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.regression.from_releases import FromReleases
+from fdadp.regression.person_rows import warn_of_rows
 from fdadp.regression.private_columns import PrivateColumns
 from fdadp.regression.private_prepared import PreparesPrivateFits
 from fdadp.regression.private_response import PublicResponse
@@ -88,12 +89,14 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
 
         own = copy(self)  # what is read of the model is not kept
         bounds = self._public_bounds()
+        if isinstance(self.privacy, Privacy):
+            self.privacy.check_unit(groups)
         points = {name: np.linspace(0, 1, g) if isinstance(g, int) else g for name, g in (grids or {}).items()}
         found = own._prepared(DeclaredTable([], points, bounds), groups, curves=self._of_curves, offset=offset)
         with one_blas_thread():
             design = found.design()
-        plan, _ = planned(self.privacy, found.asked.spending(found.mechanism), lambda: design, n)
-        if self.privacy.n is not None and not found.mechanism.allow_useless:
+        plan, _ = planned(self.privacy, found.asked.spending(found.mechanism), lambda: design, n, found.law)
+        if self.privacy.n is not None and found.law.name == "mean" and not found.mechanism.allow_useless:
             refuse_unaffordable(design, plan)
         return plan
 
@@ -108,6 +111,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
         *,
         curves: bool,
         offset: Any = None,
+        by: str | None = None,
         noise: Noise | None = None,
         **not_yet: Any,
     ) -> tuple[str, ...]:
@@ -119,6 +123,8 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
             Whether the response is a curve, or else a number.
         offset : str, optional
             A column, or an expression of columns, that the response is less of.
+        by : {"label", "position"}, optional
+            How rows of several tables belong together.
         noise : Noise, optional
             For audits.
 
@@ -137,9 +143,11 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
             data = DeclaredTable(data, grids, bounds)
         table = data if isinstance(data, PrivateTable) else PrivateTable(data, grids, bounds, y)
         found = self._prepared(table, groups, given=y, curves=curves, offset=offset, **not_yet)
+        if groups is not None:
+            warn_of_rows(self.person_rows, self._family.name)
         asked, reading, response, offset = found.asked, found.reading, found.response, found.offset
         values, groups = table.handed(
-            tuple(reading.given.values()), groups, self.response_name_, labelled=self.privacy.labels == "public"
+            tuple(reading.given.values()), groups, self.response_name_, privacy=self.privacy, by=by
         )
         prior = found.mechanism.public_prior
         spent = spend(
@@ -153,6 +161,7 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
             found.public,
             noise=noise,
             prepare=reading.prepared(found.less),
+            law=found.law,
         )
         with one_blas_thread():
             fit = as_terms(spent.fit, spent.design, spent.plan)
@@ -171,13 +180,13 @@ class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):
 
     def _say_of(self: Any, spent: Any, asked: PublicResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What releases say of the response and of the public inputs: warnings, and notes."""
-        from fdadp.private.advice import advise, describe_ranges
+        from fdadp.private.advice import advise, beyond_scale, describe_ranges
         from fdadp.private.as_terms import released_variance, unexplained_variance
 
         vars(self)["_classes"] = None if asked.classes is None else list(asked.classes)
         if asked.bounded is not None:  # what such responses vary about their means follows from the means
             vars(self)["_shares"] = (np.nan, np.nan)
-            return (), describe_ranges(spent.fit.columns)
+            return beyond_scale(spent.fit.columns, pure=spent.plan.pure), describe_ranges(spent.fit.columns)
         spread = released_variance(spent.fit, spent.design)
         explained = 1 - unexplained_variance(spent.fit) / max(spread.total, 1e-300)
         vars(self)["_shares"] = (explained, explained)

@@ -16,12 +16,13 @@ from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
-from fdadp.functional.records import Labels
+from fdadp.functional.records import Labels, Records
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
+from fdadp.regression.joined_columns import aligned_rows
 from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.tables import read_response
@@ -40,10 +41,10 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : str or sequence of TermSpec
+    formula : str or sequence of TermSpec
         A formula, ``"y ~ lf(X) + age"``, or terms, ``[terms.lf("X"), terms.linear("age")]``. A constant is added.
     response : str, optional
-        Column of the response where `model` is not a formula; default ``"y"``.
+        Column of the response where `formula` is not text; default ``"y"``.
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
@@ -70,6 +71,13 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         size; numbers count as the ends beyond them; labels that are no level have no effect.
     mechanism : {"dp-aff"} or DPAFF
         How a private fit is made; the object has settings (:class:`fdadp.DPAFF`).
+    person_rows : {"mean", "sum"}, optional
+        With groups, what the fit is about. ``"mean"``: each person counts once, by the mean of its rows (in an ordinary
+        fit a row weighs 1 over the rows of its person). ``"sum"``: each row counts once, as events and hazards want.
+        The two differ where the number of rows has to do with the response. Default ``"mean"``.
+    max_rows : int, optional
+        With ``person_rows="sum"`` in a private fit: rows of a person that count at most, a public number. It should
+        hold all rows of nearly everybody: those beyond it are left out. An ordinary fit counts all rows.
 
     Attributes
     ----------
@@ -87,7 +95,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         Residual sum of squares; of other families the deviance.
     """
 
-    model: str | Sequence[TermSpec]
+    formula: str | Sequence[TermSpec]
     response: str | None = None
     smoothing: str | ArrayLike = "reml"
     family: str | Family = "gaussian"
@@ -97,6 +105,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     privacy: Privacy | None = None
     bounds: Mapping[str, Any] | None = None
     mechanism: str | Mechanism = "dp-aff"
+    person_rows: str | None = None
+    max_rows: int | None = None
 
     _default_response = "y"
     _of_curves = False
@@ -111,6 +121,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         weights: ArrayLike | str | None = None,
         offset: ArrayLike | str | None = None,
         groups: ArrayLike | str | None = None,
+        by: str | None = None,
     ) -> ScalarRegression:
         """Fit the model.
 
@@ -133,6 +144,10 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         groups : array_like of shape (n,) or str, optional
             Whose each row is, where persons have several: rows of a group may have errors in common. A name is that of
             a column of `data`. Standard errors, tests and bands then take groups as independent, not rows.
+        by : {"label", "position"}, optional
+            How rows of several tables belong together. Default: by label where all that was given has row labels, as
+            data frames and series have; else by position. A label is the person's id (of a MultiIndex the first level;
+            the others are the visit). See docs/theory/kernel.md, rule J.
 
         Returns
         -------
@@ -151,16 +166,16 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         """
         if self.privacy is not None:
             with afresh(self):
-                warned = self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset)
+                warned = self._fit_private(data, y, grids, groups, curves=False, weights=weights, offset=offset, by=by)
             say_of_public_inputs(warned)
             return self
         beside = {"grids": grids, "weights": weights, "offset": offset, "groups": groups}
         if self._fit_partitions(data, {"y": y}, **beside) is not None:
             return self
         with afresh(self):
-            asked = self._asked(data, y, grids, weights=weights, offset=offset)
+            asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by)
             training, form = self._trained_on(asked, curves=False)
-            self._fitted(form, training.observed, clusters_of(groups, data, training.observed.records.n))
+            self._fitted(form, training.observed, clusters_of(asked.groups, asked.data, training.observed.records.n))
             self._complete_again(training)
             self._classes = None if training.classes is None else training.classes.tolist()
             mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))
@@ -180,7 +195,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
     ) -> Any:
-        """Predict the means of new rows, shape (n,).
+        """Predict the means of new rows, shape (n,): a series where the rows of `data` have labels, else an array.
 
         Parameters
         ----------
@@ -203,19 +218,27 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         records = self._new(data, grids)
         if type == "terms":
             parts = self._fit.form.contributions(records, self._fit.coefficients)
-            return {name: part[:, 0] for name, part in zip(self.term_names_, parts, strict=True)}
+            return {
+                name: self._labelled(part[:, 0], records) for name, part in zip(self.term_names_, parts, strict=True)
+            }
         eta = self._predictor(records, data, offset, self._fit.form.t)[:, 0]
         if type == "class":
             self._refuse_without_classes("type='class'")
-            return self.classes_[(eta > 0).astype(int)]
-        return self._family.mean(eta) if type == "response" else eta
+            return self._labelled(self.classes_[(eta > 0).astype(int)], records)
+        return self._labelled(self._family.mean(eta) if type == "response" else eta, records)
+
+    def _labelled(self, values: Any, records: Records) -> Any:
+        labels = records.index
+        if labels is None or isinstance(labels, pd.RangeIndex):
+            return values
+        return pd.Series(values, index=labels, name=self.response_name_)
 
     def predict_proba(
         self, data: Any, *, offset: ArrayLike | str | None = None, grids: Mapping[str, ArrayLike] | None = None
     ) -> FloatArray:
         """Probabilities of both classes for new rows, in the order of `classes_`, shape (n, 2)."""
         self._refuse_without_classes("predict_proba")
-        second = self.predict(data, offset=offset, grids=grids)
+        second = np.asarray(self.predict(data, offset=offset, grids=grids))
         return np.column_stack((1 - second, second))
 
     @property
@@ -242,13 +265,14 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         check_is_fitted(self, "_fit")
         score_is_not_private(self)
         name = self.response_name_
+        data, y = aligned_rows(self, data, y)
         observed = read_response(data if y is None else {name: y}, name)
         if isinstance(observed, Curves | PointwiseResponse):
             raise InputError(f"{name} must hold one number a row, got curves")
         if observed.dtype.kind != "f":
             self._refuse_without_classes("a score of labels")
             observed = numbers_of_classes(observed, self.classes_, name)
-        return self._deviance_explained(observed, self.predict(data, type="link"))
+        return self._deviance_explained(observed, np.asarray(self.predict(data, type="link")))
 
     def predict_se(
         self,
@@ -258,7 +282,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         type: str = "response",
         offset: ArrayLike | str | None = None,
         grids: Mapping[str, ArrayLike] | None = None,
-    ) -> FloatArray:
+    ) -> Any:
         """Standard errors of the predicted means, or of the linear predictor, shape (n,).
 
         Those of means are those of the linear predictor times its slope (the delta method).
@@ -275,7 +299,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         se = self._with_completion(se, data, grids, self._fit.form.t)
         if type == "response":
             se = se * self._family.mean_slope(self._predictor(records, data, offset, self._fit.form.t))
-        return np.asarray(se[:, 0])
+        return self._labelled(np.asarray(se[:, 0]), records)
 
     def predict_interval(
         self, data: Any, level: float = 0.95, *, grids: Mapping[str, ArrayLike] | None = None
@@ -293,8 +317,9 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
 
         fraction(level, "level")
         self._refuse_other_families("predict_interval")
-        mean: FloatArray = self.predict(data, grids=grids)
-        se = self._of_mean(self._new(data, grids), None)[:, 0]
+        mean: FloatArray = np.asarray(self.predict(data, grids=grids))
+        records = self._new(data, grids)
+        se = self._of_mean(records, None)[:, 0]
         left = max(self._fit.n_rows - self.edf_, 1.0)
         half = student.ppf((1 + level) / 2, left) * np.sqrt(se**2 + self.sigma2_)
-        return mean - half, mean + half
+        return self._labelled(mean - half, records), self._labelled(mean + half, records)

@@ -61,6 +61,8 @@ def summarise(model: AdditiveFunctionOnFunction) -> Summary:
             lines.append(f"{known}, adjacency {budget.stated_adjacency}; details: ledger_")
         if private:
             lines.append(f"Gaps of X {GAPS[model._gaps]}, within each row; of Y a row counts where it was observed.")
+    if model.joined_ is not None:
+        lines.append(f"Rows: {model.joined_}.")
     result.add_extra_txt([*lines, *(f"Note: {note}." for note in model.notes_)])
     return result
 

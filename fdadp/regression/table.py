@@ -18,6 +18,7 @@ from fdadp.functional.containers.open import opened_table
 from fdadp.functional.containers.opened import OpenedTable
 from fdadp.functional.curves import Curves, check_finite, refuse_other_domain
 from fdadp.functional.records import Records
+from fdadp.regression.joined import aligned, have_labels
 from fdadp.regression.row_functions import column_named, row_function
 
 __all__ = ["Grids", "Table", "check_grids", "rows_beside", "unknown_column"]
@@ -122,6 +123,7 @@ class Table:
         self.index: pd.Index[Any] | None = data.index if isinstance(data, pd.DataFrame) else None
         if isinstance(data, pd.DataFrame):
             self._lengths["data"] = len(data)
+        self._by_label = isinstance(data, Mapping) and have_labels(data)
 
     @property
     def names(self) -> list[Any]:
@@ -149,7 +151,7 @@ class Table:
         function = None if self.has(name) else row_function(name)
         if function is not None:
             return TableColumn(function.of({source: self._source(source, name) for source in function.sources}))
-        raw = self.raw(name)
+        raw = self._beside_others(name, self.raw(name))
         column = read_column(raw, name, self._grids.get(name), self._defaults.get(name))
         self._lengths[name] = len(column)
         labels = row_labels(raw)
@@ -158,6 +160,14 @@ class Table:
             self.index = labels if self.index is None else self.index
         self._check()
         return column
+
+    def _beside_others(self, name: str, raw: Any) -> Any:
+        """A column, with its rows in the order of those that were read before, where all columns have labels."""
+        labels = row_labels(raw)
+        if not self._by_label or self.index is None or labels is None or labels.equals(self.index):
+            return raw
+        first = next(iter(self._labelled))
+        return aligned(None, {first: pd.DataFrame(index=self.index), name: raw}, first, every=True)[0][name]
 
     def _source(self, name: str, wanted: str) -> Curves | FloatArray:
         column = self.read(name)

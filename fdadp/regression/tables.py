@@ -76,7 +76,7 @@ def read_records(
         if column.order is not None:
             order[name] = column.order
     n, columns = table.n_rows(), {**table.sources, **columns}
-    return Records(n, columns, order, first), table.index
+    return Records(n, columns, order, first, table.index), table.index
 
 
 def read_response(

@@ -8,8 +8,8 @@ import numpy as np
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 
-from fdadp._common.promised import promised
 from fdadp.regression.effects import effect_rows, varies
+from fdadp.regression.person_rows import said_of_rows
 from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _guarantee(model: Any) -> list[str]:
     ledger = model.ledger_
     if ledger is None:
         return ["Fitted without privacy: do not release."]
-    known = promised(ledger.epsilon, ledger.delta)
+    known = ledger.promise
     private = f"Differentially private end to end, {known}; ledger_ says what was released."
     return [private, *([] if ledger.for_release else ["The noise was seeded, for simulation: do not release."])]
 
@@ -77,8 +77,9 @@ def _known(value: float, how: str) -> str:
 
 
 def is_parametric(design: TermDesign) -> bool:
-    """Whether the term is numbers without a penalty."""
-    return not varies(design) and not len(design.penalties)
+    """Whether the term is numbers without a penalty, and no function of points (which a prior may hold instead)."""
+    functions = any(isinstance(axis, np.ndarray) for axis in design.axes.values())  # levels are a tuple
+    return not varies(design) and not functions and not len(design.penalties)
 
 
 def _numbers(model: Any) -> list[tuple[str, ...]]:
@@ -132,8 +133,14 @@ ERRORS = {
 
 
 def _notes(model: Any) -> list[str]:
-    notes = [f"Formula: {model.model}"] if isinstance(model.model, str) else []
+    notes = [f"Formula: {model.formula}"] if isinstance(model.formula, str) else []
     errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
+    notes += [] if model.joined_ is None else [f"Rows: {model.joined_}."]
+    if model.ledger_ is not None:
+        said = model.ledger_.details.get("rows of a person")
+    else:
+        said = said_of_rows(model.person_rows) if model._grouped else None
+    notes += [] if said is None else [f"Rows of a person: {said}."]
     notes.append((errors or ERRORS[model._kind_of(None)]) + ".")
     lost = model._fit.unidentified()
     if lost:

@@ -42,6 +42,7 @@ class TermViews(TermDiagnostics):
         "loglik_",
         "_clusters",
         "_variances",
+        "_random_tests",
         "_shares",
         "_offset",
         "notes_",

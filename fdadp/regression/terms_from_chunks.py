@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.formula import ParsedFormula
 from fdadp.regression.learned_errors import LearnedErrors
+from fdadp.regression.person_rows import check_person_rows
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records
@@ -55,6 +57,7 @@ class TermsFromChunks(LearnedErrors):
     _clusters: Mapping[str, ClusterErrors]
     _prior_weights: FloatArray | None
     _n_unpenalized: int | None
+    person_rows: str | None
     _of_curves: ClassVar[bool]
     """Whether responses are curves, or numbers."""
 
@@ -137,6 +140,7 @@ class TermsFromChunks(LearnedErrors):
         with afresh(self):
             if getattr(self, "se", None) == "cluster" and groups is None:
                 raise InputError("se='cluster' needs groups: fit_chunks(chunks, groups=...)")
+            check_person_rows(self.person_rows, grouped=groups is not None)
             columns = {"weights": weights, "offset": offset, "groups": groups}
             for argument, name in columns.items():
                 if name is not None and not isinstance(name, str):
@@ -153,6 +157,13 @@ class TermsFromChunks(LearnedErrors):
             with one_blas_thread():
                 observed, seen = ChunkedObservations.seen(read, t)
                 form = self._designs(self._parsed.terms, seen, t)
+                if groups is not None and self.person_rows != "sum":
+                    counts: Counter[Any] = observed.over(partial(_rows_of_persons, groups), _together)
+                    if len(set(counts.values())) > 1:
+                        raise InputError(
+                            "person_rows must be 'sum' (each row counts once) when fitting from chunks where persons "
+                            f"have different numbers of rows, got {self.person_rows!r}"
+                        )
                 fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
                 known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
@@ -274,6 +285,14 @@ class _Left:
         for label, scores in other.scores.items():
             self.scores[label] = self.scores[label] + scores if label in self.scores else scores
         return self
+
+
+def _rows_of_persons(groups: str, chunk: Observations) -> Counter[Any]:
+    return Counter(chunk.records.labels(groups).tolist())
+
+
+def _together(one: Counter[Any], other: Counter[Any]) -> Counter[Any]:
+    return one + other
 
 
 def _left(model: TermsFromChunks, n: int, groups: str | None, chunk: Observations) -> _Left:

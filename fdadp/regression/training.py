@@ -49,7 +49,7 @@ class Asked:
 
     Attributes
     ----------
-    data, y, grids, weights, offset, long : object
+    data, y, grids, weights, offset, long, groups : object
         As `fit` takes them; `long` is a response as a long table.
     response : str
         Name of the response.
@@ -68,6 +68,7 @@ class Asked:
     offset: Any = None
     long: Any = None
     missing: str | Mapping[str, str] = "raise"
+    groups: Any = None
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,7 @@ class _Found:
 
 
 def _looked_at(chunk: Observations) -> tuple[_Found, SeenRows]:
-    return _Found.of(chunk), SeenRows.of(chunk.records)
+    return _Found.of(chunk), SeenRows.of(chunk.records, chunk.of_records)
 
 
 def _both(a: tuple[_Found, SeenRows], b: tuple[_Found, SeenRows]) -> tuple[_Found, SeenRows]:

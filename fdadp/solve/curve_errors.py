@@ -16,6 +16,7 @@ from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.curve_residuals import Residuals, Scores
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import ROUNDING, left_out_of_few
+from fdadp.solve.unconditional import PRIOR_PRECISION, unconditional_covariance_of_fit
 
 __all__ = [
     "ChangeSums",
@@ -32,9 +33,6 @@ LEVERAGES = 2**27
 
 AT_A_TIME = 2**21
 """Numbers of products of long-form rows that are held at once."""
-
-PRIOR_PRECISION = 0.1
-"""Of the logarithms of smoothing parameters; where the data do not say, they are not chosen anew."""
 
 
 @dataclass(frozen=True)
@@ -210,13 +208,24 @@ def with_smoothing_chosen_again(fit: AdditiveFit) -> FloatArray:
     return np.asarray(np.eye(fit.form.size) + fit.inverse @ pull.T @ variance @ pull / fit.scale)
 
 
-def corrected_edf(fit: AdditiveFit) -> float:
-    """Effective degrees of freedom, with those that choosing smoothing parameters by REML adds to first order."""
-    pull, variance = _smoothing(fit)
-    moves = pull @ fit.inverse
-    if fit.sigma2 <= 0:
+def corrected_edf(fit: AdditiveFit, first_order: bool = False) -> float:
+    """Effective degrees of freedom, with those that choosing smoothing parameters by REML adds: mgcv's ``edf2``.
+
+    To second order, but to first order on eigenfunctions, and of a fit that knows its scale or is of another family
+    (`first_order`).
+    """
+    if fit.sigma2 <= 0 or fit.hessian is None or not fit.form.n_penalties:
         return fit.edf_total
-    return fit.edf_total + float(np.einsum("jk,ja,ab,kb->", variance, moves, fit.gram, moves)) / fit.sigma2
+    inverse, gram = fit.inverse, fit.gram
+    share = inverse @ gram
+    most = 2 * fit.edf_total - float(np.einsum("ij,ji->", share, share))
+    if first_order or fit.on_eigenfunctions:
+        pull, variance = _smoothing(fit)
+        moves = pull @ inverse
+        found = fit.edf_total + float(np.einsum("jk,ja,ab,kb->", variance, moves, gram, moves)) / fit.sigma2
+    else:
+        found = float((unconditional_covariance_of_fit(fit) * gram).sum()) / fit.sigma2
+    return min(found, most)
 
 
 def _smoothing(fit: AdditiveFit) -> tuple[FloatArray, FloatArray]:

@@ -109,6 +109,15 @@ class Observations:
         weights = np.ones_like(self.y) if self.weights is None else self.weights
         return np.where(np.isnan(self.y), 0.0, weights)
 
+    @property
+    def of_records(self) -> FloatArray | None:
+        """Weight of each record, (n,): the mean over the grid, 0 where nothing was observed; None where all are 1."""
+        if self.whole:
+            return None
+        if self.points is not None:
+            return np.asarray(np.bincount(self.points.record, self.used, self.n), dtype=np.float64)
+        return np.asarray(self.used.mean(axis=1))
+
     def added(self) -> FloatArray:
         """Offsets, in the shape of the response."""
         return np.zeros_like(self.y) if self.offset is None else self.offset

@@ -94,6 +94,8 @@ def unconditional_covariance(
     inverse, gram, beta = solution.inverse[within], problem.gram[within], solution.coefficients[keep]
     heavy = solution.smoothing_parameters[:, None] * problem.penalties[:, keep]  # diagonals of λ_j S_j
     hessian = _hessian(problem, solution, heavy @ beta**2)
+    if not np.isfinite(hessian).all():  # of a perfect fit: nothing is left by which smoothing could be uncertain
+        return solution.covariance
     size, axes = np.linalg.eigh(hessian)
     count = len(heavy)
     down = size > 0

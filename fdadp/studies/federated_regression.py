@@ -117,7 +117,7 @@ class _Study:
         name = f"simulated people, {next(_NAMES)}"  # whose budgets have nothing to do with one another
         privacy = Privacy(self.terms["epsilon"], self.terms["delta"], n=len(X), dataset=name)
         model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=self.terms["mechanism"])
-        return model.fit(X, Y, self.s, self.t)
+        return model.fit(X, Y, s=self.s, t=self.t)
 
     def in_one_place(self) -> list[dict[str, Any]]:
         """All curves with one trusted custodian, with and without privacy."""
@@ -130,7 +130,7 @@ class _Study:
             {
                 "how": "no privacy",
                 "owners": 0,
-                "explained": self.explained(ordinary.fit(self.X, self.Y, self.s, self.t)),
+                "explained": self.explained(ordinary.fit(self.X, self.Y, s=self.s, t=self.t)),
             },
         ]
 

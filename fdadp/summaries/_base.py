@@ -84,8 +84,8 @@ class PrivateSummary(NestedParameters, ABC):
 
     def _fit(self: Self, Y: CurveData, t: ArrayLike | None, groups: Any, noise: Noise | None = None) -> Self:
         declared = self._declared()
-        curves = public_input(declared.privacy, Y, t, groups)
         chunks = chunks_of({"Y": Y}, groups)
+        curves = public_input(declared.privacy, Y, t, groups if chunks is None else None)
         data: Any = curves.values
         if chunks is not None:
             data = PrivateChunks(chunks[0], {"Y": curves.grid}, groups=chunks[1])

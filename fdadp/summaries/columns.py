@@ -34,7 +34,7 @@ def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
             raise InputError(f"X must have each of the columns {list(facts)!r} once, but has more of {twice!r}")
         at = [there.index(name) for name in facts]
     else:
-        shape = table(X, "X").shape
+        shape = table(X, "X", len(facts)).shape
         if len(shape) != 2 or shape[1] != len(facts):
             width = f"{shape[1]} columns" if len(shape) == 2 else f"{len(shape)} dimension(s)"
             raise InputError(f"X must have two dimensions and {len(facts)} columns, got {width}")

@@ -48,8 +48,8 @@ class PrivateFPCA(PrivateSummary, Components):
     privacy : Privacy
         The guarantee; required.
     bounds : (float, float)
-        Public range of the curves' values, in their units; required. Values beyond are clipped, what is no number
-        counts as the middle.
+        Public range of the curves' values, in their units; required. Values beyond are clipped, gaps are
+        filled by straight lines within the curve. A curve without an observed point adds nothing.
     prior : PublicPrior, optional
         What is believed in public: gives the functions that carry mean and covariance. Default
         ``PublicPrior(n_response=12, y_length=0.2)``.

@@ -20,7 +20,16 @@ from fdadp.summaries.cells import AskCells, Cells
 from fdadp.summaries.columns import codes_table, level_list
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.laws import Estimate, half_width
-from fdadp.summaries.opening import answer_to, check, declared_n, flat, numbers_of, open_cohort, refuse_curves
+from fdadp.summaries.opening import (
+    MISSING_COUNTS,
+    answer_to,
+    check,
+    declared_n,
+    flat,
+    numbers_of,
+    open_cohort,
+    refuse_curves,
+)
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
@@ -131,7 +140,7 @@ def private_histogram(
         names = [f"[{a}, {b}{']' if k == len(cuts) - 2 else ')'}" for k, (a, b) in enumerate(itertools.pairwise(said))]
         private = numbers_of(x)
     public = {"levels": names} if cuts is None else {"edges": cuts.tolist()}
-    cohort = open_cohort(privacy, {"x": x}, private, groups, "private histogram", public)
+    cohort = open_cohort(privacy, {"x": x}, private, groups, "private histogram", public | MISSING_COUNTS)
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         values = flat(block)
@@ -192,7 +201,9 @@ def private_cross_table(
     if cells > LARGEST_TABLE:
         raise InputError(f"columns must make at most {LARGEST_TABLE} cells, got {cells}")
     privacy.hold(facts.items())
-    cohort = open_cohort(privacy, {"X": X}, codes_table(X, facts), groups, "private cross-table", {"columns": facts})
+    cohort = open_cohort(
+        privacy, {"X": X}, codes_table(X, facts), groups, "private cross-table", {"columns": facts} | MISSING_COUNTS
+    )
 
     def code(block: tuple[Any, ...]) -> FloatArray:
         out = np.zeros(len(block[0]))

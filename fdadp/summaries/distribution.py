@@ -25,6 +25,9 @@ MOST_CELLS = 2048
 WHOLE = 1e-9
 """How far from a whole number the number of steps in a range may be."""
 LEAST = 1.0
+ATOM, MANY, SURE = 0.1, 5.0, 3.0
+"""Share of all in a cell at an end of the range, and multiple of its neighbour's, from which all of it is taken to be
+at that end; and sds of noise beyond that."""
 
 
 def cell_edges(bounds: tuple[float, float], step: float | None, *, pure: bool) -> FloatArray:
@@ -47,7 +50,9 @@ def cell_edges(bounds: tuple[float, float], step: float | None, *, pure: bool) -
 
 
 class AskDistribution(Question["Distribution"]):
-    """Cumulative counts of numbers in cells; the first cell of all is of those who are missing.
+    """Cumulative counts of numbers in cells.
+
+    Where n is declared the first cell of all is of the missing ones; else a missing number adds nothing.
 
     Parameters
     ----------
@@ -81,11 +86,14 @@ class AskDistribution(Question["Distribution"]):
     def rows(self, values: FloatArray) -> FloatArray:
         """The column of the strategy for the cell of each number; of several (m, k) their mean."""
         if values.ndim == 1:
-            return np.asarray(self.strategy.columns[self._cell(values)])
+            values = values[:, None]
         total = np.zeros((len(values), self.size))
         for j in range(values.shape[1]):  # one after the other: each row in the same order wherever it stands
             total += self.strategy.columns[self._cell(values[:, j])]
-        return np.asarray(total / values.shape[1])
+        total /= values.shape[1]
+        if self.n is None:
+            total[~np.isfinite(values).any(axis=1)] = np.nan
+        return total
 
     def _cell(self, values: FloatArray) -> IntArray:
         there = np.isfinite(values)
@@ -131,7 +139,8 @@ class Distribution:
         """The q-quantile, the least value that a share q of all is at or below.
 
         The interval holds the cells in which the share at or below is not surely another than q: whole cells, as all
-        numbers of one may be the same. Within a cell the estimate is interpolated.
+        numbers of one may be the same. Within a cell the estimate is interpolated; where the cell at an end of the
+        range surely holds far more than its neighbour, it is that end: zeros of numbers that are mostly zero.
         """
         from scipy.special import ndtri
 
@@ -146,7 +155,18 @@ class Distribution:
         slope = self._noise_in_value(sd, excess, cell)
         if values is not None:
             return Estimate(float(values[cell]), float(values[first]), float(values[last]), slope)
-        return Estimate(at, float(edges[first]), float(edges[last + 1]), slope)
+        return Estimate(self._end(excess, sd, cell, at), float(edges[first]), float(edges[last + 1]), slope)
+
+    def _end(self, excess: FloatArray, sd: FloatArray, cell: int, at: float) -> float:
+        """The end of the range, where nearly all of its cell must be there; else `at`."""
+        held, last = np.diff(excess), len(excess) - 2
+        if cell not in (0, last) or last == 0:
+            return at
+        beside = held[1 if cell == 0 else last - 1]
+        noise = SURE * float(sd.max())
+        if held[cell] - noise > max(ATOM * held.sum(), MANY * (beside + noise)):
+            return float(self.asked.edges[0 if cell == 0 else -1])
+        return at
 
     def _noise_in_value(self, sd: FloatArray, excess: FloatArray, cell: int) -> float:
         """Sd of the noise in a quantile: that of the count over the slope of the counts about it."""

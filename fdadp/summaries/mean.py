@@ -37,8 +37,8 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
     privacy : Privacy
         The guarantee; required.
     bounds : (float, float)
-        Public range of the curves' values, in their units; required. Values beyond are clipped, what is no number
-        counts as the middle.
+        Public range of the curves' values, in their units; required. Values beyond are clipped, gaps are
+        filled by straight lines within the curve. A curve without an observed point adds nothing.
     prior : PublicPrior, optional
         What is believed in public: gives the functions that carry the mean. Default
         ``PublicPrior(n_response=12, y_length=0.2)``.
@@ -95,7 +95,7 @@ class PrivateMean(PrivateSummary, BaseEstimator):  # type: ignore[misc]
         values, vectors = np.linalg.eigh(found.covariance)
         root = found.functions @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         self._noise_factor = found.functions * np.sqrt(found.mean_variance)
-        self._sampling_factor = root / np.sqrt(found.n)
+        self._sampling_factor = root / np.sqrt(found.observed)
         self._clipping_factor = root * (found.mean_bias / np.sqrt(max(float(np.trace(found.covariance)), 1e-300)))
         self._remember(declared, curves, found.ledger)
         warn_of_clipping(found.outside, "the values of the curves", WIDEN, limit=OUTSIDE)

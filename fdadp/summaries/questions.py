@@ -48,7 +48,7 @@ class Question(ABC, Generic[Answer]):
 
     @abstractmethod
     def rows(self, values: FloatArray) -> FloatArray:
-        """What rows add, (m, size), from their values (m,) or (m, k): finite whatever these are, and row-local."""
+        """What rows add, (m, size), from their values (m,) or (m, k), row-local; NaN for a row that adds nothing."""
 
     @abstractmethod
     def answer(self, noisy: FloatArray, sd: float, copies: int) -> Answer:

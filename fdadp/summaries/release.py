@@ -1,7 +1,8 @@
 """Mean and covariance of curves from the kernel: the releases behind :mod:`fdadp.summaries`.
 
 A curve is described by its coefficients c on orthonormal functions that a public prior gives. In this order are
-released: the share of values beyond the bounds, the level of the curves (a histogram), the size of c about it (log
+released: the number of persons with an observed curve,
+the share of values beyond the bounds, the level of the curves (a histogram), the size of c about it (log
 scale), a rough mean, the spread about it (log scale), the shares of persons beyond four multiples of that, the mean of
 c about the rough one, clipped where noise and what the tail loses balance, and the second moment about the mean,
 likewise. All of it are sums of clipped, noised contributions, and everything else is post-processing of them.
@@ -32,7 +33,7 @@ from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.privacy import Ledger, Privacy
+from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.privacy.declared import check_delta
@@ -67,6 +68,8 @@ class Summary:
     Attributes
     ----------
     n : float
+    observed : float
+        Persons with an observed curve, as released: all averages are over them.
     functions : ndarray of shape (T, m)
         Orthonormal under `weights`, which sum to one.
     weights : ndarray of shape (T,)
@@ -89,6 +92,7 @@ class Summary:
     """
 
     n: float
+    observed: float
     functions: FloatArray
     weights: FloatArray
     outside: float
@@ -148,7 +152,7 @@ def public_input(privacy: Privacy, Y: CurveData, t: ArrayLike | None, groups: An
     """Check what is public of curves: their grid and shapes; the values are not looked at."""
     if privacy.labels == "public":
         same_rows(Y=Y, groups=groups)
-    curves = private_curves(Y, t, "Y")
+    curves = private_curves(Y, t, "Y", streamed=True)
     if groups is not None and getattr(groups, "n", 0) is not None:
         check_groups(groups, len(curves))
     return curves
@@ -198,7 +202,7 @@ def summarise(
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
     functions, prior_shares = prior.y.functions(unit, weights)
-    rows = Rows(functions, weights, declared.bounds)
+    rows = Rows(functions, weights, declared.bounds, grid)
     budget, share = privacy.budget_share()
     if privacy.n is not None:  # before anything is reserved
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
@@ -220,20 +224,22 @@ def summarise(
         _check_noise(declared, n, _relative_noise(eta, tuning, pure=cohort.pure))
     tuning = tuning.scaled(left)
     coefficients = cohort.derive(rows.coefficients, name="coefficients of curves")
+    observed = _release_observed(coefficients, rows, n, tuning.observed)
     outside = release_shares(
-        coefficients, rows.outside, n=n, share=tuning.outside, name="share of values beyond the bounds"
+        coefficients, rows.outside, n=observed, share=tuning.outside, name="share of values beyond the bounds"
     )
-    mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, n)
+    mean, variance, lost, tail = release_mean(coefficients, rows, prior_shares, tuning, observed)
     spread = tail.typical
-    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, tuning, n, tail)
+    covariance, sd, reach = release_covariance(coefficients, rows, prior_shares, tuning, observed, tail)
     rest = math.nan
     if tuning.rest:
         total, noise_sd = coefficients.sum(
             rows.rest, clip=spread**2, size=1, share=tuning.rest, name="energy outside the functions"
         )
-        rest = max(shrunk(float(total[0]) / n, noise_sd / n, 0.0, REST * spread**2), 0.0)
+        rest = max(shrunk(float(total[0]) / observed, noise_sd / observed, 0.0, REST * spread**2), 0.0)
     return Summary(
         n=n,
+        observed=observed,
         functions=functions,
         weights=weights,
         outside=float(outside.surely[0]),
@@ -247,6 +253,24 @@ def summarise(
         rest=rest,
         ledger=cohort.ledger,
     )
+
+
+def _release_observed(cohort: Cohort, rows: Rows, n: float, share: float) -> float:
+    """Number of persons with an observed curve: sensitivity 1, or √2 (pure: 2) where a person is replaced.
+
+    A posterior mean by the known noise: all n persons are observed with prior probability one half, else any share.
+    """
+    total, sd = cohort.sum(
+        rows.observed, clip=1.0, size=1, share=share, name="number of persons with an observed curve", nonnegative=True
+    )
+    seen, noise = float(total[0]) / n, sd / n
+    low, high = -seen / noise, (1 - seen) / noise
+    all_of_them = math.exp(-0.5 * high**2) / (noise * math.sqrt(2 * math.pi))
+    some = 0.5 * (math.erf(high / math.sqrt(2)) - math.erf(low / math.sqrt(2)))
+    mean = seen * some + noise * (math.exp(-0.5 * low**2) - math.exp(-0.5 * high**2)) / math.sqrt(2 * math.pi)
+    weight = all_of_them + some
+    share_observed = (all_of_them + mean) / weight if weight > TINY else min(max(seen, 0.0), 1.0)
+    return max(n * share_observed, 1.0)
 
 
 def _relative_noise(eta: float, tuning: SummaryTuning, *, pure: bool) -> float:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from fdadp._common.typing import FloatArray
+from fdadp.functional.gaps import fill_linear
 from fdadp.privacy import rowwise_matmul, rowwise_norm
 
 __all__ = ["L1_OVER_L2", "LEVELS", "Rows"]
@@ -19,11 +20,16 @@ Block = tuple[FloatArray, ...]
 
 
 class Rows:
-    """Row functions; a block is (Y,), later what :meth:`coefficients` makes of it. Values beyond the range are clipped,
-    what is not finite becomes its middle."""
+    """Row functions; a block is (Y,), later what :meth:`coefficients` makes of it.
 
-    def __init__(self, functions: FloatArray, weights: FloatArray, bounds: tuple[float, float]) -> None:
-        self.weights = weights
+    Values beyond the range are clipped, and gaps are filled by straight lines within the curve. A curve without an
+    observed point is NaN: it adds nothing to any release.
+    """
+
+    def __init__(
+        self, functions: FloatArray, weights: FloatArray, bounds: tuple[float, float], grid: FloatArray
+    ) -> None:
+        self.weights, self.grid = weights, grid
         self.constant = functions.T @ weights
         self.weighted = np.ascontiguousarray(functions * weights[:, None])
         self.middle, self.half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
@@ -35,12 +41,16 @@ class Rows:
     def coefficients(self, block: Block) -> Block:
         """Coefficients about the middle of the range (m, K); mean square outside the functions, share of t beyond the
         range, (m, 1) each."""
-        beyond = np.abs(block[0] - self.middle) > self.half
-        finite = np.where(np.isfinite(block[0]), block[0], self.middle)
-        y = np.clip(finite, self.middle - self.half, self.middle + self.half) - self.middle
+        filled = fill_linear(np.where(np.isfinite(block[0]), block[0], np.nan), self.grid)
+        beyond = np.where(np.isnan(filled), np.nan, np.abs(filled - self.middle) > self.half)
+        y = np.clip(filled, self.middle - self.half, self.middle + self.half) - self.middle
         c = rowwise_matmul(y, self.weighted)
         rest = rowwise_matmul(y * y, self.weights[:, None])[:, 0] - rowwise_norm(c) ** 2
-        return c, np.maximum(rest, 0.0)[:, None], rowwise_matmul(beyond.astype(np.float64), self.weights[:, None])
+        return c, np.maximum(rest, 0.0)[:, None], rowwise_matmul(beyond, self.weights[:, None])
+
+    def observed(self, block: Block) -> FloatArray:
+        """1 for each observed curve, shape (m, 1); NaN for the others."""
+        return np.asarray(np.where(np.isnan(block[1]), np.nan, 1.0))
 
     def away(self, block: Block) -> FloatArray:
         """Coefficients about the released centre."""
@@ -49,8 +59,8 @@ class Rows:
     def level_bins(self, block: Block) -> FloatArray:
         """Which sixteenth of the range the mean over t is in, shape (m, 16)."""
         level = rowwise_matmul(block[0], self.constant[:, None])[:, 0] / self.half
-        bin_of = np.clip(np.floor((level + 1) / 2 * LEVELS), 0, LEVELS - 1)
-        return np.asarray((bin_of[:, None] == np.arange(LEVELS)).astype(np.float64))
+        bin_of = np.clip(np.floor((level + 1) / 2 * LEVELS), 0, LEVELS - 1)[:, None]
+        return np.where(np.isnan(bin_of), np.nan, bin_of == np.arange(LEVELS))
 
     def distance(self, block: Block) -> FloatArray:
         """Their norm, shape (m,)."""
@@ -60,7 +70,7 @@ class Rows:
         """Whether the curve is larger than each of :attr:`edges`, shape (m, 4); in pure form by L1 norms."""
         r = self.away(block)
         size = rowwise_matmul(np.abs(r), np.ones((r.shape[1], 1)))[:, 0] / L1_OVER_L2 if self.pure else rowwise_norm(r)
-        return np.asarray((size[:, None] > self.edges).astype(np.float64))
+        return np.where(np.isnan(size[:, None]), np.nan, size[:, None] > self.edges)
 
     def within_reach(self, block: Block) -> FloatArray:
         """Leading coefficients about the released centre, shrunk to a norm of at most :attr:`reach`; shape (m, d)."""

@@ -18,7 +18,7 @@ from fdadp.private.ranges import Range
 from fdadp.summaries.distribution import AskDistribution, Distribution, cell_edges
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.numbers import AskMoments, Moments
-from fdadp.summaries.opening import answer_to, bounds_of, check, declared_n, numbers_of, open_cohort
+from fdadp.summaries.opening import answer_to, bounds_of, check, numbers_of, open_cohort
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
@@ -67,8 +67,8 @@ def private_mean(
     Notes
     -----
     One sum of a flag, u, u² - ½ and two higher powers, with u in [-1, 1] the place in the bounds
-    (``docs/theory/summaries.md#moments``): :func:`private_variance` releases the same. Both are at once in
-    :class:`PrivateTable1`.
+    (``docs/theory/summaries.md#moments``): :func:`~fdadp.summaries.private_variance` releases the same. Both are at
+    once in :class:`PrivateTable1`.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def private_quantiles(
     public = {"bounds": pair, "cells": len(edges) - 1, "quantiles": list(wanted)}
     cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, "private quantiles", public)
     values = None if step is None else (edges[1:] + edges[:-1]) / 2
-    question = AskDistribution(edges, declared_n(cohort), pure=cohort.pure, values=values)
+    question = AskDistribution(edges, None, pure=cohort.pure, values=values)
     found = answer_to(cohort, question, "cumulative counts")
     return Estimates("quantile", cohort.ledger, partial(_quantiles, found, wanted), level, sampling)
 
@@ -209,4 +209,4 @@ def _moments(
     check(privacy, level, sampling)
     pair = bounds_of(x, bounds, privacy)
     cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, mechanism, {"bounds": pair})
-    return answer_to(cohort, AskMoments(pair, declared_n(cohort), pure=cohort.pure), "moments"), cohort
+    return answer_to(cohort, AskMoments(pair, None, pure=cohort.pure), "moments"), cohort

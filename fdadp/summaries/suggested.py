@@ -16,12 +16,12 @@ import numpy as np
 from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
-from fdadp.privacy.boundary import Table, column_names, table
+from fdadp.privacy.boundary import RAGGED, Table, column_names, table
 from fdadp.private.inputs import private_curves
 from fdadp.private.ranges import Range, public_range
 from fdadp.summaries.columns import codes_table
 from fdadp.summaries.distribution import AskDistribution, Distribution, cell_edges
-from fdadp.summaries.opening import check, declared_n, numbers_of, open_cohort
+from fdadp.summaries.opening import check, numbers_of, open_cohort
 from fdadp.summaries.questions import ask
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def suggest_bounds(
     cohort = open_cohort(privacy, {"X": given}, private, groups, "suggested bounds", shown)
     found, beyond = {}, {}
     for j, (name, cells) in enumerate(zip(names, edges, strict=True)):
-        question = AskDistribution(cells, declared_n(cohort), pure=cohort.pure)
+        question = AskDistribution(cells, None, pure=cohort.pure)
 
         def column(block: tuple[Any, ...], j: int = j) -> FloatArray:
             values = np.asarray(block[0])
@@ -204,6 +204,8 @@ def _columns(X: Any, within: Any, together: bool) -> tuple[Table, list[str], lis
             raise InputError("within must name at least one column, got none")
         return codes_table(X, pairs), [str(name) for name in pairs], list(pairs.values())
     pair = None if within is None else public_range(within, "within", of="X")
+    if together and isinstance(X, list | tuple):
+        raise InputError(f"X must be an array or a data frame, {RAGGED}")
     whole = table(X, "X")
     if len(whole.shape) == 1 or together:
         if len(whole.shape) > 2:

@@ -24,7 +24,7 @@ from fdadp.privacy._stored import privacy_from_json, privacy_to_json
 from fdadp.privacy.study.models import record_model
 from fdadp.summaries.columns import codes_table
 from fdadp.summaries.estimates import Estimates
-from fdadp.summaries.opening import check, open_cohort
+from fdadp.summaries.opening import MISSING_COUNTS, check, open_cohort
 from fdadp.summaries.plan import MOMENTS, QUANTILES, Part, checked_facts, parts_of
 from fdadp.summaries.questions import ask
 from fdadp.summaries.scalars import quantile_list
@@ -118,7 +118,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
         names = list(facts)
         private = codes_table(X, facts)
         shown = {"columns": facts} | ({} if self.by is None else {"by": self.by})
-        cohort = open_cohort(privacy, {"X": X}, private, groups, "private table 1", shown)
+        cohort = open_cohort(privacy, {"X": X}, private, groups, "private table 1", shown | MISSING_COUNTS)
         released = []
         for part in parts:
             at = names.index(part.column or self.by or names[0])

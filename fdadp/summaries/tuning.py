@@ -10,14 +10,15 @@ __all__ = ["COVARIANCE", "MEAN", "SummaryTuning"]
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryTuning:
-    """Of a private summary of curves; the first nine are shares of the budget, which add up to one.
+    """Of a private summary of curves; the first ten are shares of the budget, which add up to one.
 
     Attributes
     ----------
     goal : {"mean", "covariance"}
         What is wanted. With the covariance also the energy outside the functions is released.
-    outside, level, size, rough_mean, spread, tail, mean, covariance, rest : float
-        Share of values beyond the bounds; levels of curves; their size about the level; a rough mean; their size about
+    observed, outside, level, size, rough_mean, spread, tail, mean, covariance, rest : float
+        Number of persons with an observed curve;
+        share of values beyond the bounds; levels of curves; their size about the level; a rough mean; their size about
         that; shares of large curves; mean; covariance; energy outside the functions.
     size_below, spread_below : float
         The sizes are looked for from the bounds, and from the size about the level, divided by this.
@@ -30,6 +31,7 @@ class SummaryTuning:
     """
 
     goal: Literal["mean", "covariance"]
+    observed: float = 0.01
     outside: float = 0.01
     level: float = 0.02
     size: float
@@ -57,11 +59,11 @@ class SummaryTuning:
 
     def scaled(self, left: float) -> SummaryTuning:
         """Return shares of the whole budget, of which `left` is left."""
-        names = ("outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
+        names = ("observed", "outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
         return replace(self, **{name: getattr(self, name) * left for name in names})
 
 
-MEAN = SummaryTuning(goal="mean", size=0.03, rough_mean=0.07, spread=0.04, tail=0.06, mean=0.65, covariance=0.12)
+MEAN = SummaryTuning(goal="mean", size=0.03, rough_mean=0.07, spread=0.04, tail=0.06, mean=0.64, covariance=0.12)
 COVARIANCE = SummaryTuning(
-    goal="covariance", size=0.04, rough_mean=0.06, spread=0.05, tail=0.05, mean=0.10, covariance=0.59, rest=0.08
+    goal="covariance", size=0.04, rough_mean=0.06, spread=0.05, tail=0.05, mean=0.10, covariance=0.58, rest=0.08
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.records import Records, Seen
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 __all__ = ["ComponentScores"]
 
@@ -34,8 +34,8 @@ class ComponentScores(TermSpec):
         Number of components, or in (0, 1] the share of variance to explain: refund's ``npc`` and ``pve``.
     max_components : int
         Cap on the number found by share of variance, refund's ``npc.max``.
-    k : int
-        Number of B-splines along the response.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 8.
     m : (int, int)
         Their degree less one, and the order of the difference penalty. All β_k share one smoothing parameter.
     method : {"face", "dense", "sc"}
@@ -59,10 +59,12 @@ class ComponentScores(TermSpec):
     column: str
     n_components: float = 0.99
     max_components: int = 15
-    k: int = 8
+    k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
     method: str = "face"
     basis: Eigenbasis | None = None
+
+    refund_k = 8
 
     @property
     def name(self) -> str:
@@ -80,7 +82,7 @@ class ComponentScores(TermSpec):
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use fpcr()")
         one_of(self.method, f"method of {self.name}", METHODS)
         grid = seen.curves_of(self.column).grid
-        along = along_response(t, self.k, self.m, name=f"k of {self.name}")
+        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
         basis = self._components(seen) if self.basis is None else self.basis
         if not np.array_equal(basis.grid, grid):
             raise InputError(f"basis of {self.name} must be on the grid of {self.column}, use its on_grid()")

@@ -17,7 +17,7 @@ from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import AUTO, basis_sizes
-from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.surface import Surface
 
 __all__ = ["FunctionalAdditive", "additive", "surface_on"]
@@ -33,8 +33,9 @@ class FunctionalAdditive(TermSpec):
     ----------
     column : str
         Column of curves.
-    k : (int, int, int)
-        Numbers of B-splines over t, s and x; of the last two ``"auto"`` grows with the number of curves
+    k : (int, int, int), optional
+        Numbers of B-splines over t, s and x. Default: 5 over s and x, and 15 over t, or as many as the response has
+        points; ``"refund"``: 5 of each. Of the last two ``"auto"`` grows with the number of curves
         (:func:`fdadp.terms.sizes.basis_sizes`).
     m : (int, int)
         Of all three, degree less one and order of the difference penalty.
@@ -59,11 +60,13 @@ class FunctionalAdditive(TermSpec):
     """
 
     column: str
-    k: tuple[int | str, ...] = (5, 5, 5)
+    k: tuple[int | str, ...] | str | None = None
     m: tuple[int, int] = (2, 2)
     rule: str = "trapezoid"
     period: float | None = None
     x_transform: str | None = None
+
+    refund_k = (5, 5, 5)
 
     @property
     def name(self) -> str:
@@ -79,7 +82,9 @@ class FunctionalAdditive(TermSpec):
         """P-splines over t, s and the range of X; the scale of their penalties takes a pass over the curves."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use af()")
-        k = several(self.k, 3, f"k of {self.name}")
+        k = several(self.refund_k if unsized(self.k) else self.k, 3, f"k of {self.name}")
+        if self.k is None:
+            k = (size_along(None, k[0], t), *k[1:])
         if isinstance(k[0], str):
             raise InputError(f"k of {self.name} must begin with the number of B-splines over t, got {k[0]!r}")
         along = along_response(t, k[0], self.m, values=True, name=f"k of {self.name}")

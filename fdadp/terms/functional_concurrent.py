@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 __all__ = ["Concurrent", "refuse_beyond", "values_at"]
 
@@ -24,8 +24,8 @@ class Concurrent(TermSpec):
     ----------
     column : str
         Column of curves; between points of their grid they are interpolated linearly.
-    k : int
-        Number of B-splines along the response.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
 
@@ -42,8 +42,10 @@ class Concurrent(TermSpec):
     """
 
     column: str
-    k: int = 5
+    k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
+
+    refund_k = 5
 
     @property
     def name(self) -> str:
@@ -61,25 +63,37 @@ class Concurrent(TermSpec):
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
         refuse_beyond(grid, t, self.column)
-        along = along_response(t, self.k, self.m, name=f"k of {self.name}")
+        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
         return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Value(TermDesign):
+    centre: Curves | None = None
+    """One curve, which is subtracted from all curves."""
+
     separable: ClassVar[bool] = False
+
+    def about(self, seen: Seen) -> TermDesign:
+        """With the mean training curve as centre."""
+        x = seen.curves_of(self.columns[0])
+        return replace(self, centre=Curves(x.weighted_mean[None], x.grid))
+
+    def _centred(self, values: FloatArray, t: FloatArray) -> FloatArray:
+        return values if self.centre is None else values - values_at(self.centre, t)[0]
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         assert t is not None
         x = records.curves(self.columns[0])
         refuse_beyond(x.grid, t, self.columns[0])
-        return values_at(x, t)[:, :, None]
+        return self._centred(values_at(x, t), t)[:, :, None]
 
     def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
         x = records.curves(self.columns[0])
         refuse_beyond(x.grid, t, self.columns[0])
         right, share = _neighbours(x.grid, t)
-        return np.asarray(x.values[record, right - 1] * (1 - share) + x.values[record, right] * share)[:, None]
+        values = x.values[record, right - 1] * (1 - share) + x.values[record, right] * share
+        return self._centred(np.asarray(values), t)[:, None]
 
 
 def values_at(x: Curves, t: FloatArray) -> FloatArray:

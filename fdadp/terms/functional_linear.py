@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.terms.spec import TermDesign, TermSpec, along_response
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
 __all__ = ["FunctionalLinear", "Integral", "Limits", "limits_of"]
@@ -36,8 +36,9 @@ class FunctionalLinear(TermSpec):
     ----------
     column : str
         Column of curves.
-    k : (int, int)
-        Numbers of B-splines over s and over t.
+    k : (int, int), optional
+        Numbers of B-splines over s and over t. Default: 5 over s, and 15 over t, or as many as the response has points;
+        ``"refund"``: 5 and 5.
     m : pair of (int, int)
         Of each, degree less one and order of the difference penalty.
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
@@ -63,11 +64,13 @@ class FunctionalLinear(TermSpec):
     """
 
     column: str
-    k: tuple[int, int] = (5, 5)
+    k: tuple[int, int] | Literal["refund"] | None = None
     m: tuple[tuple[int, int], tuple[int, int]] = ((2, 1), (2, 1))
     rule: str = "trapezoid"
     limits: str | Limits | None = None
     by: str | None = None
+
+    refund_k = (5, 5)
 
     @property
     def name(self) -> str:
@@ -84,7 +87,8 @@ class FunctionalLinear(TermSpec):
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
         grid = seen.curves_of(self.column).grid
-        k_s, k_t = several(self.k, 2, f"k of {self.name}")
+        k_s, k_t = several(self.refund_k if unsized(self.k) else self.k, 2, f"k of {self.name}")
+        k_t = size_along(None, k_t, t) if self.k is None else k_t
         m_s, m_t = (several(m, 2, f"m of {self.name}") for m in several(self.m, 2, f"m of {self.name}"))
         along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
         used: FloatArray = grid
@@ -131,12 +135,19 @@ class Integral(TermDesign):
     rule : str
     uneven_simpson : bool
         See :func:`fdadp.functional.quadrature.quadrature_weights`.
+    centre : ndarray of shape (S,) or None
+        Curve that is subtracted from all curves first.
     """
 
     over_s: SmoothMargin
     grid: FloatArray
     rule: str
     uneven_simpson: bool = False
+    centre: FloatArray | None = None
+
+    def about(self, seen: Seen) -> TermDesign:
+        """With the mean training curve as centre."""
+        return replace(self, centre=seen.curves_of(self.columns[0]).weighted_mean)
 
     @property
     def own_margins(self) -> tuple[SmoothMargin, ...]:
@@ -147,7 +158,8 @@ class Integral(TermDesign):
         x = records.curves(self.columns[0])
         refuse_other_domain(x, self.grid, self.columns[0])
         weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson)
-        return x.values, x.grid, self.over_s.design(x.grid) * weights[:, None]
+        values = x.values if self.centre is None else x.values - np.interp(x.grid, self.grid, self.centre)
+        return values, x.grid, self.over_s.design(x.grid) * weights[:, None]
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         """Integrals, shape (n, q)."""

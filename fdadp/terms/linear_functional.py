@@ -10,6 +10,7 @@ from fdadp.functional.records import Seen
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.functional_linear import Integral
 from fdadp.terms.spec import TermDesign, TermSpec
+from fdadp.terms.times_column import multiplied
 
 __all__ = ["LinearFunctional"]
 
@@ -30,6 +31,9 @@ class LinearFunctional(TermSpec):
     rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
         See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default, which
         ``lf`` keeps on uneven grids.
+    by : str, optional
+        Column of numbers that multiplies the effect, or of labels: a function for each level, with a smoothing
+        parameter of its own.
 
     References
     ----------
@@ -47,16 +51,17 @@ class LinearFunctional(TermSpec):
     k: int = 20
     m: tuple[int, int] = (2, 2)
     rule: str = "trapezoid"
+    by: str | None = None
 
     @property
     def name(self) -> str:
         """As in a formula."""
-        return f"lf({self.column})"
+        return f"lf({self.column})" + (f":{self.by}" if self.by else "")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
+        """The column, and the one that multiplies."""
+        return (self.column, self.by) if self.by else (self.column,)
 
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """P-splines over s, on mgcv's coordinates of ``s(..., by=)``."""
@@ -65,9 +70,9 @@ class LinearFunctional(TermSpec):
         grid = seen.curves_of(self.column).grid
         over_s = SmoothMargin.pspline(grid, self.k, self.m, name=f"k of {self.name}")
         norm = over_s.row_norm(grid)
-        return Integral(
-            name=self.name,
-            columns=self.columns,
+        design = Integral(
+            name=f"lf({self.column})",
+            columns=(self.column,),
             over_s=over_s,
             grid=grid,
             rule=self.rule,
@@ -75,3 +80,4 @@ class LinearFunctional(TermSpec):
             own_norm=norm,
             own_penalties=over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm,
         )
+        return multiplied(design, seen, self.by, name=self.name)

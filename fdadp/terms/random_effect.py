@@ -12,7 +12,7 @@ from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
 
-__all__ = ["RandomEffect"]
+__all__ = ["RandomEffect", "levels_of"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,9 @@ class RandomEffect(TermSpec):
         Column of labels, or of whole numbers that are codes.
     k : int, optional
         A curve for each level, with that many B-splines along the response; default: a number, the same at all t.
-        Every level has coefficients of its own, so that time grows with the third power of the number of levels: some
-        hundreds of them are no trouble.
+        Every level has coefficients of its own, so that time grows with the third power of their number p and memory
+        with the second: some hundreds of levels are no trouble. A fit that would take more memory than is free, some
+        90 p² bytes, is refused.
     m : (int, int)
         Degree less one of the B-splines, and order of the difference penalty.
 
@@ -64,6 +65,11 @@ class RandomEffect(TermSpec):
         return _Groups(
             name=self.name, columns=self.columns, levels=levels, own_penalties=np.ones((1, len(levels))), **along
         )
+
+
+def levels_of(design: TermDesign) -> Levels | None:
+    """The levels of a random effect; None of another term."""
+    return design.levels if isinstance(design, _Groups) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
-__all__ = ["Factor"]
+__all__ = ["Factor", "is_factor"]
 
 CODINGS = ("treatment", "full", "levels")
 
@@ -33,8 +33,8 @@ class Factor(TermSpec):
         ``"treatment"``: curves of differences from the first level. ``"full"``: a curve for every level, for models
         without an intercept. ``"levels"``: a curve for every level, each with mean zero over t, as refund's ``pffr``
         has it: there levels cannot differ in their means over t.
-    k : int
-        Number of B-splines along the response.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     constant : bool
@@ -54,9 +54,11 @@ class Factor(TermSpec):
 
     column: str
     coding: str = "treatment"
-    k: int = 5
+    k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
     constant: bool = False
+
+    refund_k = 5
 
     @property
     def name(self) -> str:
@@ -86,7 +88,14 @@ class Factor(TermSpec):
                 f"{self.column} must have fewer levels, got {len(levels)} in {seen.n} rows, such as "
                 f"{levels.levels[0]!r}; re({self.column}) is for many levels, pandas.to_numeric makes numbers of text"
             )
-        along = along_response(t, self.k, self.m, constant=self.constant, centred=centred, name=f"k of {self.name}")
+        along = along_response(
+            t,
+            size_along(self.k, self.refund_k, t),
+            self.m,
+            constant=self.constant,
+            centred=centred,
+            name=f"k of {self.name}",
+        )
         q = len(levels) - int(not every)
         return _Curves(
             name=self.name,
@@ -96,6 +105,11 @@ class Factor(TermSpec):
             each_its_own=True,
             **along,
         )
+
+
+def is_factor(design: TermDesign) -> bool:
+    """Whether a design is that of a factor."""
+    return isinstance(design, _Curves)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records, Seen
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 __all__ = ["Linear"]
 
@@ -19,8 +20,8 @@ class Linear(TermSpec):
     ----------
     column : str
         Column of numbers.
-    k : int
-        Number of B-splines along the response.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
     m : (int, int)
         Their degree less one, and the order of the difference penalty.
     constant : bool
@@ -39,9 +40,11 @@ class Linear(TermSpec):
     """
 
     column: str
-    k: int = 5
+    k: int | Literal["refund"] | None = None
     m: tuple[int, int] = (2, 1)
     constant: bool = False
+
+    refund_k = 5
 
     @property
     def name(self) -> str:
@@ -56,7 +59,9 @@ class Linear(TermSpec):
     def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
         """One feature, the number."""
         seen.numbers_of(self.column)
-        along = along_response(t, self.k, self.m, constant=self.constant, name=f"k of {self.name}")
+        along = along_response(
+            t, size_along(self.k, self.refund_k, t), self.m, constant=self.constant, name=f"k of {self.name}"
+        )
         return _Number(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fdadp.errors import InputError
 from fdadp.functional.covariate_margins import Order, covariate_margin
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
-from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 
 __all__ = ["Smooth"]
@@ -28,8 +28,9 @@ class Smooth(TermSpec):
     column : str
         Column of numbers.
     k : int or (int, int), optional
-        Number of functions of z, before the constraint, and of B-splines along the response. Default: 8 and 5 as in
-        refund's ``pffr``; 10 as in mgcv where the effect is the same at all t.
+        Number of functions of z, before the constraint, and of B-splines along the response; one number is of z.
+        Default: 8, and 15 along the response, or as many as it has points; ``"refund"``: 8 and 5. Where the effect is
+        the same at all t: 10, as in mgcv.
     bs : {"tp", "ps", "cr", "cc"}
         Basis in z: thin plate, P-spline, cubic regression spline, cyclic.
     m : int or pair, optional
@@ -57,7 +58,7 @@ class Smooth(TermSpec):
     """
 
     column: str
-    k: int | tuple[int, int] | None = None
+    k: int | tuple[int, int] | Literal["refund"] | None = None
     bs: str = "tp"
     m: Any = None
     by: str | None = None
@@ -80,7 +81,7 @@ class Smooth(TermSpec):
         z = seen.observed_numbers(self.column)
         varies = t is not None and not self.constant
         centred = self.by is None or not is_numeric(seen, self.by)
-        k, m, k_t, m_t = self._sizes(varies)
+        k, m, k_t, m_t = self._sizes(t if varies else None)
         over_z = covariate_margin(
             z, k, self.bs, m, name=self.name, tensor=varies, sums_to_zero=varies and centred, period=self.period
         )
@@ -99,14 +100,19 @@ class Smooth(TermSpec):
         )
         return multiplied(design, seen, self.by, name=self.name)
 
-    def _sizes(self, varies: bool) -> tuple[int, Order, int, tuple[int, int]]:
-        if not varies:
+    def with_refund_sizes(self) -> Smooth:
+        """The same with refund's numbers of functions, where it does not give its own."""
+        own: Any = 8 if unsized(self.k) else self.k
+        return self if self.constant or isinstance(own, tuple | list) else replace(self, k=(own, 5))
+
+    def _sizes(self, t: FloatArray | None) -> tuple[int, Order, int, tuple[int, int]]:
+        if t is None:
             if isinstance(self.k, tuple):
                 raise InputError(
                     f"k of {self.name} must be one number where the effect is the same at all t, got {self.k}"
                 )
-            return 10 if self.k is None else self.k, self.m, 5, (1, 1)
-        pairs = [("k", self.k), ("m", self.m)]
+            return 10 if unsized(self.k) else self.k, self.m, 5, (1, 1)  # type: ignore[return-value]
+        pairs = [("k", None if unsized(self.k) else self.k), ("m", self.m)]
         for argument, value in pairs:
             if isinstance(value, (tuple, list)) and len(value) != 2:
                 raise InputError(
@@ -114,7 +120,10 @@ class Smooth(TermSpec):
                 )
             if not isinstance(value, (tuple, list)) and value is not None:
                 whole(value, f"{argument} of {self.name}", least=None)
-        k, k_t = self.k if isinstance(self.k, (tuple, list)) else (8 if self.k is None else self.k, 5)
+        own: Any = self.with_refund_sizes().k
+        k, k_t = (
+            own if isinstance(self.k, tuple | list) or self.k == "refund" else (own[0], size_along(None, own[1], t))
+        )
         m, m_t = self.m if isinstance(self.m, (tuple, list)) else (2, 1) if self.m is None else (self.m, self.m)
         return k, tuple(m) if isinstance(m, list) else m, k_t, (m_t, m_t) if isinstance(m_t, int) else tuple(m_t)
 

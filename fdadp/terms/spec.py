@@ -23,7 +23,19 @@ from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["TermDesign", "TermSpec", "along_response", "no_penalties", "own_norm"]
+__all__ = [
+    "MOST_ALONG",
+    "TermDesign",
+    "TermSpec",
+    "along_response",
+    "no_penalties",
+    "own_norm",
+    "size_along",
+    "unsized",
+]
+
+MOST_ALONG = 15
+"""Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""
 
 
 class TermSpec(ABC):
@@ -35,13 +47,21 @@ class TermSpec(ABC):
         A setting of another kind than its default.
     """
 
+    refund_k: ClassVar[Any] = None
+    """Refund's `k`, of a term whose own default of `k` is None: the fit then chooses it by ``size_along``."""
+
     def __post_init__(self) -> None:
         for f in fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)
             if f.type == "TermSpec" and not isinstance(value, TermSpec):
                 raise InputError(f"{f.name} of {type(self).__name__} must be a term such as ff('X'), got {value!r}")
-            if f.default is not MISSING and "|" not in str(f.type):  # of one kind only
-                object.__setattr__(self, f.name, like(value, f.default, f"{f.name} of {self.name}"))
+            example = f.default
+            if f.name == "k" and self.refund_k is not None and not (unsized(value) or "str" in str(f.type)):
+                example = self.refund_k
+            elif "|" in str(f.type):  # of several kinds
+                continue
+            if example is not MISSING:
+                object.__setattr__(self, f.name, like(value, example, f"{f.name} of {self.name}"))
 
     @property
     @abstractmethod
@@ -123,6 +143,10 @@ class TermDesign(ABC):
         InputError
             A column that is not there, of another kind, or that the training rows do not cover.
         """
+
+    def about(self, seen: Seen) -> TermDesign:
+        """The term of curves less their mean over the training rows, where it is linear in them; else as it is."""
+        return self
 
     def trained(self, records: Records) -> tuple[FloatArray, Any]:
         """Features of training rows, and what the design has yet to learn from them; mostly nothing, None."""
@@ -252,6 +276,29 @@ def own_norm(row_sums: FloatArray, seen: Seen, along: SmoothMargin, along_norm: 
     if seen.observed is None:
         return float(row_sums.max())
     return float((row_sums * along.row_sums(seen.observed[1])).max() / along_norm)
+
+
+def size_along(k: Any, refund: int, t: FloatArray | None) -> Any:
+    """Number of functions along the response.
+
+    Parameters
+    ----------
+    k : int, "refund" or None
+        As a user set it; None: :data:`MOST_ALONG`, or one for each point of the response where it has fewer, and never
+        fewer than refund has.
+    refund : int
+        Refund's number.
+    t : ndarray or None
+        Points of the response; None: it is a number.
+    """
+    if k is None and t is not None:
+        return max(min(MOST_ALONG, np.unique(t).size), refund)
+    return refund if unsized(k) else k
+
+
+def unsized(k: Any) -> bool:
+    """Whether a `k` gives no number of functions: None, or ``"refund"``."""
+    return k is None or (isinstance(k, str) and k == "refund")
 
 
 def along_response(

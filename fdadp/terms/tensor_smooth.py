@@ -129,6 +129,17 @@ class _Functions(TermDesign):
         rows = _products(self.margins, values)
         return rows if self.shift is None else rows[:, 1:] - self.shift
 
+    @property
+    def from_mgcv(self) -> FloatArray:
+        turn: FloatArray = np.eye(1)
+        for margin in self.margins:
+            turn = np.asarray(np.kron(turn, margin.from_mgcv))
+        if self.shift is not None:  # they sum to zero: mgcv reflects the means of its columns onto the first one
+            first = np.prod([m.design(np.array(r[:1]))[0, 0] for m, r in zip(self.margins, self.ranges, strict=True)])
+            means = np.r_[first, self.shift] @ turn
+            turn = (turn @ np.linalg.qr(means[:, None], mode="complete")[0][:, 1:])[1:]
+        return np.asarray(np.kron(turn, self.along.from_mgcv))
+
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
         return self._rows([records.numbers(column) for column in self.columns])
 

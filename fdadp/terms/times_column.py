@@ -15,7 +15,7 @@ from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec
 
-__all__ = ["By", "is_numeric", "multiplied"]
+__all__ = ["By", "is_numeric", "multiplied", "multiplier_of"]
 
 CODINGS = ("numbers", "levels", "treatment")
 
@@ -135,11 +135,20 @@ def multiplied(design: TermDesign, seen: Seen, by: str | None, *, name: str, cod
     )
 
 
+def multiplier_of(design: TermDesign) -> str | None:
+    """The column that multiplies a design; None where it is no product."""
+    return design.columns[-1] if isinstance(design, _Times) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Times(TermDesign):
     of: TermDesign
     levels: Levels | None
     n_copies: int
+
+    def about(self, seen: Seen) -> TermDesign:
+        """The product of the term about its mean: another model, unless the column is in the model by itself."""
+        return self if isinstance(self.of, _Times) else replace(self, of=self.of.about(seen))
 
     def _weights(self, records: Records) -> FloatArray:
         """What multiplies each copy in each row, shape (n, copies)."""

@@ -21,7 +21,7 @@ import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.functional.axis import axis_of
-from fdadp.functional.curves import same_rows
+from fdadp.functional.curves import Curves, as_grid, same_rows
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
 from fdadp.private.mechanisms import SHORT, Mechanism, mechanism_of
@@ -86,14 +86,27 @@ def fit(
     groups: Any = None,
     labels: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Fit, save to `path`, and describe the fit. `labels` are names of rows, compared where they are given."""
-    compare_rows(labels)
-    if privacy is not None:
+    """Fit, save to `path`, and describe the fit. `labels` are names of rows, by which a private fit joins them."""
+    x, y = rows(X), rows(Y)
+    if privacy is None:
+        compare_rows(labels)
+    else:
         settings = {**settings, "privacy": Privacy(**privacy), "mechanism": mechanism(**settings["mechanism"])}
+        x, y = labelled("X", x, s, labels), labelled("Y", y, t, labels)
     model = AdditiveFunctionOnFunction(**settings)
-    model.fit(rows(X), rows(Y), s=s, t=t, groups=persons(groups))
+    model.fit(x, y, s=s, t=t, groups=persons(groups))
     model.save(path)
     return describe(model)
+
+
+def labelled(name: str, values: Any, grid: Any, labels: Mapping[str, Any] | None) -> Any:
+    """Curves with the names of their rows, where they have some."""
+    own = (labels or {}).get(name)
+    if not own:
+        return values
+    return Curves(
+        values, as_grid(grid, values.shape[1], f"grid of {name}"), index=row_names(own["names"]), gridded=True
+    )
 
 
 def mechanism(name: str, allow_useless: bool, sensitivity: str) -> Mechanism:
@@ -124,6 +137,21 @@ def compare_rows(labels: Mapping[str, Any] | None) -> None:
             f"{told} Align them, as by {pair[1]}[rownames({pair[0]}), ]; or, if rows belong together as they stand, "
             f"drop the names: rownames({pair[1]}) <- NULL"
         ) from None
+
+
+def compare_names(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse columns whose rows have other names, where some have none and all are taken by position."""
+    compare_rows({name: {"names": own, "counted": False} for name, own in labels.items()})
+    return {}
+
+
+def joined_names(labels: Mapping[str, Any], primary: str) -> dict[str, Any]:
+    """Rows of each column, from 0, that belong to the records, the rows of the first; and what was joined, in words."""
+    from fdadp.regression.joined import aligned
+
+    inputs = {name: pd.Series(np.arange(len(own)), index=row_names(own)) for name, own in labels.items()}
+    found, said = aligned("label", inputs, primary)
+    return {"rows": {name: own.to_numpy() for name, own in found.items()}, "said": said}
 
 
 def row_names(names: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression, plan
 from fdadp.privacy.boundary import numbers
@@ -29,11 +30,20 @@ def columns_of(columns: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, An
             data[name] = own
             if told.get("grid") is not None:
                 grids[name] = np.asarray(told["grid"], dtype=np.float64)
+            if told.get("rows") is not None:
+                data[name] = pd.DataFrame(own, index=index_of(told["rows"]))
             continue
         gone = np.atleast_1d(np.asarray(told["missing"], dtype=bool))
         held = np.atleast_1d(np.asarray(told["numbers" if told["numeric"] else "text"])).astype(object)
         data[name] = np.where(gone, None, held)
+        if told.get("rows") is not None:
+            data[name] = pd.Series(data[name], index=index_of(told["rows"]))
     return data, grids
+
+
+def index_of(names: Any) -> Any:
+    """Names of rows, by which the kernel joins them."""
+    return pd.Index([str(name) for name in np.atleast_1d(np.asarray(names)).tolist()], dtype=object)
 
 
 def public(own: Any) -> Any:
@@ -73,6 +83,8 @@ def fit_private_terms(spec: Mapping[str, Any], privacy: Mapping[str, Any], group
         bounds={name: public(own) for name, own in dict(spec["bounds"] or {}).items()},
         mechanism=DPAFF(allow_useless=bool(spec["allow_useless"])),
         missing=spec["missing"],
+        person_rows=spec.get("person_rows"),
+        max_rows=spec.get("max_rows"),
     )
     model.fit(data, grids=grids, groups=fdadp_from_r.persons(groups))
     model.save(path)

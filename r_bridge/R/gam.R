@@ -1,12 +1,12 @@
 # Any model of mgcv's by its formula.
 
-gam_by_formula <- function(formula, data, new, sp, family, weights) {
+gam_by_formula <- function(formula, data, new, sp, family, weights, tolerance) {
   given <- list(formula = as.formula(formula), family = eval(parse(text = family)), data = data, method = "REML",
-                sp = sp, control = mgcv::gam.control(epsilon = 1e-11))
+                sp = sp, control = mgcv::gam.control(epsilon = 1e-11, newton = list(conv.tol = tolerance, maxHalf = 50)))
   fit <- do.call(mgcv::gam, c(given, if (!is.null(weights)) list(weights = weights)))
   found <- list(sp = as.numeric(fit$sp), fitted = as.numeric(fit$fitted.values), edf_total = sum(fit$edf),
                 sig2 = as.numeric(fit$sig2), score = as.numeric(fit$gcv.ubre),
-                deviance = as.numeric(fit$deviance))
+                deviance = as.numeric(fit$deviance), aic = AIC(fit))
   if (is.null(new)) return(found)
   p <- predict(fit, newdata = new, se.fit = TRUE, type = "response")
   both <- list(predicted = as.numeric(p$fit), predicted_se = as.numeric(p$se.fit))

@@ -47,3 +47,11 @@ def pytest_itemcollected(item):
     """Many fits of learners are to few rows, or with little budget: noise hides how many, and they may say so."""
     if item.path.parent.name == "learners" and item.path.name != "test_doubts.py":
         item.add_marker(pytest.mark.filterwarnings("ignore:what was released speaks against"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory):
+    """What is remembered of studies, by this process and its children, in a folder of this run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield

@@ -244,6 +244,7 @@ def exact(monkeypatch, learner, X, y, groups=None, noise=None, **settings):
 
 
 SILENT = "an error that depends on private values would be a release: such rows count as no rows"
+LISTS = "a list is no table: how wide its rows are would be found in the data"
 COMMON: dict[str, str] = {
     "check_complex_data": SILENT,
     "check_dtype_object": SILENT,
@@ -252,6 +253,8 @@ COMMON: dict[str, str] = {
     "check_classifiers_regression_target": SILENT,
     "check_supervised_y_2d": "labels are taken as they are, in a column too; what they hold is not looked at",
     "check_classifiers_classes": "classes are public and given, here 0 and 1; the check has others",
+    "check_transformer_general": LISTS,
+    "check_transformer_data_not_an_array": LISTS,
     "check_classifiers_train": "classes and ranges are public and given, here 0, 1 and [-1, 1]; the check has others",
 }
 """Checks of scikit-learn that no private learner can pass, and why."""

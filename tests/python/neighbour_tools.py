@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.privacy import SeededNoise, TapeNoise
+from fdadp.privacy._sources import padded
 from fdadp.privacy.replay import losses
 
 
@@ -20,10 +21,19 @@ def on_tape(fit, data, tape=None):
     return noise.entries
 
 
-def change(fit, first, second):
-    """Largest distance of the exact integer sums of neighbours over the declared sensitivity: at most 1."""
+def change(fit, first, second, *, constant=False):
+    """Largest distance of the exact integer sums of neighbours over the declared sensitivity: at most 1.
+
+    The sums must be of the rows: a fit that reads nobody's values moves by nothing, whoever the neighbours are.
+    `constant` says that they are to be so.
+    """
     entries = on_tape(fit, first)
     assert entries
+    with mock.patch("fdadp.privacy._vault.padded", lambda rows, spec: tuple(a * np.nan for a in padded(rows, spec))):
+        nobody = on_tape(fit, first, entries)
+    assert ([e.exact for e in entries] == [e.exact for e in nobody]) == constant, (
+        "the exact sums are constant, or should be"
+    )
     return max(loss.change for loss in losses(entries, on_tape(fit, second, entries)))
 
 

@@ -32,7 +32,6 @@ W = np.array([[1.0, 0.5], [0.0, 0.25]])
 
 RELEASES = {
     "sum": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s"),
-    "sum of rows": lambda c: c.sum(lambda r: r[0], clip=2.0, share=0.1, name="s", per_person="sum"),
     "sum, norm 1": lambda c: c.sum(lambda r: r[0], clip=0.1, share=0.1, name="s", norm=1),
     "sum, 8 bits": lambda c: c.sum(lambda r: r[0], clip=3.0, share=0.1, name="s", bits=8),
     "sum_outer": lambda c: c.sum_outer(lambda r: r[0], lambda r: r[0], clip=1.0, share=0.1, name="o"),
@@ -79,13 +78,17 @@ COUNT = {"count": lambda c: c.count(share=0.1)}
 MODES = [(pure, adjacency) for pure in (False, True) for adjacency in ("zero-out", "add-remove", "replace")]
 
 
-def run(release, rows, persons=None, *, pure=False, adjacency="zero-out", n=9, chunks=0):
+def run(release, rows, persons=None, *, pure=False, adjacency="zero-out", n=9, chunks=0, law=None, ids_in_chunks=False):
     """Entry of the tape, with the exact integers, of one release on a toy cohort."""
     noise = TapeNoise()
     data = rows if not chunks else [(rows[i : i + chunks],) for i in range(0, max(len(rows), 1), chunks)]
     budget = Budget(1.0, None if pure else 1e-6)
     declared = None if adjacency == "add-remove" else n
-    release(Cohort(data, groups=persons, budget=budget, adjacency=adjacency, n=declared, noise=noise))
+    if ids_in_chunks:
+        data = [(*chunk, persons[i : i + chunks]) for i, chunk in zip(range(0, len(rows), chunks), data, strict=True)]
+        data, persons = [(np.empty((0, 2)), []), *data], True  # the first one says what a row is
+    told = {"person_rows": "sum", "max_rows": SUM_OF} if law == "sum" else {}
+    release(Cohort(data, groups=persons, budget=budget, adjacency=adjacency, n=declared, noise=noise, **told))
     return noise.entries[-1]
 
 
@@ -108,6 +111,10 @@ def distance(one, other):
     return (max(moves) - min(moves)) / 2  # a constant on all candidates changes no selection
 
 
+SUM_OF = 2
+"""Rows of a person that count at most with law "sum": less than some have."""
+
+
 def toy(grouped):
     """Nine persons, of one row or of one to three; the tenth row pattern is kept for replacements."""
     people = [NASTY[[i]] if not grouped else NASTY[[i, (3 * i + 1) % 10, (i + 4) % 10][: 1 + i % 3]] for i in range(9)]
@@ -123,7 +130,7 @@ def assemble(people, grouped):
 def worst_ratio(release, *, pure, adjacency, grouped):
     """Largest change over neighbours, in units of the declared sensitivity."""
     people = toy(grouped)
-    kw = {"pure": pure, "adjacency": adjacency}
+    kw = {"pure": pure, "adjacency": adjacency, "law": grouped or None}
     if adjacency == "replace":
         ends = [[*people[:i], new[None], *people[i + 1 :]] for i, new in itertools.product((0, 4), NASTY)]
         groups = [[run(release, *assemble(p, grouped), **kw) for p in ends if len(p) == 9]]

@@ -14,8 +14,9 @@ test_that("rows that do not belong together are refused, and what has no names g
   Y <- named(w$Y, places)
   fit <- affr(Y, X, npc = 2)
   expect_same(fit$coefficients, affr(unname(w$Y), unname(w$X), npc = 2)$coefficients)
-  message <- "X and Y must have the same row labels in the same order, got 'place 1' and 'place 35' in row 1 .*Y\\[rownames\\(X\\), \\]"
-  expect_error(affr(Y[n:1, ], X), message, class = "fdadp_input_error")
+  expect_message(turned <- affr(Y[n:1, ], X, npc = 2), "joined 35 of 35 by row label")
+  expect_same(fitted(turned)[n:1, ], fitted(fit), tolerance = 1e-6)
+  expect_identical(rownames(fitted(turned)), places[n:1])
   expect_error(rmspe(Y[n:1, ], predict(fit, X)), "Y and Yhat must have the same row labels", class = "fdadp_input_error")
   expect_error(coverage(Y, Y[n:1, ] - 1, Y + 1), "same row labels", class = "fdadp_input_error")
   frames <- list(X = as.data.frame(unname(w$X)), Y = as.data.frame(unname(w$Y)))
@@ -24,7 +25,7 @@ test_that("rows that do not belong together are refused, and what has no names g
   expect_same(affr(Y, frames$X, npc = 2)$edf, fit$edf) # counted rows say nothing against names
 })
 
-test_that("a private fit looks at names of rows only where they are public", {
+test_that("a private fit joins rows by their names, and refuses other ones only where they are public", {
   skip_without_python()
   private_fit()
   cohort <- cache$cohort
@@ -32,14 +33,19 @@ test_that("a private fit looks at names of rows only where they are public", {
   fit <- function(...) {
     dp_affr(named(cohort$Y, rev(people)), named(cohort$X, people), epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds, seed = 1, ...)
   }
-  expect_match(paste(unlist(fit()$ledger$details), collapse = " "), "labels were not looked at")
-  expect_error(fit(labels = "public"), "X and Y must have the same row labels", class = "fdadp_input_error")
-  ids <- stats::setNames(people, rev(people))
-  expect_error(
-    dp_affr(cohort$Y, named(cohort$X, people), epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds, groups = ids, labels = "public"),
-    "X and groups must have the same row labels",
-    class = "fdadp_input_error"
-  )
+  joined <- fit()
+  expect_match(paste(unlist(joined$ledger$details), collapse = " "), "joined by row label")
+  turned <- dp_affr(cohort$Y[1000:1, ], cohort$X[1000:1, ], epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds, seed = 1)
+  expect_match(paste(unlist(turned$ledger$details), collapse = " "), "position; labels were not looked at")
+  same <- dp_affr(named(cohort$Y, people)[1000:1, ], named(cohort$X, people), epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds, seed = 1)
+  expect_same(same$coefficients, turned$coefficients)
+  others <- c("elsewhere", people[-1])
+  public <- function(names) {
+    dp_affr(named(cohort$Y, names), named(cohort$X, people), epsilon = 1, delta = 1e-6, n = 1000, bounds = bounds, seed = 1, labels = "public")
+  }
+  expect_error(public(others), "X and Y must have rows of the same ids, each once", class = "fdadp_input_error")
+  expect_same(public(people)$coefficients, turned$coefficients)
+  expect_error(fit(unit = "row"), "by must be 'position' where unit is 'row'", class = "fdadp_privacy_error")
 })
 
 test_that("column names of a matrix are the grid, decreasing ones and dates too", {

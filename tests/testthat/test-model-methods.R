@@ -89,6 +89,21 @@ test_that("tf vectors are curves", {
   expect_error(fdadp(number ~ lf(X), data = list(X = curves, number = d$number)), "load it", class = "fdadp_input_error")
 })
 
+test_that("intervals print what people can read", {
+  skip_without_python()
+  sim <- simulate_affr(n = 60, n_points = 31)
+  sim$age <- seq(20, 80, length.out = 60)
+  fit <- fdadp(Y ~ ff(X) + c(age), data = sim)
+  all <- confint(fit)
+  shown <- capture.output(print(all))
+  expect_lt(length(shown), 25)
+  expect_true(any(grepl("over s (0 to 1) and t (0 to 1), 1600 points", shown, fixed = TRUE)))
+  expect_true(any(grepl("the band is without zero at", shown, fixed = TRUE)))
+  expect_identical(nrow(all[["ff(X)"]]), 1600L)
+  refund <- fdadp(Y ~ ff(X) + c(age), data = sim, k = "refund")
+  expect_lt(sum(grepl("^ff", names(coef(refund)))), sum(grepl("^ff", names(coef(fit)))))
+})
+
 test_that("private fits on terms answer what they can, and no more", {
   skip_without_python()
   people <- simulate_affr(n = 400, n_points = 15)

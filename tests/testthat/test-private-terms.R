@@ -100,3 +100,21 @@ test_that("columns and bounds as R has them", {
   expect_error(fit(data, b = modifyList(bounds, list(age = as.Date(c("2020-01-01", "2021-01-01"))))), "bounds must be numbers or levels, got Date")
   expect_error(fit(data, y ~ C(age)), "looks like a range")
 })
+
+test_that("columns of a list with names of rows are joined by them, in the kernel", {
+  skip_without_python()
+  set.seed(2)
+  n <- 400
+  ids <- paste0("p", seq_len(n))
+  z <- stats::setNames(stats::runif(n), ids)
+  Y <- outer(z, seq(0, 1, length.out = 6)) + matrix(stats::rnorm(n * 6, sd = 0.2), n)
+  rownames(Y) <- ids
+  fit <- function(data) dp_fdadp(Y ~ z, data, epsilon = 4, delta = 1e-6, n = n, bounds = list(z = c(0, 1), Y = c(-2, 2)), seed = 1)
+  first <- fit(list(Y = Y, z = z))
+  second <- fit(list(Y = Y[n:1, ], z = sample(z)))
+  expect_match(paste(unlist(first$ledger$details), collapse = " "), "joined by row label")
+  expect_same(first$sigma2, second$sigma2)
+  expect_same(first$r.sq, second$r.sq)
+  new <- list(z = c(0.1, 0.9))
+  expect_same(predict(first, new), predict(second, new))
+})

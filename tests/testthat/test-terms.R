@@ -235,3 +235,46 @@ test_that("pictures of terms", {
   expect_named(shown, c("s(t)", "ff(X)", "s(age)", "region"))
   expect_named(plot(terms_fit(), "region", simultaneous = TRUE), "region")
 })
+
+test_that("subset takes rows of all columns, also of those outside the data", {
+  skip_without_python()
+  d <- terms_data()
+  weight <- seq_len(nrow(d)) / nrow(d)
+  some <- d$age > stats::median(d$age)
+  fit <- fdadp(Y ~ ff(X) + age, data = d, subset = age > stats::median(age), weights = weight)
+  kept <- d[some, ]
+  kept$weight <- weight[some]
+  expect_equal(fitted(fit), fitted(fdadp(Y ~ ff(X) + age, data = kept, weights = weight)), tolerance = 1e-10)
+  expect_equal(nobs(fdadp(Y ~ age, data = d, subset = -1)), nrow(d) - 1)
+  expect_error(fdadp(Y ~ age, data = d, subset = c(TRUE, FALSE)), "subset must be numbers of rows", class = "fdadp_input_error")
+})
+
+test_that("rows of columns are joined by their names, whatever their order", {
+  skip_without_python()
+  set.seed(1)
+  n <- 60
+  people <- data.frame(sex = rep(0:1, n / 2), row.names = paste0("p", seq_len(n)))
+  t <- seq(0, 1, length.out = 7)
+  Y <- outer(people$sex, t) + matrix(stats::rnorm(n * 7, sd = 0.3), n)
+  rownames(Y) <- row.names(people)
+  fit <- fdadp(Y ~ sex, data = people)
+  other <- people[sample(n), , drop = FALSE]
+  expect_message(again <- fdadp(Y ~ sex, data = other), "joined 60 of 60 by row label")
+  expect_same(again$edf, fit$edf, tolerance = 1e-6)
+  expect_same(fitted(again), fitted(fit), tolerance = 1e-6)
+  expect_identical(rownames(fitted(again)), rownames(Y))
+  expect_message(fewer <- fdadp(Y ~ sex, data = people[n:3, , drop = FALSE]), "joined 58 of 60 by row label")
+  expect_identical(rownames(fitted(fewer)), rownames(Y)[-(1:2)])
+  weights <- stats::setNames(stats::runif(n), rev(row.names(people)))
+  expect_message(weighted <- fdadp(Y ~ sex, data = people, weights = weights), "joined 60 of 60")
+  expect_same(fitted(weighted), fitted(fdadp(Y ~ sex, data = people, weights = rev(weights))), tolerance = 1e-6)
+  other$known <- stats::runif(n)
+  some <- paste0("p", 11:50)
+  straight <- fdadp(Y ~ sex + offset(known), data = other[rownames(Y), ], subset = 11:50)
+  expect_message(turned <- fdadp(Y ~ sex + offset(known), data = other[some[40:1], ]), "joined 40 of 60")
+  expect_same(turned$edf, straight$edf, tolerance = 1e-6)
+  expect_same(fitted(turned), fitted(straight), tolerance = 1e-6)
+  plain <- other$sex
+  X <- Y[n:1, ]
+  expect_error(fdadp(Y ~ ff(X) + plain), "must have the same row labels", class = "fdadp_input_error")
+})

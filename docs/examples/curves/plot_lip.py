@@ -11,7 +11,8 @@ syllable is said 32 times (Malfait & Ramsay 2003). Only what the muscle did befo
 # %%
 import matplotlib.pyplot as plt
 
-from fdadp import FunctionalRegression, load_lip_emg
+from fdadp import FunctionalRegression
+from fdadp.datasets import load_lip_emg
 
 lip = load_lip_emg()
 model = FunctionalRegression("Y ~ ff(X, limits='s<=t')").fit({"X": lip.X, "Y": lip.Y})

@@ -16,7 +16,7 @@ Those who run it
 *Terms.* All parties agree on a draft of the contract (``Contract(...).to_json()``), public JSON. The data user makes
 the key and the final contract, in the folder where its node will look for the key::
 
-    python -m fdadp federated key draft.json contract.json --store /safe/fdadp
+    python -m fdadp federated key draft.json contract.json --store /safe/fdadp --owner owner-1.pem.pub --owner ...
 
 ``contract.json`` goes to all others by a way on which nobody can exchange it; they compare its SHA-256. Each party
 keeps its own copy and answers for no other terms.
@@ -47,9 +47,11 @@ coordinator, who admits it with ``flwr supernode register owner-3.key.pub my-sup
 user (``party='user'``, without ``data``)::
 
     flower-supernode --superlink coordinator:8000 --root-certificates ca.pem --auth-supernode-private-key owner-3.key \\
-        --node-config "party='owner-3' contract='/safe/contract.json' store='/safe/fdadp' data='/safe/rows.npz'"
+        --node-config "party='owner-3' contract='/safe/contract.json' store='/safe/fdadp' data='/safe/rows.npz'
+        key='/safe/owner-3.pem'"
 
-``data`` is an ``.npz`` file with the arrays X, or X and y (or Y), in this order; or ``module:function``, which is
+``key`` is the owner's secret key, as ``fdadp study key`` makes it; the contract names its public half. ``data`` is an
+``.npz`` file with the arrays X, or X and y (or Y), in this order; or ``module:function``, which is
 called without arguments and returns them as a tuple. ``FLWR_TELEMETRY_ENABLED=0`` and ``FLWR_DISABLE_UPDATE_CHECK=1``
 keep Flower from calling home.
 
@@ -73,8 +75,9 @@ What Flower does not protect
 * *Signed apps* are Flower's remedy: ``flower-supernode --trusted-entities keys.yaml`` (identifiers and Ed25519 public
   keys) refuses every app that none of these has signed. Signatures come with apps from Flower's hub only; this app is
   not there. Owners who want it publish the app, review it, sign it there and run it by its name in the hub.
-* Names of parties are what SuperNodes say they are. ``--enable-supernode-auth`` decides who may connect at all; of
-  two nodes with one name the run is refused.
+* An owner is the node that signs with the key in the contract. The data user's node is who says so: without the secret
+  key it can only fail. ``--enable-supernode-auth`` decides who may connect at all. A coordinator that plays owners
+  itself is not found.
 * Without TLS (``--insecure``, as in the demonstration on 127.0.0.1) who listens sees ciphertexts, totals and names.
 
 The engine needs POSIX (file locks, process groups) and Python 3.11.

@@ -1,7 +1,7 @@
 """An owner or the data user on a SuperNode: Flower starts this for every message, and it ends with the answer.
 
 The node's configuration: ``party`` (``'owner-3'`` or ``'user'``), ``contract`` (file with the terms this party agrees
-to), ``store`` (folder for what it must remember), and for owners ``data``.
+to), ``store`` (folder for what it must remember), and for owners ``data`` and ``key`` (file of its secret key).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fdadp.errors import InputError
-from fdadp.federated.flower.transport import ASK, HELLO, payload, record
+from fdadp.federated.flower.transport import ASK, HELLO, hello_of, payload, record
 
 # The protocol is imported where a message of it is answered: a greeting should not wait for seconds of imports.
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
     from fdadp.federated.parties import Party
+    from fdadp.federated.signed import Signer
 
 __all__ = ["app", "ask", "hello", "rows"]
 
@@ -28,8 +29,14 @@ log = logging.getLogger(__name__)
 
 
 def hello(message: Message, context: Context) -> Message:
-    """Say which party this node is."""
-    return Message(record(_setting(context, "party").encode()), reply_to=message)
+    """Say which party this node is, signed where it has a key."""
+    name, signer = _setting(context, "party"), _signer(context)
+    if signer is None:
+        return Message(record(name.encode()), reply_to=message)
+    from fdadp.federated.contract import Contract
+
+    contract = Contract.from_json(Path(_setting(context, "contract")).read_text())
+    return Message(record(hello_of(name, payload(message) or b"", contract, signer)), reply_to=message)
 
 
 def ask(message: Message, context: Context) -> Message:
@@ -64,7 +71,7 @@ def _answer(request: bytes, context: Context, contract: Contract, name: str) -> 
         if name == USER:
             party = DataUser(contract, key=store.key(), state=before)
         else:
-            party = Owner(contract, name, rows(_setting(context, "data")), state=before)
+            party = Owner(contract, name, rows(_setting(context, "data")), state=before, signer=_signer(context))
         answer = party.answer(request)
         if party.state != before:
             store.save(party.state)
@@ -96,6 +103,15 @@ def rows(source: str) -> tuple[Any, ...]:
     if not colon:
         raise InputError(f"data must be an .npz file or module:function, got {source!r}")
     return tuple(getattr(importlib.import_module(module), function)())
+
+
+def _signer(context: Context) -> Signer | None:
+    """An owner's key, where the node has one."""
+    if "key" not in context.node_config:
+        return None
+    from fdadp.federated.signed import Signer
+
+    return Signer(_setting(context, "key"))
 
 
 def _setting(context: Context, name: str) -> str:

@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,7 +28,9 @@ from fdadp.errors import FdadpError
 from fdadp.federated.contract import USER, Contract
 from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.store import new_key
+from fdadp.federated.signed import public_key_of
 from fdadp.federated.wire import Totals
+from fdadp.privacy.certificate.signature import new_keys
 
 __all__ = ["FlowerError", "LocalFlower", "run_local"]
 
@@ -116,14 +119,19 @@ class LocalFlower:
         self._guard = subprocess.Popen([sys.executable, "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
         self._launch("superlink", "flower-superlink", "--insecure", "--host", HOST, "--port", str(port))
         self._wait_for_link(port)
-        for (name, config), own in zip(self.nodes.items(), others, strict=True):
-            address = ["--insecure", "--superlink", link, "--host", HOST, "--port", str(own)]
-            self._launch(name, "flower-supernode", *address, "--node-config", _pairs(config))
+        self._link, self._ports = link, dict(zip(self.nodes, others, strict=True))
+        for name in self.nodes:
+            self.start_node(name)
+
+    def start_node(self, name: str) -> None:
+        """Start a SuperNode, or start it again after it has ended."""
+        address = ["--insecure", "--superlink", self._link, "--host", HOST, "--port", str(self._ports[name])]
+        self._launch(name, "flower-supernode", *address, "--node-config", _pairs(self.nodes[name]))
 
     def _launch(self, name: str, command: str, *options: str) -> subprocess.Popen[bytes]:
         if command == "flower-superlink":  # whose own SuperExec would leave the process group
             options += ("--isolation", "process")
-        log = self._files.enter_context((self.logs / f"{name}.log").open("wb"))
+        log = self._files.enter_context((self.logs / f"{name}.log").open("wb"))  # of the last start
         process = subprocess.Popen(
             [command, *options],
             stdin=subprocess.DEVNULL,
@@ -246,6 +254,8 @@ def run_local(
     folder.mkdir(parents=True, exist_ok=True)
     terms, out = folder / "contract.json", folder / "totals"
     contract = contract.with_key(new_key(folder / "parties" / USER, contract.key_bits))
+    secret = {name: new_keys(folder / "parties" / name / "owner.pem") for name in contract.names}
+    contract = replace(contract, owner_keys=tuple(public_key_of(public) for _, public in secret.values()))
     terms.write_text(contract.to_json())
     nodes: dict[str, dict[str, Any]] = {}
     for name, arrays in [(USER, None), *zip(contract.names, data, strict=True)]:
@@ -254,7 +264,7 @@ def run_local(
         nodes[name] = {"party": name, "contract": str(terms), "store": str(own)}
         if arrays is not None:
             np.savez(own / "rows.npz", *arrays)
-            nodes[name]["data"] = str(own / "rows.npz")
+            nodes[name] |= {"data": str(own / "rows.npz"), "key": str(secret[name][0])}
     with LocalFlower(folder, nodes) as flower:
         config = {"timeout": timeout or 0.0, "patience": float(patience), "at_once": os.cpu_count() or 1}
         flower.run({"contract": str(terms), "out": str(out), **config})

@@ -32,7 +32,9 @@ def serve(grid: Grid, context: Context) -> None:
         if not config.get(name):
             raise InputError(f"the run configuration must give {name}, a file, got {config.get(name)!r}")
     contract = Contract.from_json(Path(config["contract"]).read_text())
-    exchange = GridExchange(grid, at_once=config["at_once"])
+    if not contract.owner_keys:
+        raise InputError("the contract must name owner_keys: without them an owner is whoever says so")
+    exchange = GridExchange(grid, at_once=config["at_once"], contract=contract)
     exchange.meet([USER, *contract.names], config["patience"])
     print(f"parties: {', '.join(sorted(exchange.nodes))}", flush=True)
 

@@ -3,24 +3,53 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.serverapp import Grid
 
+from fdadp.federated.signed import SIZE, check_signature
 from fdadp.federated.wire import ProtocolError
 
-__all__ = ["ASK", "HELLO", "GridExchange", "payload", "record"]
+if TYPE_CHECKING:
+    from fdadp.federated.contract import Contract
+    from fdadp.federated.signed import Signer
+
+__all__ = ["ASK", "HELLO", "GridExchange", "hello_of", "payload", "record", "said_hello"]
 
 HELLO = "hello"
-"""A node's answer is the name of its party."""
+"""Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""
 ASK = "ask"
 """Request and answer are messages of :mod:`fdadp.federated.wire`."""
 _KEY = "fdadp"
 _BETWEEN_GREETINGS = 1.0
 
 log = logging.getLogger(__name__)
+
+
+def hello_of(name: str, number: bytes, contract: Contract, signer: Signer | None) -> bytes:
+    """A node's answer to a greeting."""
+    said = name.encode()
+    return said if signer is None else said + signer.sign(_greeting(name, number, contract))
+
+
+def said_hello(answer: bytes, number: bytes, contract: Contract | None) -> str:
+    """The party that an answer to a greeting is of; raises ProtocolError where its key has not signed it."""
+    for name in () if contract is None else contract.names:
+        key = contract.key_of(name) if contract is not None else None
+        if contract is not None and key is not None and answer[:-SIZE] == name.encode():
+            check_signature(key, _greeting(name, number, contract), answer[-SIZE:], name)
+            return name
+        if key is not None and answer == name.encode():
+            raise ProtocolError(f"a node that says it is {name} must sign that with the key in the contract")
+    return answer.decode(errors="replace")
+
+
+def _greeting(name: str, number: bytes, contract: Contract) -> bytes:
+    return b"fdadp hello 1\0" + contract.digest + number + name.encode()
 
 
 def record(data: bytes) -> RecordDict:
@@ -46,6 +75,8 @@ class GridExchange:
     at_once : int
         Send to so many nodes, and wait, before the next ones are sent to; 0: to all. For nodes that share one machine:
         Flower starts a process for each message, and takes those for dead that need more than 30 s to start.
+    contract : Contract, optional
+        Whose keys of owners greetings must be signed with, where it names them.
 
     Attributes
     ----------
@@ -53,8 +84,8 @@ class GridExchange:
         Flower's node of each party that has said hello.
     """
 
-    def __init__(self, grid: Grid, *, at_once: int = 0) -> None:
-        self._grid, self._at_once = grid, at_once
+    def __init__(self, grid: Grid, *, at_once: int = 0, contract: Contract | None = None) -> None:
+        self._grid, self._at_once, self._contract = grid, at_once, contract
         self._greeted: set[int] = set()
         self.nodes: dict[str, int] = {}
 
@@ -77,8 +108,13 @@ class GridExchange:
         online = set(self._grid.get_node_ids())
         new = online - self._greeted
         self._greeted |= new
-        for node, name in self._send({node: b"" for node in new}, HELLO, timeout):
-            party = name.decode(errors="replace")
+        number = secrets.token_bytes(32)
+        for node, answer in self._send(dict.fromkeys(new, number), HELLO, timeout):
+            try:
+                party = said_hello(answer, number, self._contract)
+            except ProtocolError as exc:
+                log.warning("node %d was left out: %s", node, exc)
+                continue
             known = self.nodes.get(party)
             if known in online:
                 raise ProtocolError(

@@ -43,9 +43,12 @@ class Randomizer:
         Bytes of a report.
     noise, format : str
         In words: the law, for the ledger; the bytes, for whoever writes another client.
+    proved : bool
+        Whether ε is proved for reports as they are drawn (``docs/theory/noise.md#exactness``).
     """
 
     name: ClassVar[str]
+    proved: ClassVar[bool] = True
     dimensions: int
     epsilon: float
     rho: float

@@ -6,7 +6,7 @@ Nothing here sends, prints, logs or stores anything; what leaves are the bytes o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.special import expit
@@ -44,6 +44,10 @@ class LocalClient:
         self.params = params
         self._coins = coins or Coins()
         self._left = params.reports_per_user
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse copies and pickles: each of them would answer as often as was agreed."""
+        raise PrivacyError("a LocalClient must not be copied: the copy would answer again for the same record")
 
     def report(self, x: ArrayLike, y: Any, theta: FloatArray) -> bytes:
         """Randomise the gradient of the log-loss at θ.

@@ -119,6 +119,7 @@ class PrivUnit(_Sphere):
     """
 
     name = "privunit"
+    proved = False
 
     def __init__(self, dimensions: int, epsilon: float) -> None:
         super().__init__(dimensions, epsilon)

@@ -11,6 +11,7 @@ from fdadp.federated.local.shuffle import shuffled_epsilon
 from fdadp.federated.local.signs import CondensedLocal
 from fdadp.privacy import Ledger, Release
 from fdadp.privacy.accounting import epsilon_from
+from fdadp.privacy.noise import NOT_PROVED
 
 __all__ = ["ledger", "user_guarantee"]
 
@@ -44,7 +45,10 @@ def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_
     )
     if not secure:
         text += " NOT FOR RELEASE: the users' coins were seeded, for simulation, and can be undone."
+    if not mechanism.proved:
+        text += " NOT FOR RELEASE: that the directions drawn in floating point have exactly their law is not proved."
     details: dict[str, Any] = {
+        "draws (docs/theory/noise.md#exactness)": "exact" if mechanism.proved else NOT_PROVED,
         "model": "local; adjacency: any two records of one user",
         "mechanism": f"{params.mechanism}: {mechanism.noise}",
         "epsilon_LDP of one report": mechanism.epsilon,
@@ -78,13 +82,14 @@ def ledger(params: LocalParameters, users: int, delta: float | None, *, shuffle_
         adjacency="replace",
         unit="record of one user",
         secure=secure,
+        draw=("exact" if mechanism.proved else NOT_PROVED) if secure else "",
     )
     return Ledger(
         mechanism="LDPLogisticRegression",
         private=True,
         statement=text,
         releases=[release],
-        for_release=secure,
+        for_release=secure and mechanism.proved,
         details=details,
         epsilon=total,
         delta=delta if delta is not None and total < pure else None,

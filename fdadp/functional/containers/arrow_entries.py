@@ -27,7 +27,23 @@ def entries_of(column: Any) -> Any:
     kind = column.type
     if types.is_floating(kind) or (types.is_integer(kind) and column.null_count == 0):
         return np.asarray(column.to_numpy() if hasattr(column, "chunks") else column.to_numpy(zero_copy_only=False))
-    return _objects(column.to_pylist())
+    return _objects(_listed(column))
+
+
+def _listed(column: Any) -> list[Any]:
+    """Python's objects, one entry after the other where one of them cannot be made: that one is missing."""
+    try:
+        listed: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        listed = [_entry(scalar) for scalar in column]
+    return listed
+
+
+def _entry(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return None
 
 
 def _objects(listed: list[Any]) -> Any:

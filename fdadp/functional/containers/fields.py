@@ -199,7 +199,7 @@ def _alone(
         return None
     labels = pd.Index(points) if all_labels is None or len(all_labels) != len(points) else all_labels
     try:
-        axis = axis_of(labels, ALONE)
+        axis = axis_of(labels, ALONE, numbered=whole)
     except InputError:
         if whole:
             raise

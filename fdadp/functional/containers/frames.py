@@ -103,14 +103,16 @@ class CsvPiece:
 
     path: str
     alone: bool
+    sep: str = ","
+    decimal: str = "."
 
     def __call__(self, fields: Sequence[Field], *, lenient: bool) -> list[Any]:
         """Entries of columns."""
         if not self.alone:
-            frame = pd.read_csv(self.path, encoding="utf-8-sig", **EXACT)
+            frame = pd.read_csv(self.path, encoding="utf-8-sig", sep=self.sep, decimal=self.decimal, **EXACT)
             frame.columns = pd.Index([str(name).strip() for name in frame.columns])
             return [_entries(frame, f) for f in fields]
-        frame = read_curves(self.path)
+        frame = read_curves(self.path, sep=self.sep, decimal=self.decimal)
         size = next(f.grid.size for f in fields if f.grid is not None)
         if frame.shape[1] != size:
             raise FileFormatError(f"{self.path} must have {size} columns of numbers, as its first line has, got labels")
@@ -150,12 +152,13 @@ def of_csv(path: Path, **options: Any) -> Source:
     FileFormatError
         No first line.
     """
-    lines = CsvLines.of(path)
+    dialect = {name: options.get(name) or default for name, default in (("sep", ","), ("decimal", "."))}
+    lines = CsvLines.of(path, **dialect)
     wanted: dict[str, Any] = {name: options.get(name) for name in ("curves", "grids", "rows")}
     if len(set(lines.names)) < len(lines.names):
         raise FileFormatError(f"{path} must have labels of columns that differ")
     fields = fields_of(dict.fromkeys(lines.names), **wanted)
-    piece = CsvPiece(str(path.resolve()), fields.alone)
+    piece = CsvPiece(str(path.resolve()), fields.alone, **dialect)
     return Source(str(path), fields, "frame", (piece,), for_kernel=Lines(lines))
 
 

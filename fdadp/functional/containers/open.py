@@ -12,6 +12,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import FileFormatError, InputError
+from fdadp.files.regular import check_file
 from fdadp.functional.containers import arrays, arrow, frames, labelled
 from fdadp.functional.containers.fields import ALONE
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves, OpenedTable
@@ -54,6 +55,8 @@ def open_curves(
     curves: Mapping[str, str | Sequence[Any]] | None = None,
     grids: Mapping[str, ArrayLike | int] | ArrayLike | None = None,
     rows: str | None = None,
+    sep: str = ",",
+    decimal: str = ".",
 ) -> OpenedCurves | OpenedTable:
     """Open curves, or a table with columns of curves, whatever it lies in; nothing but what is public is read.
 
@@ -71,6 +74,8 @@ def open_curves(
         Points of curves without labels, such as lists; an int says how many points lists of open length have.
     rows : str, optional
         Column with the labels of rows, which are no covariate; of xarray the dimension of rows.
+    sep, decimal : str
+        Of a CSV file: ``","``, ``";"`` or a tab between fields, ``"."`` or ``","`` before decimals.
 
     Returns
     -------
@@ -113,7 +118,7 @@ def open_curves(
     if isinstance(source, OpenedColumn | OpenedTable):
         return source  # type: ignore[return-value]
     named = grids if isinstance(grids, Mapping) or grids is None else {ALONE: grids}
-    found = _source(source, curves=curves, grids=named, rows=rows)
+    found = _source(source, curves=curves, grids=named, rows=rows, sep=sep, decimal=decimal)
     return OpenedCurves(found, ALONE) if found.fields.alone else OpenedTable(found)
 
 
@@ -190,12 +195,11 @@ def _refuse(given: Mapping[str, Any], name: str) -> None:
 
 def _file(path: Path) -> Opener:
     """Raises FileNotFoundError, FileFormatError."""
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
     name = path.name.lower()
     if path.is_dir():
         is_zarr = name.endswith(".zarr") or any((path / known).exists() for known in ZARR)
         return labelled.of_zarr if is_zarr else arrow.of_parquet
+    check_file(path)
     found = next((opener for suffix, opener in FILES.items() if name.endswith(suffix)), None)
     if found is None:
         raise FileFormatError(f"{path} must end in one of {', '.join(FILES)}, or be a folder, got {path.suffix!r}")

@@ -19,6 +19,10 @@ from fdadp.functional.sample import Curves, as_grid
 __all__ = ["OpenedColumn", "OpenedCurves", "OpenedTable", "in_memory", "on_grid"]
 
 
+class _UnknownLengthError(InputError, TypeError):
+    """What ``len`` says of a source that only reading would tell the length of; ``list`` goes on without it."""
+
+
 class _Opened:
     """What tables and columns have in common."""
 
@@ -144,7 +148,10 @@ class OpenedColumn(_Opened):
 
     def __len__(self) -> int:
         if self.n is None:
-            raise TypeError("the number of rows is not known before they are read")
+            raise _UnknownLengthError(
+                f"{self.source.called} must be read to know its number of rows: hand over what was opened as it is, "
+                "and not within a list or a chunk, or read it first"
+            )
         return self.n
 
     def __iter__(self) -> Iterator[Any]:

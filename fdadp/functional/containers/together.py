@@ -11,7 +11,7 @@ from fdadp.functional.containers.opened import OpenedColumn
 from fdadp.functional.containers.source import Chunks
 from fdadp.functional.sample import Curves
 
-__all__ = ["chunks_together", "cut_alike", "pieces_together"]
+__all__ = ["chunks_together", "cut_alike", "pieces_together", "rows_of"]
 
 
 def pieces_together(columns: Mapping[str, OpenedColumn]) -> Callable[[], Iterator[tuple[Any, ...]]]:
@@ -94,11 +94,12 @@ def cut_alike(sources: Sequence[Iterator[tuple[Any, ...]]], names: Sequence[str]
         if any(over):
             raise InputError(f"{' and '.join(names)} must hold the same number of rows, got more in one of them")
         size = min(len(parts[0]) for parts in held)
-        yield tuple(_rows(part, slice(0, size)) for parts in held for part in parts)
-        held = [tuple(_rows(part, slice(size, None)) for part in parts) for parts in held]
+        yield tuple(rows_of(part, slice(0, size)) for parts in held for part in parts)
+        held = [tuple(rows_of(part, slice(size, None)) for part in parts) for parts in held]
 
 
-def _rows(part: Any, rows: slice) -> Any:
+def rows_of(part: Any, rows: Any) -> Any:
+    """Rows of a part: of curves, of a frame or of an array; `rows` is a slice or numbers of rows."""
     if not isinstance(part, Curves):
         return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
     given = part.given

@@ -7,13 +7,28 @@ kernel, after the budget was spent. See ``docs/theory/kernel.md#boundary``.
 
 from fdadp.privacy.boundary.entries import meaning, number_of, person_of
 from fdadp.privacy.boundary.failures import FAILED, sealed
+from fdadp.privacy.boundary.keys import NO_ROW, Key, Matched, joined_rows
 from fdadp.privacy.boundary.persons import NO_NUMBER, NOBODY, Persons, check_ids, persons_of
-from fdadp.privacy.boundary.tables import Table, codes_of, column_names, columns, index_of, labels, numbers, table
+from fdadp.privacy.boundary.tables import (
+    RAGGED,
+    Table,
+    codes_of,
+    column_names,
+    columns,
+    index_of,
+    labels,
+    numbers,
+    table,
+)
 
 __all__ = [
     "FAILED",
     "NOBODY",
     "NO_NUMBER",
+    "NO_ROW",
+    "RAGGED",
+    "Key",
+    "Matched",
     "Persons",
     "Table",
     "check_ids",
@@ -21,6 +36,7 @@ __all__ = [
     "column_names",
     "columns",
     "index_of",
+    "joined_rows",
     "labels",
     "meaning",
     "number_of",

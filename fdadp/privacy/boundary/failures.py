@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from fdadp.errors import PrivacyError
+from fdadp.errors import FailedReadError
 
 __all__ = ["FAILED", "sealed"]
 
@@ -16,27 +16,39 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def sealed(function: Callable[P, T]) -> Callable[P, T]:
-    """Let no error out of a function that reads private rows but the constant one.
+class Vault(Protocol):
+    """Private rows, which remember that a read of them has failed."""
+
+    def fail(self) -> None:
+        """From here on nothing is given back."""
+
+
+V = TypeVar("V", bound=Vault)
+
+
+def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], T]:
+    """Let no error out of a function that reads the rows of a vault, its first argument, but the constant one.
 
     Neither the message nor the cause of what went wrong leaves, nor the frames it came through with the rows in them.
-    The rest of the data is missing then, so what was summed may not be released.
+    The rest of the data is missing then, so what was summed may not be released. The vault remembers it, whatever went
+    wrong: nothing of the budget is given back then (``docs/theory/accounting.md#given-back``).
 
     Raises
     ------
-    PrivacyError
+    FailedReadError
         Always the same one, :data:`FAILED`.
     KeyboardInterrupt
         From the user; without the frames, too.
     """
 
     @functools.wraps(function)
-    def read(*args: P.args, **kwargs: P.kwargs) -> T:
+    def read(vault: V, /, *args: P.args, **kwargs: P.kwargs) -> T:
         interrupted = False
         try:
-            return function(*args, **kwargs)
+            return function(vault, *args, **kwargs)
         except BaseException as error:
             interrupted = isinstance(error, KeyboardInterrupt)
-        raise KeyboardInterrupt if interrupted else PrivacyError(FAILED)
+        vault.fail()
+        raise KeyboardInterrupt if interrupted else FailedReadError(FAILED)
 
     return read

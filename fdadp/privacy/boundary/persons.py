@@ -95,7 +95,8 @@ class Persons:
 
 def persons_of(ids: Any) -> tuple[IntArray, dict[int, Any]]:
     """Ids that are whole numbers (m,), NO_NUMBER where one is not, and the other ids by row; of nobody neither."""
-    array = getattr(ids, "to_numpy", lambda: ids)() if hasattr(ids, "iloc") else ids
+    labels = hasattr(ids, "iloc") or hasattr(ids, "nlevels")  # a series, an index
+    array = ids.to_numpy() if labels else ids
     if type(array) is np.ndarray and array.dtype.kind in "biuf" and array.dtype.char != "g":
         with np.errstate(all="ignore"):
             fits = (array < LARGEST_ID) & (array > -LARGEST_ID)

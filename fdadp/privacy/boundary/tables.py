@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,9 +13,12 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy.boundary.entries import meaning, number_of
 
-__all__ = ["Table", "codes_of", "column_names", "columns", "entries", "labels", "numbers", "table"]
+__all__ = ["RAGGED", "Table", "codes_of", "column_names", "columns", "entries", "labels", "numbers", "table"]
 
 Index = dict[Any, float]
+
+RAGGED = "got a list: its rows may be of any length, and are not looked at to find it"
+"""Why a list is no table whose width nobody declared."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +159,12 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
     Parameters
     ----------
     data : array, data frame, series, or anything with ``shape`` and slices (memory maps, Dask, HDF5, xarray), or a list
-        A list of numbers is one column, a list of rows a table. A row of another length than `width` is NaN.
+        A list is one column, whatever its entries are; with `width` it is a table, of which a row of another length is
+        NaN.
     name : str
         For error texts.
     width : int, optional
-        Entries of a row of a list; default: of most of its rows, which no single person decides.
+        Entries of a row of a list. It is declared, as by a grid: no row decides what a list is, or how wide.
 
     Raises
     ------
@@ -185,11 +188,13 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         data = data.to_numpy()  # no copy, so that a budget knows it again
     if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
         data = _converted(data)
-    if isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1 and _are_rows(entries(data)):
+    if width is not None and isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1:
         data = entries(data)
     if isinstance(data, list | tuple):
         return _of_list(data, width)
     if not hasattr(data, "shape") and hasattr(data, "__array__") and not hasattr(data, "dims"):
+        if not getattr(getattr(data, "source", None), "ordered", True):  # of a query that was opened
+            raise InputError(f"{name} must keep the order of its rows, got {data!r}: read the table first, by .read()")
         data = np.asanyarray(data)
     shape = getattr(data, "shape", None)
     if not isinstance(shape, tuple) or not shape:
@@ -227,21 +232,13 @@ def _is_row(entry: Any) -> bool:
     return isinstance(entry, list | tuple) or (isinstance(entry, np.ndarray) and entry.ndim == 1)
 
 
-def _are_rows(data: Any) -> bool:
-    """Whether most entries are rows themselves."""
-    return 2 * sum(map(_is_row, data)) > len(data)
-
-
 def _of_list(data: Sequence[Any], width: int | None) -> Table:
-    if width is None and not _are_rows(data):
+    if width is None:
         held = _as_objects(data)
         return Table(held, held.shape, numbers, True, data)
-    lengths = [len(row) if _is_row(row) else -1 for row in data]
-    if width is None:
-        width = Counter(lengths).most_common(1)[0][0]
-    held = np.full((len(data), max(width, 0)), None, dtype=object)
-    for i, (row, length) in enumerate(zip(data, lengths, strict=True)):
-        if length == width:
+    held = np.full((len(data), width), None, dtype=object)
+    for i, row in enumerate(data):
+        if _is_row(row) and len(row) == width:
             held[i] = _as_objects(_flat(row) if isinstance(row, np.ndarray) else row)
     return Table(held, held.shape, numbers, True, data)
 
@@ -318,7 +315,7 @@ def columns(
     array([[0. , 2.5],
            [nan, nan]])
     """
-    whole = table(data, name)
+    whole = table(data, name, len(categories) if at is None else None)
     places = list(range(len(categories))) if at is None else list(at)
     wanted = [
         (place, None if named is None else index_of(named)) for place, named in zip(places, categories, strict=True)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fdadp._common.rounded import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic import PUBLIC, replacing
-from fdadp.privacy._statement import NEIGHBOURS, NOT_COVERED
+from fdadp.privacy._statement import LEFT_OUT, NEIGHBOURS, NOT_COVERED
 from fdadp.privacy._verified import verify_ledger
 from fdadp.privacy.certificate.accuracy import Expected, expected_lines, model_lines
-from fdadp.privacy.certificate.odds import Odds, odds_of
+from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.recounted import recounted
 from fdadp.privacy.certificate.signature import sign
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.study._entries import in_words, now
 from fdadp.privacy.study.book import LAST, STUDY
-from fdadp.privacy.study.fits import Fit
+from fdadp.privacy.study.fits import STATES, Fit, fits_of
 
 if TYPE_CHECKING:
     from fdadp.privacy.ledger import Ledger
     from fdadp.privacy.releases import Release
     from fdadp.privacy.study import Study
+    from fdadp.privacy.study._entries import Entry
 
 __all__ = ["ABOUT", "Certificate"]
 
@@ -178,16 +181,40 @@ class Certificate:
         wrong = study.verify(*models)
         if wrong:
             raise PrivacyError(f"study must be as it was written to be certified, and it is not: {'; '.join(wrong)}")
+        said = tuple(line for m in models for line in model_lines(m))
+        return cls.at_entries(study, study.entries, forecasts, said, **about)
+
+    @classmethod
+    def at_entries(
+        cls,
+        study: Study,
+        lines: Sequence[Entry],
+        forecasts: Sequence[Expected] = (),
+        said: Sequence[str] = (),
+        **about: str,
+    ) -> Certificate:
+        """Of a study as it stood after some of its entries.
+
+        Parameters
+        ----------
+        study : Study
+        lines : sequence of Entry
+            From the first on.
+        forecasts : sequence
+        said : sequence of str
+            What models say of their accuracy.
+        **about : str
+        """
         of, budget = study.facts, study.budget
-        fits = tuple(fit for fit in study.fits if fit.share)
-        position, last = study.head
+        fits = tuple(fit for fit in fits_of(lines, lambda share: budget.epsilon_of(share * of["total"])) if fit.share)
         public = {f"bounds of {k}": _said(v) for k, v in of["bounds"].items()}
         public |= {f"{k} (fit {fit.number})": str(v) for fit in fits for k, v in fit.public.items()}
         use = "; ".join(dict.fromkeys(fit.purpose for fit in fits if fit.purpose))
         told = {"custodian": of.get("custodian") or "", "data": of.get("data") or "", "use": use}
         releases = [r for fit in fits for r in fit.releases]
         whole = any(r.delta is not None for r in releases)
-        spent = budget.epsilon_of(budget.spent) if fits else 0.0
+        read = math.fsum(fit.share for fit in fits if fit.state != STATES["reserved"])
+        spent = budget.epsilon_of(read * of["total"]) if read else 0.0
         expected = expected_lines(forecasts, of["n"], of["delta"], [(fit.mechanism, fit.epsilon) for fit in fits])
         return cls(
             name=of["name"],
@@ -202,9 +229,9 @@ class Certificate:
             n=of["n"],
             public=public,
             fits=fits,
-            accuracy=(*expected, *(line for m in models for line in model_lines(m))),
+            accuracy=(*expected, *said),
             recounted=recounted(releases, of["delta"], spent),
-            study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {position}, {last}",
+            study=f"{of['name']} ({of['id']}), made {of['created']}; last entry {lines[-1].position}, {lines[-1].hash}",
             versions=_versions(releases),
         )
 
@@ -219,9 +246,38 @@ class Certificate:
         return ", ".join(sorted({release.noise.partition(",")[0] for release in self.releases}))
 
     @property
+    def adjacency(self) -> str:
+        """How neighbours differ, by its name."""
+        return next(name for name, text in NEIGHBOURS.items() if text == self.neighbours)
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one sentence: P(S) <= e^ε Q(S) + δ for everything that can be concluded."""
+        besides = "" if self.delta is None else f" (and {self.delta:g} besides)"
+        return (
+            "Whatever anybody concludes about you from all that was and will be released under this budget, they would "
+            f"have concluded with nearly the same probability if your data {LEFT_OUT[self.adjacency]}: it changes by "
+            f"at most a factor of {shown_up(math.exp(self.epsilon))}{besides}."
+        )
+
+    @property
+    def meaning(self) -> tuple[str, ...]:
+        """What somebody who knows everybody else's data can learn, in sentences."""
+        odds, replaced = self.odds, self.adjacency == "replace"
+
+        def at_most(factor: float, exception: float) -> str:
+            but = f", but for outcomes of a probability of {shown_up(exception, 1)} in all" if exception else ""
+            return f"change by at most a factor of {shown_up(factor)}{but}"
+
+        who = "For somebody who knows all other persons' data, the odds"
+        taking_part = f"{who} that you took part {at_most(odds.factor, odds.exception)}."
+        values = f"{who} between two values of your data {at_most(odds.values_factor, odds.values_exception)}."
+        return (values,) if replaced else (taking_part, values)
+
+    @property
     def odds(self) -> Odds:
         """What it means for one person."""
-        return odds_of(self.epsilon, self.delta, self.mu)
+        return odds_of(self.epsilon, self.delta, self.mu, self.adjacency)
 
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
@@ -256,8 +312,10 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON, the odds among them."""
         odds = self.odds
-        meaning = asdict(odds) | {"after": {str(p): odds.after(p) for p in (0.01, 0.1, 0.5)}}
-        return asdict(self) | {"odds": meaning, "curve": self.curve, "label": self.label}
+        factors = {"after": odds.factor, "after, of values": odds.values_factor}
+        numbers = asdict(odds) | {k: {str(p): odds.after(p, f) for p in PRIORS} for k, f in factors.items()}
+        said = {"promise": self.promise, "meaning": self.meaning, "adjacency": self.adjacency}
+        return asdict(self) | said | {"odds": numbers, "curve": self.curve, "label": self.label}
 
     def to_json(self) -> str:
         """JSON text."""
@@ -294,7 +352,8 @@ def _refuse(ledger: Ledger, wrong: tuple[str, ...]) -> None:
         raise PrivacyError(f"ledger must promise what it spent to be certified, got: {'; '.join(wrong)}")
     if not ledger.for_release:
         raise PrivacyError(
-            "ledger must be of a release to be certified, got a simulation's, whose noise can be repeated or undone"
+            "ledger must be for release to be certified, got a simulation's, whose noise can be repeated or undone, or "
+            "one with draws that are not proved to have the law of their noise"
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fdadp._common.promised import promised
+from fdadp._common.promised import composed, promised
 from fdadp._common.rounded import shown_up
 from fdadp.privacy.certificate.nist import answers
 
@@ -35,8 +35,6 @@ def label(of: Certificate) -> dict[str, str]:
     """What a certificate says under each category."""
     told = dict(answers(of))
     mu = "" if of.mu is None else f", μ = {shown_up(of.mu)} in Gaussian DP"
-    odds = of.odds
-    but = "" if not odds.exception else f", but for outcomes of a probability of {shown_up(odds.exception, 1)}"
     texts = (
         f"{promised(of.epsilon, of.delta)}{mu}, for all that draws on this budget; spent so far: "
         f"ε = {shown_up(of.spent)}",
@@ -48,9 +46,8 @@ def label(of: Certificate) -> dict[str, str]:
         told["Who must be trusted?"],
         "of the software, not of this release: audits by replay and by attack, which can find too little noise and "
         "cannot prove that there is enough (docs/theory)",
-        f"the odds of any statement about one person change by at most a factor of {shown_up(odds.factor)}" + but,
-        f"{'epsilons' if of.delta is None else 'squares of μ or ρ'} add up over releases; timing, settings chosen by "
-        "looking at the data, and groups of persons are not covered",
+        " ".join((of.promise, *of.meaning)),
+        f"{composed(of.delta)} Timing, settings chosen by looking at the data, and groups of persons are not covered",
     )
     return dict(zip(CATEGORIES, texts, strict=True))
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS
-
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
@@ -22,7 +20,6 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
     variant = "pure" if of.delta is None else "approximate, counted in Gaussian DP" if of.mu else "approximate"
     noise = [release.noise for release in of.releases]
     solved = any("minimiser" in text or "objective" in text for text in noise)
-    floats = any("floating point" in text for text in noise)
     several = "all rows with one id count as one" if of.unit.startswith("person") else "somebody with several has less"
     return (
         ("Which parameters?", f"{promise} ({variant}), of everything that draws on this budget together.{n}"),
@@ -49,9 +46,7 @@ def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
         ),
         (
             "Floating point?",
-            DIRECTIONS_IN_FLOATS
-            if floats
-            else "What is released lies on a lattice, and so does its noise"
+            "What is released lies on a lattice, and so does its noise"
             + (", which covers the rounding of the solution." if solved else "; no sum is rounded."),
         ),
         ("Timing and other side channels?", "Not covered: time and memory may depend on the rows. Keep them inside."),

@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fdadp._common.promised import composed
 from fdadp._common.rounded import shown_up
+from fdadp.privacy._statement import LEFT_OUT
 from fdadp.privacy.certificate.nist import answers
-from fdadp.privacy.certificate.odds import PRIORS, Odds
+from fdadp.privacy.certificate.odds import PRIORS
 
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
@@ -62,7 +64,7 @@ def fragment(of: Certificate) -> str:
 
 
 def _parts(of: Certificate) -> Iterable[str]:
-    yield '<div class="two"><div>' + _odds(of.odds) + "</div><div>" + _measures(of) + "</div></div>"
+    yield '<div class="two"><div>' + _odds(of) + "</div><div>" + _measures(of) + "</div></div>"
     yield "<h2>Whom, and against what</h2>" + _whom(of)
     yield "<h2>What was released</h2>" + _releases(of)
     yield "<h2>What is not protected</h2><p>" + html.escape("; ".join(of.not_covered)) + ".</p>"
@@ -75,15 +77,9 @@ def _parts(of: Certificate) -> Iterable[str]:
 
 
 def _promise(of: Certificate) -> str:
-    odds = of.odds
-    except_for = (
-        "" if not odds.exception else f" (but for outcomes of a probability of {shown_up(odds.exception, 1)} in all)"
-    )
     n = "a private number of" if of.n is None else f"{of.n:,}"
     return (
-        f"<p><b>Whatever anybody believed before about whether you took part, or about what your data are, the odds "
-        f"change by at most a factor of {shown_up(odds.factor)}</b>{html.escape(except_for)} by everything that was "
-        f"and will be released under this budget.</p><p>{_symbols(of)}; protected: each "
+        f"<p><b>{html.escape(of.promise)}</b></p><p>{_symbols(of)}; protected: each "
         f"{html.escape(of.unit.partition(' (')[0])} among {n} persons.</p>"
     )
 
@@ -92,19 +88,30 @@ def _symbols(of: Certificate) -> str:
     return f"ε = {of.epsilon:g}" + (" (pure)" if of.delta is None else f", δ = {of.delta:g}")
 
 
-def _odds(odds: Odds) -> str:
+def _odds(of: Certificate) -> str:
+    odds, replaced = of.odds, of.adjacency == "replace"
+    kinds = [("between two values of your data", odds.values_factor)]
+    kinds = kinds if replaced else [("that you took part", odds.factor), *kinds]
+    head = "".join(f'<th class="n">{name}</th>' for name, _ in kinds)
     rows = "".join(
-        f'<tr><td class="n">{prior:.0%}</td><td class="n">{math.floor(low * 1e3) / 10:g} %</td>'
-        f'<td class="n">{math.ceil(high * 1e3) / 10:g} %</td></tr>'
+        f'<tr><td class="n">{prior:.0%}</td>'
+        + "".join(f'<td class="n">{_between(*odds.after(prior, factor))}</td>' for _, factor in kinds)
+        + "</tr>"
         for prior in PRIORS
-        for low, high in [odds.after(prior)]
     )
+    lines = "".join(f"<li>{html.escape(line)}</li>" for line in of.meaning)
+    other = "whose data were exchanged" if replaced else "who are not in"
     return (
-        '<h2>In probabilities</h2><table><tr><th class="n">believed before</th><th class="n">after: at least</th>'
-        f'<th class="n">at most</th></tr>{rows}</table>'
-        f"<p>Somebody who knows all other persons' data, and may be wrong about 5 in 100 who are not in, finds out at "
-        f"most {math.ceil(odds.power * 1000) / 10:g} in 100 who are (without any release: 5).</p>"
+        f'<h2>In odds and probabilities</h2><ul>{lines}</ul><table><tr><th class="n">before</th>{head}</tr>{rows}'
+        f"</table><p>The same person, who may be wrong about 5 in 100 {other}, finds out at most "
+        f"{math.ceil(odds.power * 1000) / 10:g} in 100 who are in (without any release: 5). Others may know that "
+        "persons are alike, and learn of you from them; they would if your data "
+        f"{LEFT_OUT[of.adjacency]}, too.</p>"
     )
+
+
+def _between(low: float, high: float) -> str:
+    return f"{math.floor(low * 1e3) / 10:g} to {math.ceil(high * 1e3) / 10:g} %"
 
 
 def _measures(of: Certificate) -> str:
@@ -125,7 +132,7 @@ def _picture(of: Certificate) -> str:
         lines, marks = [points], [(p, f"{shown_up(p[1], 3)}") for p in points[::2]]
     else:
         grid = [i / 40 for i in range(41)]
-        lines = [[(p, of.odds.after(p)[side]) for p in grid] for side in (0, 1)]
+        lines = [[(p, of.odds.after(p, of.odds.factor)[side]) for p in grid] for side in (0, 1)]
         x, y, (x0, x1), y1, marks = "probability before", "after", (0.0, 1.0), 1.0, []
 
     def place(p: tuple[float, float]) -> tuple[float, float]:
@@ -166,7 +173,7 @@ def _whom(of: Certificate) -> str:
 def _releases(of: Certificate) -> str:
     if not of.fits:
         return "<p>Nothing yet.</p>"
-    names = ("fit", "mechanism", "what, and how many values", "ε alone", "models")
+    names = ("fit", "mechanism", "what, and how many values", "ε alone", "share", "models")
     head = "<tr>" + "".join(f"<th>{name}</th>" for name in names) + "</tr>"
     body = ""
     for fit in of.fits:
@@ -180,9 +187,10 @@ def _releases(of: Certificate) -> str:
             f"<tr><td>{number}<br>{fit.time[:10]}</td>"
             f"<td>{html.escape(fit.mechanism)}<br>{html.escape(fit.purpose or 'no purpose was named')}</td>"
             f"<td>{html.escape(what)}</td><td class='n'>{shown_up(fit.epsilon)}</td>"
+            f"<td class='n'>{fit.share:.2%}</td>"
             f"<td><code>{'<br>'.join(m[:16] for m in fit.models) or 'none saved'}</code></td></tr>"
         )
-    return f'<table class="small">{head}{body}</table>'
+    return f'<table class="small">{head}{body}</table><p>{composed(of.delta)}</p>'
 
 
 def _pairs(rows: Iterable[tuple[str, str]], empty: str, kind: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from fdadp.errors import InputError, PrivacyError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
 
-__all__ = ["new_keys", "sign", "wrong_signature"]
+__all__ = ["ed25519_modules", "new_keys", "raw_key", "secret_key", "sign", "wrong_signature"]
 
 
 def new_keys(path: str | os.PathLike[str], password: str | None = None) -> tuple[Path, Path]:
@@ -36,7 +36,7 @@ def new_keys(path: str | os.PathLike[str], password: str | None = None) -> tuple
     InputError
         ``cryptography`` is not installed.
     """
-    serialization, ed25519 = _cryptography()
+    serialization, ed25519 = ed25519_modules()
     secret, public = Path(path), Path(f"{os.fspath(path)}.pub")
     for target in (secret, public):
         if target.exists():
@@ -61,19 +61,12 @@ def sign(what: Mapping[str, Any], key: str | os.PathLike[str], password: str | N
     Raises
     ------
     PrivacyError
-        `key` is no secret key of Ed25519, or the password is wrong.
+        `key` is no secret key of Ed25519, others than its owner may read it, or the password is wrong.
     InputError
         ``cryptography`` is not installed.
     """
-    serialization, ed25519 = _cryptography()
-    secret = None if password is None else password.encode("utf-8")
-    try:
-        found = serialization.load_pem_private_key(Path(key).read_bytes(), secret)
-    except (ValueError, TypeError) as exc:
-        raise PrivacyError(f"key must be a secret key in PEM, with its password if it has one, got {key!s}") from exc
-    if not isinstance(found, ed25519.Ed25519PrivateKey):
-        raise PrivacyError(f"key must be one of Ed25519, got {type(found).__name__}")
-    return _shown(_raw(found.public_key(), serialization), found.sign(_text(what)))
+    found = secret_key(key, password)
+    return _shown(raw_key(found.public_key()), found.sign(_text(what)))
 
 
 def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None = None) -> str:
@@ -89,14 +82,14 @@ def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None 
     given = what.get("signature")
     if given is None:
         return "" if key is None else "the certificate is not signed"
-    serialization, ed25519 = _cryptography()
+    serialization, ed25519 = ed25519_modules()
     from cryptography.exceptions import InvalidSignature
 
     try:
         public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(given["public key"]))
         signed = bytes.fromhex(given["signature"])
         public.verify(signed, _text(what))
-        if given != _shown(_raw(public, serialization), signed):  # another spelling of the same
+        if given != _shown(raw_key(public), signed):  # another spelling of the same
             raise InvalidSignature
     except (InvalidSignature, ValueError, TypeError, KeyError):
         return "the signature is not of this certificate: one of them was changed"
@@ -106,7 +99,7 @@ def wrong_signature(what: Mapping[str, Any], key: str | os.PathLike[str] | None 
         wanted = serialization.load_pem_public_key(Path(key).read_bytes())
     except ValueError as exc:
         raise PrivacyError(f"key must be a public key in PEM, got {key!s}") from exc
-    same = isinstance(wanted, ed25519.Ed25519PublicKey) and _raw(wanted, serialization) == _raw(public, serialization)
+    same = isinstance(wanted, ed25519.Ed25519PublicKey) and raw_key(wanted) == raw_key(public)
     return "" if same else "the certificate was signed with another key"
 
 
@@ -120,11 +113,29 @@ def _text(what: Mapping[str, Any]) -> bytes:
     return json.dumps(plain, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
-def _raw(public: Any, serialization: Any) -> bytes:
+def secret_key(path: str | os.PathLike[str], password: str | None = None) -> Any:
+    """Read an Ed25519 secret key in PEM that its owner alone may read; raises PrivacyError."""
+    serialization, ed25519 = ed25519_modules()
+    secret = None if password is None else password.encode("utf-8")
+    try:
+        found = serialization.load_pem_private_key(Path(path).read_bytes(), secret)
+    except (ValueError, TypeError) as exc:
+        raise PrivacyError(f"key must be a secret key in PEM, with its password if it has one, got {path!s}") from exc
+    if not isinstance(found, ed25519.Ed25519PrivateKey):
+        raise PrivacyError(f"key must be one of Ed25519, got {type(found).__name__}")
+    if os.name == "posix" and os.stat(path).st_mode & 0o077:
+        raise PrivacyError(f"key must be a file that its owner alone may read, got {path!s}: chmod 600 {path!s}")
+    return found
+
+
+def raw_key(public: Any) -> bytes:
+    """The 32 bytes of a public key."""
+    serialization, _ = ed25519_modules()
     return bytes(public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))
 
 
-def _cryptography() -> tuple[Any, Any]:
+def ed25519_modules() -> tuple[Any, Any]:
+    """The modules ``serialization`` and ``ed25519`` of cryptography; raises InputError where it is not installed."""
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

@@ -1,35 +1,39 @@
-"""The file of a study: SQLite, one short connection for each transaction, safe from threads, forks and crashes.
+"""The file of a study: lines that are only ever added, one write and one fsync each, under the file's lock.
 
-* A transaction takes the file's lock before it reads (``BEGIN IMMEDIATE``): what it checked still holds when it writes.
-* It has happened when it is on the disk (``synchronous = EXTRA``, a rollback journal), and not before. A process that
-  is killed leaves a journal, which the next one plays back.
-* No connection outlives its transaction, and no fork happens inside one (a child would inherit locks that are not its
-  own): https://www.sqlite.org/howtocorrupt.html, sections 2.2 and 2.6. For the same reason the file is never opened by
-  anything but SQLite.
-* File systems without locks that hold are refused when the study is made.
+* A step takes the lock (``flock``) before it reads: what it checked still holds when it writes.
+* It has happened when its line is on the disk, and not before. Of a process that was killed a last line without its
+  end may be left. It stands for nothing, because nobody went on after it; the next step cuts it off.
+* There is no second file. So it does not matter by which name the file is reached: links, moves and mounts lead to the
+  same bytes and the same lock. What lies under a path is looked at again when the lock is held.
+* The lock is given up by name, not only closed: a process that was forked meanwhile has a copy of the handle.
+* File systems without locks that hold are refused, at each opening.
+
+What was read of a file is kept in memory, and only what is new is read the next time.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import sqlite3
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from fdadp.errors import PrivacyError
+from fdadp.files.atomic import sync_folder
+from fdadp.privacy.study import _seen
+from fdadp.privacy.study._entries import HEADER, Entry, Told, created, entries_in
 
-__all__ = ["APPLICATION", "FORMAT", "create", "reading", "transaction"]
+__all__ = ["FORMAT", "Opened", "create", "kind_of_file_system", "reading", "transaction"]
 
-APPLICATION = 0x66646470
-"""SQLite's application id, "fddp", by which a study is known from other files of SQLite."""
-FORMAT = 1
-"""Version of the tables (SQLite's user_version)."""
+FORMAT = 2
+"""Version of the file. 1 was SQLite."""
+SQLITE = b"SQLite format 3\0"
 PATIENCE = 120.0
-"""Seconds to wait for another process's transaction; each takes some thousandths of one."""
+"""Seconds to wait for another process's step; each takes some thousandths of one."""
 REMOTE = frozenset(
     (
         "nfs",
@@ -46,129 +50,236 @@ REMOTE = frozenset(
         "lustre",
         "glusterfs",
         "webdav",
+        "fuse",
     )
 )
 """File systems over a network, whose locks may not hold; those in user space ("fuse.sshfs") beside them."""
-_LOCK = threading.RLock()
-"""Held in transactions, and while the process forks."""
-_FORK = threading.local()
-"""Whether a thread that forks holds the lock."""
+NOTHING = "; nothing was read for what could not be written down, and nothing was spent"
 
-SCHEMA = """
-CREATE TABLE entries (
-    position INTEGER PRIMARY KEY,
-    time TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    reservation INTEGER,
-    content TEXT NOT NULL,
-    previous TEXT NOT NULL,
-    hash TEXT NOT NULL
-);
-CREATE TABLE reservations (
-    number INTEGER PRIMARY KEY,
-    share REAL NOT NULL,
-    used REAL NOT NULL,
-    cost REAL NOT NULL,
-    state TEXT NOT NULL,
-    whole INTEGER NOT NULL
-);
-CREATE TRIGGER entries_are_kept BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never deleted'); END;
-CREATE TRIGGER entries_stay BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries are never changed'); END;
-"""
-"""`entries` only grows, is hashed row by row, and says all; `reservations` are its sums, for speed and as a check."""
+_TOLD: dict[str, Told] = {}
+"""By path: what its file told when it was last read."""
 
 
-def create(path: str | os.PathLike[str], first: Callable[[sqlite3.Connection], object]) -> Path:
-    """Make a file for the owner alone, with the tables and what `first` writes into them; or none at all.
+class Opened:
+    """A study's file whose lock is held."""
+
+    def __init__(self, handle: int, path: str, told: Told | None) -> None:
+        self._handle, self._path = handle, path
+        self.told = self._read(told)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, read anew."""
+        return tuple(entries_in(self._bytes(len(HEADER))))
+
+    def append(self, kind: str, reservation: int | None, content: Mapping[str, Any]) -> None:
+        """Write an entry; where that fails nothing was written."""
+        entry, size = self.told.following(kind, reservation, content), self.told.size
+        told = self.told.after([entry])
+        try:
+            os.ftruncate(self._handle, size)  # a line that was not written to its end
+            _write(self._handle, entry.line)
+        except BaseException:
+            with suppress(OSError):
+                os.ftruncate(self._handle, size)
+            raise
+        self.told = _TOLD[self._path] = told
+        _seen.remember(self._path, told)
+
+    def put_back(self) -> _seen.Seen | None:
+        """The last entry that was seen of this study, where the file has not got it (any more)."""
+        of, last = _seen.last_of(self.told.first.content["id"]), self.told.last
+        if of is None or (of.position, of.hash) == (last.position, last.hash):
+            return None
+        lines = self.entries if of.position < last.position else ()
+        return None if lines and lines[of.position - 1].hash == of.hash else of
+
+    def _read(self, told: Told | None) -> Told:
+        """What the file tells, where it told that already."""
+        if told is not None:
+            line = told.last.line
+            data = self._bytes(told.size - len(line))
+            if data.startswith(line):
+                return told.after(entries_in(data[len(line) :], told.last)) if len(data) > len(line) else told
+        data = self._bytes(0)
+        if not data.startswith(HEADER):
+            raise _other(self._path, data)
+        found = Told.of(entries_in(data[len(HEADER) :]))
+        if found is None:
+            raise PrivacyError("it does not say what it is")
+        return found
+
+    def _bytes(self, start: int) -> bytes:
+        with os.fdopen(os.dup(self._handle), "rb") as stream:
+            stream.seek(start)
+            return stream.read()
+
+
+def create(path: str | os.PathLike[str], facts: Mapping[str, Any]) -> Path:
+    """Make a file for the owner alone, with the entry that says what the study is; or none at all.
 
     Raises
     ------
     PrivacyError
-        Something is there already, or the file system has no locks that hold.
-    OSError
-        The system's, where no file can be made.
+        Something is there already, the file system has no locks that hold, or the file cannot be written.
     """
     target = Path(os.path.abspath(path))
     refuse_remote(target.parent)
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    write_new(target, HEADER + created(facts).line)
+    with transaction(target) as file:
+        _seen.remember(str(target), file.told)
+    return target
+
+
+def write_new(target: Path, data: bytes) -> None:
+    """Write a file that is not there yet; or none at all, see :func:`create`."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        os.close(os.open(target, flags, 0o600))
+        handle = os.open(target, flags, 0o600)
     except FileExistsError:
         raise PrivacyError(
-            f"path must name no file yet, got {str(path)!r}, which is there: a study is made once, and a second one "
+            f"path must name no file yet, got {str(target)!r}, which is there: a study is made once, and a second one "
             "would count from nothing. Nothing was changed"
         ) from None
+    except OSError as exc:
+        raise PrivacyError(f"path must be where a file can be made, got {str(target)!r}: {exc.strerror}") from exc
     try:
-        with _LOCK, closing(_connect(target)) as db:
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {FORMAT}")
-            db.executescript(f"BEGIN IMMEDIATE;{SCHEMA}")
-            with closing(_connect(target, patience=0)) as other:
-                try:
-                    other.execute("BEGIN IMMEDIATE")
-                except sqlite3.OperationalError:
-                    pass  # as it must be
-                else:
-                    raise PrivacyError(
-                        f"path must lie on a file system with locks, got {str(path)!r}: two programs could write "
-                        "there at once, and what they spend would not add up"
-                    )
-            first(db)
-            db.execute("COMMIT")
-        _sync(target.parent)
+        with _telling(str(target)):
+            _check_locks(target, handle)
+            _write(handle, data)
+            sync_folder(target.parent)
     except BaseException:
         with suppress(OSError):
             os.unlink(target)
         raise
-    return target
+    finally:
+        os.close(handle)
 
 
 @contextmanager
-def transaction(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """A transaction that writes, or leaves no trace where the block raises.
+def transaction(path: str | os.PathLike[str], *, restoring: bool = False) -> Iterator[Opened]:
+    """The file, to look at and to append to, while nobody else does.
 
     Raises
     ------
     PrivacyError
-        No study, another version, locked for too long, read-only, full: nothing was written.
+        No study, another version, damaged, held for too long, read-only, full, or an older copy that was put back
+        (unless `restoring`): nothing was written.
     """
-    with _LOCK, _telling(path), closing(_open(path)) as db:
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            yield db
-            db.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
-            raise
+    with _opened(path, _TOLD.get(os.path.abspath(path)), write=True) as file:
+        of = None if restoring else file.put_back()
+        if of is not None:
+            raise PrivacyError(
+                f"study {os.fspath(path)!r} must not go backwards: {of}. What was released since would be spent again. "
+                "Fit on the file that has this entry. If it is lost for good: "
+                "python -m fdadp study restored STUDY --reason TEXT" + NOTHING
+            )
+        yield file
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """One state of the file, to look at."""
-    with _LOCK, _telling(path), closing(_open(path)) as db:
-        db.execute("BEGIN")
-        yield db
-        db.execute("ROLLBACK")
+def reading(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[Opened]:
+    """One state of the file, to look at; `anew` is every byte of it."""
+    with _opened(path, None if anew else _TOLD.get(os.path.abspath(path)), write=False) as file:
+        yield file
 
 
-def refuse_remote(folder: Path) -> None:
-    """Refuse folders on file systems over a network; raises PrivacyError."""
-    kind = kind_of_file_system(folder)
-    if kind in REMOTE or kind.startswith("fuse.") or kind in ("fuse", "fuseblk.sshfs"):
+@contextmanager
+def _opened(path: str | os.PathLike[str], told: Told | None, *, write: bool) -> Iterator[Opened]:
+    import fcntl  # models are saved and loaded on systems that have none
+
+    path = os.path.abspath(path)
+    with _telling(path):
+        handle = _locked(path, write)
+        try:
+            try:
+                file = Opened(handle, path, told)
+            except PrivacyError as exc:
+                if str(exc).startswith("study must"):
+                    raise
+                raise PrivacyError(
+                    f"study {path!r} is damaged: {exc}; restore it, and compare its last hash{NOTHING}"
+                ) from exc
+            _TOLD[path] = file.told
+            yield file
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+
+def _locked(path: str, write: bool) -> int:
+    """A handle of the file that lies under the path when its lock is held."""
+    import fcntl
+
+    end, wait = time.monotonic() + PATIENCE, 0.001
+    while True:
+        flags = (os.O_RDWR | os.O_APPEND if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK
+        handle = os.open(path, flags)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _other(path, b"")
+            refuse_remote(Path(path))
+            while True:
+                try:
+                    fcntl.flock(handle, (fcntl.LOCK_EX if write else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > end:
+                        raise PrivacyError(
+                            f"study {path!r} was held by another program for {PATIENCE:g} seconds{NOTHING}"
+                        ) from None
+                    time.sleep(wait)
+                    wait = min(2 * wait, 0.02)
+            if os.path.samestat(os.fstat(handle), os.stat(path)):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _write(handle: int, data: bytes) -> None:
+    """Write to the end of a file, and have it on the disk."""
+    while data:
+        data = data[os.write(handle, data) :]
+    os.fsync(handle)
+
+
+def _check_locks(path: Path, handle: int) -> None:
+    """Refuse a file system on which two programs can hold one lock."""
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    other = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return  # as it must be
+    finally:
+        os.close(other)
+    raise PrivacyError(
+        f"path must lie on a file system with locks, got {str(path)!r}: two programs could write there at once, and "
+        "what they spend would not add up"
+    )
+
+
+def refuse_remote(path: Path) -> None:
+    """Refuse file systems over a network; raises PrivacyError."""
+    kind = kind_of_file_system(path)
+    if kind in REMOTE or kind.startswith("fuse."):
         raise PrivacyError(
-            f"path must lie on a disk of this machine, got a folder on {kind!r}: locks over a network may not hold, "
-            "and what several programs spend at once would not add up"
+            f"study must lie on a disk of this machine, got {str(path)!r} on {kind!r}: locks over a network may not "
+            "hold, and what several programs spend at once would not add up"
         )
 
 
-def kind_of_file_system(folder: Path) -> str:
-    """Name of the file system that a folder lies on; empty where the system does not say (only Linux does)."""
+def kind_of_file_system(path: Path) -> str:
+    """Name of the file system that a file or folder lies on; empty where the system does not say (only Linux does)."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    here = os.path.realpath(folder)
+    here = os.path.realpath(path)
     found, longest = "", -1
     for line in lines:
         left, _, right = line.partition(" - ")
@@ -182,94 +293,32 @@ def kind_of_file_system(folder: Path) -> str:
     return found
 
 
-def _open(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    if not os.path.exists(path):
-        raise PrivacyError(f"study must be a file that Study.new has made, got {os.fspath(path)!r}, which is not there")
-    db = _connect(path)
-    try:
-        found = db.execute("PRAGMA application_id").fetchone()[0]
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if found != APPLICATION:
-            raise PrivacyError(f"study must be a file that Study.new has made, got {os.fspath(path)!r}, which is none")
-        if version != FORMAT:
-            raise PrivacyError(
-                f"study must be of format {FORMAT}, got {os.fspath(path)!r} of format {version}, which another "
-                "version of fdadp has made"
-            )
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _connect(path: str | os.PathLike[str], patience: float = PATIENCE) -> sqlite3.Connection:
-    uri = f"{Path(os.path.abspath(path)).as_uri()}?mode=rw"
-    db = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
-    try:
-        db.execute("PRAGMA synchronous = EXTRA")
-        db.execute("PRAGMA trusted_schema = OFF")
-    except BaseException:
-        db.close()
-        raise
-    return db
+def _other(path: str, data: bytes) -> PrivacyError:
+    """Say what a file is that is no study of this format."""
+    if data.startswith(SQLITE):
+        return PrivacyError(
+            f"study must be of format {FORMAT}, got {path!r} of format 1, as fdadp 0.2 made it. "
+            f"This converts it, once, with all its entries: python -m fdadp study migrate {path}"
+        )
+    if data.startswith(HEADER[: HEADER.index(b"2")]):
+        return PrivacyError(f"study must be of format {FORMAT}, got {path!r}, which another version of fdadp has made")
+    return PrivacyError(f"study must be a file that Study.new has made, got {path!r}, which is none")
 
 
 @contextmanager
-def _telling(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of SQLite in words, as PrivacyErrors: none of them holds anything of the data."""
+def _telling(path: str) -> Iterator[None]:
+    """Errors of the system in words, as PrivacyErrors: none of them holds anything of the data."""
     try:
         yield
-    except sqlite3.Error as exc:
-        _explain(os.fspath(path), exc)
-    except UnicodeDecodeError as exc:  # SQLite names a damaged table in its message
-        _explain(os.fspath(path), sqlite3.DatabaseError("malformed: a text in it is none"), exc)
-
-
-def _explain(path: str, exc: sqlite3.Error, cause: Exception | None = None) -> NoReturn:
-    text = str(exc)
-    nothing = "; nothing was read for what could not be written down, and nothing was spent"
-    if "not a database" in text:
-        raise PrivacyError(f"study must be a file that Study.new has made, got {path!r}, which is none") from exc
-    if "readonly" in text or "unable to open" in text or "authoriz" in text:
-        raise PrivacyError(f"study must be a file that may be written to, got {path!r}: {text}{nothing}") from exc
-    if "locked" in text or "busy" in text:
-        raise PrivacyError(f"study {path!r} was held by another program for {PATIENCE:g} seconds{nothing}") from exc
-    if "full" in text or "I/O" in text:
-        raise PrivacyError(f"study {path!r} could not be written: {text}{nothing}") from exc
-    if isinstance(exc, sqlite3.IntegrityError) or "malformed" in text or "no such" in text:
-        raise PrivacyError(f"study {path!r} is damaged: {text}; restore it, and compare its last hash{nothing}") from (
-            cause or exc
-        )
-    raise PrivacyError(f"study {path!r} could not be used: {text}{nothing}") from exc
-
-
-def _sync(folder: Path) -> None:
-    """The name of a new file is on the disk."""
-    if sys.platform == "win32":  # folders cannot be opened there
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _before_fork() -> None:
-    """Wait for the transactions of other threads, but not for one that never ends: nobody may hang in a fork."""
-    _FORK.held = _LOCK.acquire(timeout=PATIENCE)
-
-
-def _in_parent() -> None:
-    if _FORK.held:
-        _LOCK.release()
-
-
-def _in_child() -> None:
-    """A lock of its own: whoever held the parent's is not here."""
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise PrivacyError(
+            f"study must be a file that Study.new has made, got {path!r}, which is not there{NOTHING}"
+        ) from exc
+    except IsADirectoryError as exc:
+        raise _other(path, b"") from exc
+    except OSError as exc:
+        if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise PrivacyError(
+                f"study must be a file that may be written to, got {path!r}: {exc.strerror}{NOTHING}"
+            ) from exc
+        raise PrivacyError(f"study {path!r} could not be written: {exc.strerror or exc}{NOTHING}") from exc

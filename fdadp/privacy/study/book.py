@@ -9,8 +9,7 @@ import socket
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
-from datetime import date, datetime, timezone
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from fdadp._version import __version__
@@ -19,12 +18,10 @@ from fdadp.privacy._book import process
 from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
 from fdadp.privacy._statement import UNITS
 from fdadp.privacy.budget import Budget
-from fdadp.privacy.study._entries import append, begins_right, entries, finite, head
-from fdadp.privacy.study._file import reading, transaction
+from fdadp.privacy.study._entries import finite, now
+from fdadp.privacy.study._file import Opened, reading, transaction
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from fdadp.privacy.releases import Release
 
 __all__ = ["LAST", "RESERVATION", "STUDY", "StudyBook", "budget_of", "check_running", "facts_of"]
@@ -37,7 +34,7 @@ _FORGOTTEN: defaultdict[str, deque[tuple[int, object]]] = defaultdict(deque)
 
 
 class StudyBook:
-    """Accounts in a file: every step is one transaction, and has happened when it is on the disk.
+    """Accounts in a file: every step is one line, and has happened when it is on the disk.
 
     Parameters
     ----------
@@ -69,18 +66,13 @@ class StudyBook:
             )
         self.admit(binding)
         self.sweep()
-        with transaction(self.path) as db:
-            check_running(db, of)
-            if not begins_right(db):
-                raise PrivacyError(
-                    f"study {self.path!r} is damaged: entry 1 was changed, which says what it is; nothing was read and "
-                    "nothing was spent"
-                )
-            left, enough = left_of(_held(db).values(), share)
+        with transaction(self.path) as file:
+            check_running(file, of)
+            held = file.told.held
+            left, enough = left_of(held.values(), share)
             if not enough:
                 raise PrivacyError(self._refusal(left, share))
-            at = int(db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM reservations").fetchone()[0])
-            db.execute("INSERT INTO reservations VALUES (?, ?, 0.0, 0.0, 'reserved', 0)", (at, share))
+            at = max(held, default=0) + 1
             content = {
                 "share": share,
                 "amount": share * self.total,
@@ -89,71 +81,69 @@ class StudyBook:
                 "host": socket.gethostname(),
                 "fdadp": __version__,
             }
-            append(db, "reserved", at, content)
+            file.append("reserved", at, content)
             return at
 
     def look(self, at: int) -> Reservation:
         """Give a copy of a reservation."""
-        with reading(self.path) as db:
-            return _held(db, at).get(at, Reservation(0.0, state="closed"))
+        with reading(self.path) as file:
+            return file.told.held.get(at, Reservation(0.0, state="closed"))
 
     def open(self, at: int) -> None:
         """Count a reservation as spent; raises PrivacyError if it was given back."""
-        with transaction(self.path) as db:
-            r = _live(_held(db, at), at)
-            if r.state == "reserved":
-                r.state = "open"
-                _write(db, at, r)
-                append(db, "opened", at, {})
+        with transaction(self.path) as file:
+            if _live(file, at).state == "reserved":
+                file.append("opened", at, {})
 
     def spend(self, at: int, share: float, cost: float, *, whole: bool = False, release: Release | None = None) -> None:
         """Charge a release; raises PrivacyError, and charges nothing, if it is more than there is."""
-        with transaction(self.path) as db:
-            held = _held(db)
-            r = _live(held, at)
-            check_charge(r, held.values(), self.total, share, cost, whole=whole)
-            r.charge(share, cost, whole=whole)
-            _write(db, at, r)
+        with transaction(self.path) as file:
+            r = _live(file, at)
+            check_charge(r, file.told.held.values(), self.total, share, cost, whole=whole)
             what = {} if release is None else {k: v for k, v in asdict(release).items() if v is not None}
-            append(db, "released", at, {"share": share, "cost": cost, "whole": whole, "release": finite(what)})
+            file.append("released", at, {"share": share, "cost": cost, "whole": whole, "release": finite(what)})
 
     def close(self, at: int) -> None:
         """Give a reservation back that was not opened; else do nothing."""
-        with transaction(self.path) as db:
-            r = _held(db, at).get(at)
+        with transaction(self.path) as file:
+            r = file.told.held.get(at)
             if r is not None and r.state == "reserved":
-                _give_back(db, at, r)
+                file.append("returned", at, {})
 
     def stop(self, at: int) -> None:
         """Give back what the releases of a reservation have not used; no more releases."""
-        with transaction(self.path) as db:
-            r = _held(db, at).get(at)
+        with transaction(self.path) as file:
+            r = file.told.held.get(at)
             if r is None or r.state == "closed":
                 return
             if r.state == "reserved":
-                _give_back(db, at, r)
+                file.append("returned", at, {})
             else:
-                r.stop()
-                _write(db, at, r)
-                append(db, "stopped", at, {"share": r.share})
+                stopped = replace(r)
+                stopped.stop()
+                file.append("stopped", at, {"share": stopped.share})
 
     def forget(self, at: int) -> None:
         """Note that nobody holds a reservation; writes nothing: a garbage collector may run inside a transaction."""
         _FORGOTTEN[self.path].append((at, process()))
 
     def sweep(self) -> None:
-        """Give back what cohorts held that are gone."""
+        """Give back what cohorts held that are gone; where the file cannot be written, the next time."""
         waiting = _FORGOTTEN[self.path]
         while waiting:
             at, made_by = waiting.popleft()
             if made_by == process():  # a fork has copies of its parent's cohorts
-                self.close(at)
+                try:
+                    self.close(at)
+                except PrivacyError:
+                    waiting.append((at, made_by))
+                    return
 
     def taken(self) -> tuple[float, float, float]:
         """Shares that are spent and reserved, and the sum of all costs."""
         self.sweep()
-        with reading(self.path) as db:
-            held = _held(db).values()
+        with reading(self.path) as file:
+            held = file.told.held.values()
         reserved = math.fsum(r.share for r in held if r.state == "reserved")
         spent = math.fsum(r.share for r in held if r.state != "reserved")
         return spent, reserved, math.fsum(cost for r in held for cost in r.costs)
@@ -166,13 +156,13 @@ class StudyBook:
 
     def facts(self, at: int) -> Mapping[str, Any]:
         """Where a reservation is written down, for ledgers: the hash stands for everything that was spent before."""
-        with reading(self.path) as db:
-            position, last = head(db)
+        with reading(self.path) as file:
+            last = file.told.last
         of = self.facts_of_study
         return {
             STUDY: f"{of['name']} ({of['id']})",
             RESERVATION: at,
-            LAST: f"{position}, {last}",
+            LAST: f"{last.position}, {last.hash}",
         }
 
     def recipe(self) -> tuple[Any, ...] | None:
@@ -201,11 +191,8 @@ class StudyBook:
 
 def facts_of(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a study is, as written when it was made; raises PrivacyError where that is not there."""
-    with reading(path) as db:
-        first = next(entries(db, "created"), None)
-    if first is None:
-        raise PrivacyError(f"study {os.fspath(path)!r} is damaged: it does not say what it is")
-    return first.content
+    with reading(path) as file:
+        return file.told.first.content
 
 
 def budget_of(path: str, facts: Mapping[str, Any] | None = None) -> Budget:
@@ -215,42 +202,23 @@ def budget_of(path: str, facts: Mapping[str, Any] | None = None) -> Budget:
     return Budget.kept(StudyBook(path, total, of), of["epsilon"], of["delta"], of["accounting"], total)
 
 
-def check_running(db: sqlite3.Connection, of: Mapping[str, Any]) -> None:
-    """Refuse a study that was closed or has expired; raises PrivacyError."""
-    for line in entries(db, "closed"):
-        raise PrivacyError(f"study was closed on {line.time[:19]}: {line.content.get('reason')}; nothing was read")
+def check_running(file: Opened, of: Mapping[str, Any]) -> None:
+    """Refuse a study that was closed or has expired, by the clock or by its last entry; raises PrivacyError."""
+    told = file.told
+    if told.closed is not None:
+        raise PrivacyError(
+            f"study was closed on {told.closed.time[:19]}: {told.closed.content.get('reason')}; nothing was read"
+        )
     expires = of.get("expires")
-    if expires and datetime.now(timezone.utc).date() > date.fromisoformat(expires):
+    if expires and max(now(), told.last.time)[:10] > expires:
         raise PrivacyError(f"study has expired on {expires}; nothing was read and nothing was spent")
 
 
-def _held(db: sqlite3.Connection, at: int | None = None) -> dict[int, Reservation]:
-    """Reservations by number; the shares and costs of the releases of each as their sum."""
-    where, values = ("", ()) if at is None else ("WHERE number = ?", (at,))
-    rows = db.execute(f"SELECT number, share, used, cost, state, whole FROM reservations {where}", values)
-    return {
-        number: Reservation(share, [used] if used else [], [cost] if cost else [], state, bool(whole))
-        for number, share, used, cost, state, whole in rows
-    }
-
-
-def _live(held: Mapping[int, Reservation], at: int) -> Reservation:
-    r = held.get(at)
+def _live(file: Opened, at: int) -> Reservation:
+    r = file.told.held.get(at)
     if r is None or r.state == "closed":
         raise gone()
     return r
-
-
-def _give_back(db: sqlite3.Connection, at: int, r: Reservation) -> None:
-    """Of a reservation of which nothing was read."""
-    r.share, r.state = 0.0, "closed"
-    _write(db, at, r)
-    append(db, "returned", at, {})
-
-
-def _write(db: sqlite3.Connection, at: int, r: Reservation) -> None:
-    row = (r.share, sum(r.shares), sum(r.costs), r.state, int(r.whole), at)
-    db.execute("UPDATE reservations SET share = ?, used = ?, cost = ?, state = ?, whole = ? WHERE number = ?", row)
 
 
 def _at_exit() -> None:

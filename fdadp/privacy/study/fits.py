@@ -81,6 +81,9 @@ def fits_of(lines: Iterable[Entry], epsilon_of: Any) -> tuple[Fit, ...]:
                 version=str(content.get("fdadp", "")),
                 process=int(content.get("process", 0)),
             )
+        elif line.kind == "restored":
+            r, lost = held[at], "releases of which the entries are lost"
+            made[at] = Fit(at, line.time, lost, str(content["reason"]), {}, r.share, epsilon_of(r.share), _state(r))
         elif line.kind == "released":
             made[at] = replace(made[at], releases=(*made[at].releases, _release(content.get("release", {}))))
         elif line.kind == "model":

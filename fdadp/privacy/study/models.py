@@ -10,7 +10,7 @@ from fdadp.errors import FdadpError, PrivacyError
 from fdadp.files.container import sealed
 from fdadp.privacy._verified import verify_ledger
 from fdadp.privacy.ledger import Ledger
-from fdadp.privacy.study._entries import append, finite, replayed
+from fdadp.privacy.study._entries import finite, replayed
 from fdadp.privacy.study._file import transaction
 from fdadp.privacy.study.book import LAST, RESERVATION, STUDY
 
@@ -41,8 +41,8 @@ def record_model(path: str | os.PathLike[str], ledger: Ledger | None, privacy: P
         return
     found = sealed(path)
     content = {"sha256": found.sha256, "kind": found.kind, "file": os.path.basename(path)}
-    with transaction(privacy.study) as db:
-        append(db, "model", int(ledger.details[RESERVATION]), content)
+    with transaction(privacy.study) as file:
+        file.append("model", int(ledger.details[RESERVATION]), content)
 
 
 def verify_model(study: Study, path: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -1,22 +1,22 @@
-"""A certificate that was written earlier, held against its study: whether the study still says what it said then."""
+"""A certificate that was written earlier, held against its study: whether it says what follows from the study."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fdadp.privacy.study._entries import Entry
-from fdadp.privacy.study.fits import fits_of
+from fdadp._version import __version__
 
 if TYPE_CHECKING:
+    from fdadp.privacy.study._entries import Entry
     from fdadp.privacy.study.study import Study
 
-__all__ = ["verify_report"]
-
-PROMISED = ("epsilon", "delta", "unit", "n")
+__all__ = ["unchecked", "verify_report"]
 
 
 def verify_report(
@@ -52,21 +52,62 @@ def verify_report(
             "the study does not have the entry that the certificate names as the last: it was put back to an older "
             "state, or is another",
         )
-    if any(found.get(name) != of[name] for name in PROMISED):
-        problems.append("the certificate promises something else than the study")
-    if _shown(found.get("fits")) != _shown(_until(lines, int(position))):
-        problems.append("the certificate has other fits or releases than the study had then")
-    return tuple(problems)
+    return (*problems, *_changed(study, lines[: int(position)], found))
 
 
-def _until(lines: tuple[Entry, ...], position: int) -> list[Any]:
-    """Fits as they stood after an entry."""
-    return [asdict(fit) for fit in fits_of(lines[:position], lambda share: share) if fit.share]
+def unchecked(path: str | os.PathLike[str]) -> str:
+    """Say what no check covers of a certificate's JSON; empty where a signature covers it.
 
-
-def _shown(fits: Any) -> str:
-    """Fits as text, but for ε, which follows from their shares."""
-    plain = json.loads(json.dumps(fits))
-    if not isinstance(plain, list) or not all(isinstance(fit, dict) for fit in plain):
+    Parameters
+    ----------
+    path : path
+    """
+    try:
+        signed = json.loads(Path(path).read_text(encoding="utf-8")).get("signature")
+    except (OSError, ValueError, AttributeError):
         return ""
-    return json.dumps([{k: v for k, v in fit.items() if k != "epsilon"} for fit in plain], sort_keys=True)
+    return "" if signed else "not signed: what people said in it is not checked"
+
+
+def _changed(study: Study, lines: Sequence[Entry], found: dict[str, Any]) -> tuple[str, ...]:
+    """What does not follow from the study: the certificate is made again, with what people said taken as it stands."""
+    from fdadp.privacy.certificate import Certificate
+
+    made = Certificate.at_entries(study, lines)
+    try:
+        version = str(found["versions"]["fdadp"])
+        texts = {k: str(found["about"][k]) for k in made.about}
+        made = replace(
+            made,
+            about=texts,
+            date=str(found["date"]),
+            accuracy=tuple(str(line) for line in found["accuracy"]),
+            versions=made.versions | {"fdadp": version},
+            recounted=None if found["recounted"] is None else made.recounted,
+        )
+    except (KeyError, TypeError) as exc:
+        return (f"it is no certificate of a study: {type(exc).__name__}: {exc}",)
+    again = json.loads(made.to_json())
+    again["signature"] = found.get("signature")
+    other = sorted(_unlike(again, found, ""))
+    if not other:
+        return ()
+    by = "" if version == __version__ else f" (it was written by fdadp {version}, this is {__version__})"
+    more = f" and {len(other) - 3} more" if other[3:] else ""
+    return (f"the certificate does not say what follows from the study in {', '.join(other[:3])}{more}{by}",)
+
+
+def _unlike(a: Any, b: Any, at: str) -> Iterator[str]:
+    """Places where two plain values differ; numbers may differ by rounding."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in a.keys() | b.keys():
+            place = f"{at}.{key}" if at else str(key)
+            yield from _unlike(a[key], b[key], place) if key in a and key in b else (place,)
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (one, other) in enumerate(zip(a, b, strict=True)):
+            yield from _unlike(one, other, f"{at}[{i}]")
+    elif type(a) is float and type(b) is float:
+        if not (math.isclose(a, b, rel_tol=1e-9) or (a != a and b != b)):
+            yield at
+    elif type(a) is not type(b) or a != b:
+        yield at

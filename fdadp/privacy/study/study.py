@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import is_one_of
-from fdadp._common.promised import promised
+from fdadp._common.promised import composed, promised
 from fdadp.errors import PrivacyError
+from fdadp.privacy._reservations import left_of
 from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.study._entries import Entry, append, entries, finite, head, in_words, now
+from fdadp.privacy.study import _seen
+from fdadp.privacy.study._entries import Entry, finite, in_words, now
 from fdadp.privacy.study._file import FORMAT, create, reading, transaction
 from fdadp.privacy.study.book import StudyBook, budget_of, check_running, facts_of
 from fdadp.privacy.study.fits import Fit, as_html, as_text, fits_of
@@ -57,8 +59,9 @@ class Study:
     processes and other languages draw on the same file. What a fit takes is written there before its first row is
     read: a process that is killed has spent at least what it has released.
 
-    What a file cannot do: an older copy put back hides what was released since (the hash of the last entry is in every
-    model and report: compare them), and it knows data by the name that the custodian gave them.
+    A file cannot know whether it is an older copy. So fdadp remembers the last entry that this user has seen of each
+    study, and refuses a file that does not have it (:meth:`restored` says that it was on purpose). Other users have
+    the hash of the last entry in every model and report. The file knows data by the name that the custodian gave them.
 
     Examples
     --------
@@ -100,7 +103,7 @@ class Study:
         name : str
             Of the data, as its custodian calls them.
         epsilon, delta : float
-            All that may ever be spent; no delta is pure ε.
+            All that may ever be spent; `delta` left out or 0 is pure ε.
         unit : {"person", "row"}
             Whom it protects. With "person" every fit must be given ``groups=``.
         n : int, optional
@@ -133,7 +136,7 @@ class Study:
             raise PrivacyError(
                 f"adjacency must be 'add-remove' where n is private, and no other, got {adjacency!r}, n {n}"
             )
-        check_delta(delta, n)
+        check_delta(budget.delta, n)
         for key, value in {"name": name, "custodian": custodian, "data": data}.items():
             if (value is None and key == "name") or not (value is None or (isinstance(value, str) and value.strip())):
                 raise PrivacyError(f"{key} must be a text, got {value!r}")
@@ -155,7 +158,7 @@ class Study:
             "expires": _day(expires),
             "format": FORMAT,
         }
-        return cls(create(path, lambda db: append(db, "created", None, facts)))
+        return cls(create(path, facts))
 
     # ------------------------------------------------------------------ what is left
 
@@ -173,14 +176,14 @@ class Study:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All entries, in order."""
-        with reading(self.path) as db:
-            return tuple(entries(db))
+        with reading(self.path) as file:
+            return file.entries
 
     @property
     def head(self) -> tuple[int, str]:
         """Number and hash of the last entry, which stand for all of them."""
-        with reading(self.path) as db:
-            return head(db)
+        with reading(self.path) as file:
+            return file.told.last.position, file.told.last.hash
 
     def bounds_of(self, column: str) -> Any:
         """What is public of a column: (low, high), a tuple of levels, or None where the study does not say."""
@@ -190,17 +193,62 @@ class Study:
         """Let nobody reserve any more, for good; raises PrivacyError without a reason, or if it is closed."""
         if not isinstance(reason, str) or not reason.strip():
             raise PrivacyError(f"reason must be a text, got {reason!r}")
-        with transaction(self.path) as db:
-            check_running(db, {})
-            append(db, "closed", None, {"reason": reason})
+        with transaction(self.path) as file:
+            check_running(file, {})
+            file.append("closed", None, {"reason": reason})
+
+    def restored(self, reason: str) -> None:
+        """Say that an older copy of the file was put back on purpose: the newer one is lost for good.
+
+        Fits on an older copy are refused, since it knows nothing of what was released later. This goes into the file as
+        an entry. What was left of the budget in the last entry that this user has seen is left now, and no more.
+
+        Parameters
+        ----------
+        reason : str
+
+        Raises
+        ------
+        PrivacyError
+            There is no reason, or no entry is missing.
+        """
+        if not isinstance(reason, str) or not reason.strip():
+            raise PrivacyError(f"reason must be a text, got {reason!r}")
+        with transaction(self.path, restoring=True) as file:
+            of = file.put_back()
+            if of is None:
+                raise PrivacyError("no entry is missing that was seen before: there is nothing to say")
+            held = file.told.held
+            share = max(left_of(held.values(), 0.0)[0] - of.left, 0.0)
+            content = {"reason": reason, "share": share, "missing": [of.position, of.hash]}
+            file.append("restored", max(held, default=0) + 1, content)
+            _seen.forget(self.facts["id"], self.path, file.told)
+
+    @classmethod
+    def migrate(cls, path: str | os.PathLike[str]) -> Study:
+        """Convert the file of a study that fdadp 0.2 made, in its place: the same entries, with the same hashes.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        PrivacyError
+            The file is no such study, is damaged, is in use, or has another name beside this one.
+        """
+        from fdadp.privacy.study.migration import migrate
+
+        return cls(migrate(path))
 
     # ------------------------------------------------------------------ is it right
 
     def verify(self, *files: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
         """What is wrong with the study, and with files of its models and certificates (``.json``), in words.
 
-        Nothing where all of it holds. Of the study: the chain of hashes, what the reservations add up to against the
-        entries, the costs against what was reserved and the total, the total against ε and δ, and SQLite's own check.
+        Nothing where all of it holds. Of the study: every byte (the chain of hashes), that times rise up to now, that
+        nothing was reserved after its last day, the costs against what was reserved and the total, the total against ε
+        and δ, and that it has the last entry that this user has seen.
 
         Parameters
         ----------
@@ -213,6 +261,9 @@ class Study:
 
     def wrong_with(self, file: str | os.PathLike[str], key: str | os.PathLike[str] | None = None) -> tuple[str, ...]:
         """What is wrong with the file of one model, or with one certificate (``.json``), against the study.
+
+        A certificate is made again from the entries up to its last one, and everything that follows from these is
+        compared. What people said in it (texts about the data, date, accuracy, version) is covered by a signature only.
 
         Parameters
         ----------
@@ -273,8 +324,10 @@ class Study:
             *(f"bounds of {column}: {_said(what)}" for column, what in of["bounds"].items()),
             "",
             as_text(fits),
+            composed(of["delta"]),
             "",
             f"last entry: {last.position}, {last.hash}",
+            *(f"WRONG: {problem}" for problem in wrong_with(self)),
         ]
         return "\n".join(lines)
 
@@ -282,7 +335,7 @@ class Study:
         headline, fits, last = self._seen()
         return (
             f"<div><p><strong>{html.escape(headline)}</strong></p>{as_html(fits)}"
-            f"<p>last entry: {last.position}, <code>{last.hash}</code></p></div>"
+            f"<p>{composed(self.facts['delta'])}</p><p>last entry: {last.position}, <code>{last.hash}</code></p></div>"
         )
 
     def __repr__(self) -> str:

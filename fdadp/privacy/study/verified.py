@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.study._entries import damaged, entries, replayed
+from fdadp.privacy.study._entries import clock_behind
 from fdadp.privacy.study._file import reading
 
 if TYPE_CHECKING:
@@ -25,31 +26,26 @@ def wrong_with(study: Study) -> tuple[str, ...]:
     ----------
     study : Study
     """
-    found: list[str] = []
-    with reading(study.path) as db:
-        sane = [row[0] for row in db.execute("PRAGMA integrity_check")]
-        found += [] if sane == ["ok"] else [f"the file is damaged: {sane[0]}"]
-        wrong = damaged(db)
-        if wrong:
-            return (*found, wrong)
-        try:
-            told = replayed(entries(db))
-        except PrivacyError as exc:
-            return (*found, str(exc))
-        rows = db.execute("SELECT number, share, used, cost, state, whole FROM reservations").fetchall()
-    kept = {number: (share, used, cost, state, bool(w)) for number, share, used, cost, state, w in rows}
-    if set(kept) != set(told):
-        found.append("there are other reservations than the entries tell of")
-    of = study.facts
-    for number, r in told.items():
-        says = (r.share, sum(r.shares), sum(r.costs), r.state, r.whole)
-        if number in kept and kept[number] != says:  # bit for bit: the same additions in the same order
-            found.append(f"reservation {number} is not what the entries tell of it")
+    try:
+        with reading(study.path, anew=True) as file:
+            told, lines, missing = file.told, file.entries, file.put_back()
+    except PrivacyError as exc:
+        return (str(exc),)
+    found = [] if missing is None else [f"it was put back to an older state: {missing}"]
+    of = told.first.content
+    for before, line in pairwise(lines):
+        if line.time < before.time:
+            found.append(f"entry {line.position} was written before the one before it, by the clock")
+        if line.kind == "reserved" and line.time[:10] > (of["expires"] or "9"):
+            found.append(f"entry {line.position} was written after the last day of the study")
+    behind = clock_behind(told.last)
+    found += [f"the clock was set back, or ahead before: {behind}"] if behind else []
+    for number, r in told.held.items():
         if sum(r.costs) > of["total"] * r.share * (1 + SLACK) and r.costs:
             found.append(f"releases of reservation {number} cost more than was reserved")
-    if math.fsum(r.share for r in told.values()) > 1 + SLACK:
+    if math.fsum(r.share for r in told.held.values()) > 1 + SLACK:
         found.append("more was reserved than the total")
-    if math.fsum(c for r in told.values() for c in r.costs) > of["total"]:
+    if math.fsum(c for r in told.held.values() for c in r.costs) > of["total"]:
         found.append("the releases cost more than the total")
     try:
         study.budget  # noqa: B018

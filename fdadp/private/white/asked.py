@@ -119,7 +119,7 @@ class Asked:
         if value != default:
             raise InputError(f"{option} of {self.name} must be {default!r} in a private fit, got {value!r}: {reason}")
 
-    def along_t(self, k: int, default: int) -> None:
+    def along_t(self, k: Any, default: int) -> None:
         """Refuse another number of functions along the response than the default one."""
         if k != default:
             raise InputError(
@@ -148,7 +148,9 @@ class Asked:
 
 
 def default_of(spec: TermSpec, option: str) -> Any:
-    """Default of an option."""
+    """Default of an option; of `k` refund's, where ordinary fits choose."""
+    if option == "k" and spec.refund_k is not None:
+        return spec.refund_k
     (found,) = (f.default for f in fields(spec) if f.name == option)  # type: ignore[arg-type]
     assert found is not MISSING
     return found

@@ -22,6 +22,7 @@ from fdadp.private.white.of_smooths import WhiteSmooth
 from fdadp.private.white.of_surfaces import WhiteSurface
 from fdadp.private.white.times import ByLevels, ByNumber, WhiteTimes
 from fdadp.terms.additive_functional import AdditiveFunctional
+from fdadp.terms.along import with_refund_k
 from fdadp.terms.component_regression import ComponentRegression
 from fdadp.terms.component_scores import ComponentScores
 from fdadp.terms.functional_additive import FunctionalAdditive
@@ -97,6 +98,7 @@ def white_term(
         raise InputError(
             f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
         )
+    spec = with_refund_k(spec)
     return MAKERS[kind](Asked(spec, columns, prior, curves, beside, t), spec)
 
 
@@ -126,6 +128,8 @@ def _lf(asked: Asked, spec: LinearFunctional) -> WhiteTerm:
     asked.of_numbers("ff")
     asked.only(m=NO_PENALTY, rule=NO_RULE)
     size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
+    if spec.by:
+        return _times(asked, replace(spec, by=None), spec.by)
     return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
 
 
@@ -140,6 +144,9 @@ def _sff(asked: Asked, spec: FunctionalAdditive) -> WhiteTerm:
 
 def _af(asked: Asked, spec: AdditiveFunctional) -> WhiteTerm:
     asked.of_numbers("sff")
+    asked.only(period=NO_PERIOD, x_transform=NO_RANKS)
+    if spec.by:
+        return _times(asked, replace(spec, by=None), spec.by)
     return _surface(asked, spec.column, several(spec.k, 2, f"k of {asked.name}"), default_of(spec, "k"))
 
 
@@ -181,7 +188,7 @@ def _smooth(asked: Asked, spec: Smooth) -> WhiteTerm:
         k, k_t = several(spec.k, 2, f"k of {asked.name}")
         asked.along_t(k_t, ALONG_T)
     else:
-        k = spec.k
+        k = None if spec.k == "refund" else spec.k
     size = asked.size(k, None, SPLINES[1])
     if spec.by:
         return _times(asked, replace(spec, by=None), spec.by)

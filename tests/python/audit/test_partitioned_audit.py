@@ -25,9 +25,9 @@ def workers(monkeypatch):
     init = _partitioned_vault.PartitionedVault.__init__
     monkeypatch.setattr(_placed, "active_client", object)
 
-    def counted(self, data):
+    def counted(self, data, *law):
         made.append(data.grouped)
-        init(self, data)
+        init(self, data, *law)
 
     monkeypatch.setattr(_partitioned_vault.PartitionedVault, "__init__", counted)
     with dask.config.set(scheduler="synchronous"):

@@ -100,8 +100,8 @@ def added_mu(monkeypatch):
     def mutant(self, epsilon, delta=None, **settings):
         right(self, epsilon, delta, **settings)
         if delta is not None:
-            self.total = math.sqrt(2 * self.total)
-            self._book = type(self._book)(self.total)
+            total = math.sqrt(2 * self.total)
+            self._fix(total=total, _book=type(self._book)(total))
 
     monkeypatch.setattr(Budget, "__init__", mutant)
 

@@ -16,8 +16,8 @@ from fdadp import (
     ScalarRegression,
     Study,
     choose_privately,
-    plan_choice,
 )
+from fdadp.choice.plan import plan_choice
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning, PublicParameterMissing
 from fdadp.learners import DPBoostedStumps, DPGaussianNB, DPLinearRegression, DPLogisticRegression, Numeric
 from fdadp.privacy import Budget, Cohort, SeededNoise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from mutants import mutate
 
@@ -216,6 +217,8 @@ def test_curves():
     assert found.index == 1
     assert found.estimator.mechanism == "dp-aff"
     assert found.ledger.epsilon == 4.0
+    frames = choose_privately(candidates, pd.DataFrame(X), pd.DataFrame(Y), privacy, clip=1.0)  # with labels of rows
+    np.testing.assert_array_equal(frames.estimator.coef_, found.estimator.coef_)
 
 
 def test_a_budget_for_candidates_that_select_most_of_the_time_is_in_zcdp():

@@ -142,11 +142,11 @@ def test_bad_files_to_fit(files: Any, weather: Any, tmp_path: Path) -> None:
     assert "got 'cold' in line 4, column 3" in fit_x(
         "\n".join([*lines[:3], ",".join([*first[:2], "cold", *first[3:]])])
     )
-    assert "same number of curves, got 34 and 35" in fit_x("\n".join(lines[:-1]))
+    unlabelled = "\n".join(line.partition(",")[2] for line in lines[:-1])
+    assert "Y and X must have the same number of rows, got 35 and 34" in fit_x(unlabelled)
     assert "labels only" in fit_x("place\nHalifax\nSydney\n")
-    assert "same row labels in the same order, got 'Resolute' and 'St. Johns' in row 0" in fit_x(
-        "\n".join([lines[0], *lines[:0:-1]])
-    )
+    twice = ",".join([lines[1].partition(",")[0], *first[1:]])
+    assert "X must have one row for each row label, or equal ones" in fit_x("\n".join([*lines[:3], twice, *lines[4:]]))
     gap = ",".join([*first[:2], "", *first[3:]])
     assert "got nan in curve 2" in fit_x("\n".join([*lines[:3], gap, *lines[4:]]))
     assert "must end in one of" in refused("fit", tmp_path / "X.xlsx", y, "--out", model)
@@ -180,7 +180,7 @@ def test_bad_input_to_predict(files: Any, weather: Any, tmp_path: Path) -> None:
     weather[0].iloc[:, :20].to_csv(narrow)
     assert "training domain" in refused("predict", model, narrow, "--out", out)
     weather[0].iloc[:, :20].to_csv(narrow, header=[f"day {i}" for i in range(20)])
-    assert "must have 37 columns as the training curves had" in refused("predict", model, narrow, "--out", out)
+    assert "X must lie on the training domain" in refused("predict", model, narrow, "--out", out)
     assert "level must lie between 0 and 1, got 95" in refused(
         "predict", model, files[0], "--out", out, "--interval", "95"
     )

@@ -76,12 +76,14 @@ def test_version() -> None:
 def test_a_private_additive_fit_is_that_of_the_python_api(folder: Path, tmp_path: Path, own: tuple[Any, ...]) -> None:
     out, grouped = tmp_path / "m.npz", "--groups" in own
     table = ("--table", folder / "people.csv") if grouped else ()
-    done = run("fit", folder / "x.csv", folder / "y.csv", *table, *RANGES, "--epsilon", 2, "--out", out, *own)
+    done = run(
+        "fit", folder / "x.csv", folder / "y.csv", *table, *RANGES, "--epsilon", 2, "--delta", 1e-6, "--out", out, *own
+    )
     assert done.exit_code == 0, done.output
     assert "gradient" in done.stdout and f"Ledger written to {tmp_path / 'm.ledger.json'}" in done.stdout
     privacy = Privacy(2, 1e-6, n=None if grouped else N, random_state=3)
     here = AdditiveFunctionOnFunction(privacy=privacy, bounds={"X": (-4, 4), "Y": (-8, 8)})
-    here.fit(values(folder / "x.csv"), values(folder / "y.csv"), S, T, np.arange(N) if grouped else None)
+    here.fit(values(folder / "x.csv"), values(folder / "y.csv"), s=S, t=T, groups=np.arange(N) if grouped else None)
     loaded = AdditiveFunctionOnFunction.load(out)
     np.testing.assert_array_equal(loaded.coef_, here.coef_)
     assert loaded.ledger_ == Ledger.from_json((tmp_path / "m.ledger.json").read_text())
@@ -89,7 +91,7 @@ def test_a_private_additive_fit_is_that_of_the_python_api(folder: Path, tmp_path
 
 @pytest.mark.usefixtures("seeded")
 def test_private_mean_and_components(folder: Path, tmp_path: Path) -> None:
-    asked = ("--bounds", "-8:8", "--epsilon", 2, "--n", N)
+    asked = ("--bounds", "-8:8", "--epsilon", 2, "--delta", 1e-6, "--n", N)
     done = run("mean", folder / "y.csv", *asked, "--out", tmp_path / "mean.npz", "--level", 0.9)
     assert done.exit_code == 0, done.output
     here = PrivateMean(privacy=Privacy(2, 1e-6, n=N, random_state=3), bounds=(-8, 8)).fit(values(folder / "y.csv"), t=T)
@@ -169,7 +171,7 @@ def test_summary_ledger_and_plot(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_ledger_of_a_private_model(folder: Path, tmp_path: Path) -> None:
-    own = ("--bounds", "-8:8", "--epsilon", 2, "--n", N, "--out", tmp_path / "mean.npz")
+    own = ("--bounds", "-8:8", "--epsilon", 2, "--delta", 1e-6, "--n", N, "--out", tmp_path / "mean.npz")
     assert run("mean", folder / "y.csv", *own).exit_code == 0
     shown = run("ledger", tmp_path / "mean.npz", "--out", tmp_path / "again.json")
     assert shown.exit_code == 0, shown.output
@@ -250,4 +252,6 @@ def test_help_says_all_defaults() -> None:
         for text in re.findall(r"default: [^\])]*", " ".join(str(getattr(p, "help", "")) for p in command.params)):
             assert text in shown, names
             said += 1
+        for argument in (p for p in command.params if p.param_type_name == "argument"):
+            assert argument.help and " ".join(argument.help.split()[:3]) in shown, (names, argument.name)
     assert said > 20

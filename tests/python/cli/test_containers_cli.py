@@ -17,7 +17,7 @@ pa = pytest.importorskip("pyarrow")
 PEOPLE = simulate_affr(scenario=1, n=400, n_points=11, seed=0)
 X, Y = (c.data_matrix[..., 0] for c in (PEOPLE.X, PEOPLE.Y))
 AGE = np.linspace(20, 80, 400)
-PRIVATE = ["--epsilon", "4", "--n", "400", "--bounds", "X=-5:5", "--bounds", "Y=-9:9"]
+PRIVATE = ["--epsilon", "4", "--delta", "1e-6", "--n", "400", "--bounds", "X=-5:5", "--bounds", "Y=-9:9"]
 
 
 def run(*arguments: Any) -> str:

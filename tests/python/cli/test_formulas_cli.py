@@ -64,11 +64,11 @@ def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, form
         (["Y ~ ff(X)", "--curves", "X=x.csv"], "data must have the column 'Y'"),
         (["Y ~ ff(Z)", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "data must have the column 'Z'"),
         (["Y ~ ff(X", "--curves", "X=x.csv", "--curves", "Y=y.csv"], "formula must be of the form"),
-        (["Y ~ ff(X) + age", "--curves", "X=x.csv", "--curves", "Y=y.csv", "--table", "other.csv"], "same row labels"),
+        (["Y ~ ff(X)", "--curves", "X=x.csv", "--curves", "Y=y.csv", "--id", "pid"], "--id must be the first column"),
         (["risk ~ age", "--table", "people.csv", "--out", "model.txt"], "--out must end in .npz"),
         (
-            ["risk ~ age", "--table", "people.csv", "--groups", "region"],
-            "--groups is there for responses that are curves",
+            ["risk ~ age", "--table", "people.csv", "--person-rows", "sum"],
+            "--person-rows and --max-rows need --groups",
         ),
         (["risk ~ age", "--table", "people.csv", "--family", "weibull"], "family"),
         (
@@ -88,3 +88,18 @@ def test_files_that_are_no_model_are_refused(folder: Path, tmp_path: Path) -> No
     np.savez(tmp_path / "other.npz", a=np.ones(3))
     text = refused("predict", tmp_path / "other.npz", "--table", folder / "people.csv", "--out", "p.csv")
     assert "other.npz" in text
+
+
+def test_rows_of_a_person_count_once_each_or_together(tmp_path: Path) -> None:
+    """--person-rows and --max-rows, also in a private fit, which shows them in its plan and its ledger."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(200), rng.integers(1, 5, 200))
+    frame = pd.DataFrame({"who": who, "age": rng.uniform(-1, 1, 200)[who]})
+    frame["y"] = frame["age"] + rng.normal(size=who.size)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    fit = ["fit", "y ~ age", "--table", str(tmp_path / "people.csv"), "--out", str(tmp_path / "m.npz")]
+    for law, said in (("mean", "each person counts once"), ("sum", "each row counts once")):
+        assert said in run(*fit, "--groups", "who", "--person-rows", law).output
+    private = ["--epsilon", "4", "--delta", "1e-6", "--n", "200", "--bounds", "age=-1:1", "--bounds", "y=-4:4"]
+    shown = run(*fit, "--groups", "who", "--person-rows", "sum", "--max-rows", "3", *private).output
+    assert "rows a person count, 3 at most" in shown and "each row counts once, at most 3 rows a person" in shown

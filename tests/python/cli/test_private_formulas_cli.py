@@ -63,7 +63,9 @@ def test_a_private_fit_is_that_of_the_python_api(
     folder: Path, tmp_path: Path, formula: str, kind: Any, names: str, own: list[Any]
 ) -> None:
     out, texts = tmp_path / "m.npz", [t if t != "age=0:100" else "age=1:100" for t in BOUNDS]
-    done = run("fit", formula, *files(folder, *names), *bounds(*texts), "--epsilon", 2, "--out", out, *own)
+    done = run(
+        "fit", formula, *files(folder, *names), *bounds(*texts), "--epsilon", 2, "--delta", 1e-6, "--out", out, *own
+    )
     assert done.exit_code == 0, done.output
     data = {
         name: pd.read_csv(folder / f"{name.lower()}.csv", index_col=0, float_precision="round_trip") for name in names
@@ -134,23 +136,38 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--bounds", "X=-4:4"], "--bounds is there for private fits: give --epsilon as well"),
         (["--dry-run"], "--dry-run is there for private fits"),
-        (["--epsilon", 2, "--n", N, *bounds("X=-4:4", "Y=-8:8", "region=a,b")], "a public range for age"),
-        (["--epsilon", 2, "--n", N, *bounds(*BOUNDS[:2]), "--bounds", "age=0:"], "--bounds must be NAME=LOW:HIGH"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--bounds", "age=1:2"], "once of each column, got age twice"),
-        (["--epsilon", 2, "--n", N, *bounds("X=4:-4", *BOUNDS[1:])], "low < high"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--bounds", "Age=0:1", "Y ~ Age"], "'Age'.*did you mean 'age'"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--groups", "ward"], "'ward'"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--offset", "mean(Z)"], "'Z'"),
-        (["--epsilon", 2, "--n", 2, *bounds()], "n"),
+        (
+            ["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds("X=-4:4", "Y=-8:8", "region=a,b")],
+            "a public range for age",
+        ),
+        (
+            ["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(*BOUNDS[:2]), "--bounds", "age=0:"],
+            "--bounds must be NAME=LOW:HIGH",
+        ),
+        (
+            ["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--bounds", "age=1:2"],
+            "once of each column, got age twice",
+        ),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds("X=4:-4", *BOUNDS[1:])], "low < high"),
+        (
+            ["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--bounds", "Age=0:1", "Y ~ Age"],
+            "'Age'.*did you mean 'age'",
+        ),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--groups", "ward"], "'ward'"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--offset", "mean(Z)"], "'Z'"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", 2, *bounds()], "n"),
         (["--epsilon", -1, "--n", N, *bounds()], "epsilon"),
-        (["--epsilon", 2, "--n", N, "--adjacency", "add-remove", *bounds()], "adjacency|add-remove"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, "--adjacency", "add-remove", *bounds()], "adjacency|add-remove"),
         (["--epsilon", 0.001, "--n", N, *bounds()], "n"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--family", "gamma"], "family must be"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--missing", "raise"], "missing in a private fit"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--out", "m.txt"], "--out must end in .npz"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--curves", "age=x.csv"], "must have different names, got 'age' twice"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--curves", "V=x.parquet"], "no such file"),
-        (["--epsilon", 2, "--n", N, *bounds(), "--curves", "V=nowhere.csv"], "no such file"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--family", "gamma"], "family must be"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--missing", "raise"], "missing in a private fit"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--out", "m.txt"], "--out must end in .npz"),
+        (
+            ["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--curves", "age=x.csv"],
+            "must have different names, got 'age' twice",
+        ),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--curves", "V=x.parquet"], "no such file"),
+        (["--epsilon", 2, "--delta", 1e-6, "--n", N, *bounds(), "--curves", "V=nowhere.csv"], "no such file"),
     ],
 )
 def test_what_is_wrong_is_said_before_a_row_is_read(
@@ -169,7 +186,9 @@ def test_what_is_wrong_is_said_before_a_row_is_read(
 @pytest.mark.usefixtures("unread")
 def test_a_dry_run_shows_the_plan_and_reads_nothing(folder: Path, tmp_path: Path) -> None:
     out = ["--out", tmp_path / "m.npz", "--dry-run"]
-    done = run("fit", "Y ~ ff(X) + age", *files(folder, "X", "Y"), *bounds(), "--epsilon", 2, "--n", N, *out)
+    done = run(
+        "fit", "Y ~ ff(X) + age", *files(folder, "X", "Y"), *bounds(), "--epsilon", 2, "--delta", 1e-6, "--n", N, *out
+    )
     assert done.exit_code == 0 and "mean of Y" in done.output and "gradient" in done.output
     assert not list(tmp_path.iterdir())
 
@@ -177,8 +196,19 @@ def test_a_dry_run_shows_the_plan_and_reads_nothing(folder: Path, tmp_path: Path
 @pytest.mark.parametrize("wrong", ["shorter", "none"])
 def test_files_that_fail_say_nothing(folder: Path, tmp_path: Path, wrong: str) -> None:
     lines = (folder / "x.csv").read_bytes().splitlines()
+    lines[0] = b"who" + lines[0].lstrip(b"id")  # another name, so rows are taken by position
     (tmp_path / "x.csv").write_bytes(b"\n".join(lines[:-1] if wrong == "shorter" else lines[:1]))
-    asked = [*files(folder, "Y"), f"--curves=X={tmp_path / 'x.csv'}", *bounds(), "--epsilon", 2, "--n", N]
+    asked = [
+        *files(folder, "Y"),
+        f"--curves=X={tmp_path / 'x.csv'}",
+        *bounds(),
+        "--epsilon",
+        2,
+        "--delta",
+        1e-6,
+        "--n",
+        N,
+    ]
     said = refused("fit", "Y ~ ff(X) + age", *asked, "--out", tmp_path / "m.npz")
     assert said == "Error: the source of chunks failed or changed the shape of its rows; the budget is spent"
     assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]

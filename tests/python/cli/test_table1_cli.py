@@ -64,7 +64,7 @@ def test_it_is_the_table_of_the_python_api(folder: Path, tmp_path: Path, name: s
     out = tmp_path / "t.npz"
     asked = ("--facts", folder / "facts.json") if name == "facts" else ASKED
     file = folder / ("people.csv" if name == "facts" else name)
-    done = run("table1", file, *asked, "--epsilon", 2, "--out", out, *own)
+    done = run("table1", file, *asked, "--epsilon", 2, "--delta", 1e-6, "--out", out, *own)
     assert done.exit_code == 0, done.output
     wanted = here(folder, groups="--groups" in own)
     assert (
@@ -82,7 +82,7 @@ def test_it_writes_text_html_csv_and_json_at_a_level(folder: Path, tmp_path: Pat
     files = [tmp_path / f"t.{kind}" for kind in ("txt", "html", "csv", "json")]
     written = [arg for file in files for arg in ("--write", file)]
     out = ("--out", tmp_path / "t.npz", "--level", 0.8)
-    done = run("table1", folder / "people.csv", *ASKED, "--epsilon", 2, "--n", N, *out, *written)
+    done = run("table1", folder / "people.csv", *ASKED, "--epsilon", 2, "--delta", 1e-6, "--n", N, *out, *written)
     assert done.exit_code == 0, done.output
     wanted = here(folder)
     rows = wanted.estimates_.at(0.8).frame

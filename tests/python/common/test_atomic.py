@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fdadp import AdditiveFunctionOnFunction, Moments, Privacy, PrivateMean, simulate_affr
+from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import InputError
 from fdadp.files.atomic import PUBLIC, SECRET, STALE, _take_over, replacing
 from fdadp.functional.tables import read_curves, write_curves
+from fdadp.solve.moments import Moments
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
 

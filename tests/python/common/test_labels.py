@@ -12,8 +12,19 @@ import pandas as pd
 import pytest
 from private_settings import regression_settings
 from skfda import FDataGrid
+from sklearn.base import clone
 
-from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy, PrivateMean, coverage, rmspe, simulate_affr
+from fdadp import (
+    FPCA,
+    AdditiveFunctionOnFunction,
+    FunctionalRegression,
+    Privacy,
+    PrivateMean,
+    ScalarRegression,
+    coverage,
+    rmspe,
+    simulate_affr,
+)
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.axis import axis_of
@@ -41,40 +52,85 @@ def labelled(frame: pd.DataFrame, index: Any) -> pd.DataFrame:
     return frame.set_axis(pd.Index(index), axis=0)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        (labelled(X, PLACES), labelled(Y, PLACES).iloc[SHUFFLED]),  # one of the files was sorted
-        (X, Y.iloc[SHUFFLED]),  # sample(frac=1) of one of them
-        (X.iloc[SHUFFLED[:50]], Y.iloc[:50]),  # two splits
-        (X.iloc[10:], Y.iloc[:50]),
-        (labelled(X, PLACES), labelled(Y, PLACES[::-1])),
-        (labelled(X, [*"ab", *PLACES[2:]]), labelled(Y, PLACES)),  # other people
-        (labelled(X, pd.date_range("2020-01-01", periods=60)), labelled(Y, pd.date_range("2020-01-02", periods=60))),
-    ],
-)
-def test_rows_with_other_labels_are_refused_everywhere(first: pd.DataFrame, second: pd.DataFrame) -> None:
+OTHERS = [
+    (labelled(X, PLACES), labelled(Y, PLACES).iloc[SHUFFLED]),  # one of the files was sorted
+    (X, Y.iloc[SHUFFLED]),  # sample(frac=1) of one of them
+    (X.iloc[SHUFFLED[:50]], Y.iloc[:50]),  # two splits
+    (X.iloc[10:], Y.iloc[:50]),
+    (labelled(X, PLACES), labelled(Y, PLACES[::-1])),
+    (labelled(X, [*"ab", *PLACES[2:]]), labelled(Y, PLACES)),  # other people
+]
+
+
+@pytest.mark.parametrize(("first", "second"), OTHERS)
+def test_rows_are_joined_by_their_labels_whatever_their_order(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    both = [label for label in second.index if label in first.index]
+    fitted, wanted = model().fit(first, second), model().fit(first.loc[both], second.loc[both])
+    np.testing.assert_array_equal(fitted.coef_, wanted.coef_)
+    assert fitted.joined_ == f"joined {len(both)} of {len(second)} by row label"
+    assert fitted.joined_ in fitted.summary().as_text()
+    assert fitted.score(first, second) == wanted.score(first.loc[both], second.loc[both])
+    if len(first) == len(second):
+        by_position = model().fit(first, second, by="position")
+        np.testing.assert_array_equal(by_position.coef_, model().fit(first.to_numpy(), second, s=COHORT.s).coef_)
+        assert by_position.joined_ is None
+
+
+@pytest.mark.parametrize(("first", "second"), OTHERS)
+def test_rows_with_other_labels_are_refused_where_they_are_not_joined(first: Any, second: Any) -> None:
     message = r"X and Y must have the same row labels in the same order, got .* and .* in row \d+ .*\.loc\[X\.index\]"
-    with pytest.raises(InputError, match=message):
-        model().fit(first, second)
     with pytest.raises(InputError, match=message):
         model().fit_chunks([(first, second)])
     for metric in (rmspe, functional_r2, lambda a, b: coverage(a, b, b)):
         with pytest.raises(InputError, match="must have the same row labels"):
             metric(first.set_axis(COHORT.t, axis=1), second)
-    fitted = model().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (
+            labelled(X, PLACES),
+            Y,
+            "Y and X must have row labels in common .* such as 0 and 'place 0': say by='position'",
+        ),
+        (
+            labelled(X, pd.date_range("2020-01-01", periods=60)),
+            labelled(Y, pd.date_range("2021-01-02", periods=60)),
+            "Y and X must have row labels in common",
+        ),
+        (labelled(X, [None, *PLACES[1:]]), labelled(Y, PLACES), "X must have an id in every row .*, got nan in row 0;"),
+        (
+            labelled(X, PLACES),
+            labelled(Y, [1.5, *PLACES[1:]]),
+            r"Y must have an id in every row .*, got 1\.5 in row 0;",
+        ),
+        (
+            labelled(X, ["a", "a", *PLACES[2:]]),
+            labelled(Y, PLACES),
+            "X must have one row for each row label, or equal ones, got several that differ for 'a' in row 0",
+        ),
+    ],
+)
+def test_labels_that_say_no_person_are_refused_by_name(first: Any, second: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        fitted.score(first, second)
+        model().fit(first, second)
+    model().fit(first, second, by="position")
+
+
+def test_equal_rows_of_one_label_are_one() -> None:
+    x, y = labelled(X, PLACES), labelled(Y, PLACES)
+    fitted = model().fit(pd.concat([x, x.iloc[:9]]), y)
+    np.testing.assert_array_equal(fitted.coef_, model().fit(x, y).coef_)
 
 
 @pytest.mark.parametrize(
     ("first", "second"),
     [
         (labelled(X, PLACES), labelled(Y, PLACES)),
-        (labelled(X, PLACES), Y),  # one file has labels
         (labelled(X, PLACES), Y.to_numpy()),
         (labelled(X, range(60)), labelled(Y, [str(i) for i in range(60)])),  # from two kinds of file
-        (labelled(X, np.arange(60) // 3), Y),  # ids of people, three curves each
+        (labelled(X, [f"{i:03d}" for i in range(60)]), labelled(Y, np.arange(60.0))),
         (X.iloc[SHUFFLED], Y.iloc[SHUFFLED]),
         (X.iloc[SHUFFLED].reset_index(drop=True), Y.iloc[SHUFFLED].reset_index(drop=True)),
     ],
@@ -88,16 +144,39 @@ def test_rows_that_belong_together_fit_as_arrays_do(first: Any, second: Any) -> 
 def test_groups_and_sample_names_and_the_ignored_y_of_fpca_are_compared_too() -> None:
     ids = pd.Series(np.arange(60) // 2, index=PLACES)
     x, y = labelled(X, PLACES), labelled(Y, PLACES)
-    model().fit(x, y, groups=ids)
-    model().fit(x, y, groups=ids.reset_index(drop=True))
-    with pytest.raises(InputError, match="X and groups must have the same row labels"):
-        model().fit(x, y, groups=ids.iloc[SHUFFLED])
+    model().fit(x, y, groups=ids.iloc[SHUFFLED])
+    with pytest.raises(InputError, match="X and Y must have the same row labels"):
+        model().fit(x, y.iloc[::-1], groups=ids.to_numpy())  # which has none, so all is by position
     named = FDataGrid(X, grid_points=COHORT.s, sample_names=tuple(PLACES))
     model().fit(named, y)
     with pytest.raises(InputError, match="X and Y must have the same row labels"):
         model().fit(named, y.iloc[::-1])
     with pytest.raises(InputError, match="Y and y must have the same row labels"):
         FPCA().fit(y, pd.Series(0.0, index=PLACES[::-1]))
+
+
+def test_columns_and_what_is_beside_them_are_joined_too() -> None:
+    draw = np.random.default_rng(1)
+    data = {"X": labelled(X, PLACES), "z": pd.Series(draw.normal(size=60), PLACES), "Y": labelled(Y, PLACES)}
+    beside = {"weights": pd.Series(draw.uniform(1, 2, 60), PLACES), "groups": pd.Series(np.arange(60) // 2, PLACES)}
+    shuffled, moved = ({k: v.sample(frac=1, random_state=len(k)) for k, v in d.items()} for d in (data, beside))
+    shuffled["Y"] = data["Y"]
+    formula = FunctionalRegression("Y ~ ff(X) + z", progress=False)
+    wanted, joined = formula.fit(data, **beside), clone(formula).fit(shuffled, **moved)
+    assert joined.joined_ == "joined 60 of 60 by row label"
+    np.testing.assert_array_equal(joined.residuals_, wanted.residuals_)
+    order = shuffled["X"].index.get_indexer(PLACES)
+    np.testing.assert_array_equal(joined.predict(shuffled).to_numpy()[order], wanted.predict(data).to_numpy())
+    assert joined.score(shuffled) == pytest.approx(wanted.score(data), rel=1e-9)
+    assert joined.score(shuffled, data["Y"]) == pytest.approx(wanted.score(data), rel=1e-9)
+    with pytest.raises(InputError, match=r"z must have a row for each of X .*, got none for 'place 3'"):
+        joined.predict(data | {"z": data["z"].drop(index="place 3")})
+    other = {**data, "z": data["z"].set_axis(PLACES[::-1])}
+    by_position = clone(formula).fit(other, by="position")
+    np.testing.assert_array_equal(by_position.residuals_, clone(formula).fit(data).residuals_)
+    frame = pd.DataFrame({"z": data["z"], "w": draw.normal(size=60)})
+    numbers = ScalarRegression("y ~ z + w", progress=False).fit(frame, frame["z"].iloc[SHUFFLED] + 1.0)
+    assert numbers.r2_ == pytest.approx(1, abs=1e-6)
 
 
 def test_labels_are_compared_without_a_look_at_values() -> None:
@@ -158,7 +237,7 @@ def test_a_grid_that_decreases_is_turned_round_with_its_values() -> None:
         (["2020-01-01", "2020-13-45", "2020-01-02", "2020-01-03"], "columns of X must be dates or times"),
         (["id", "t0", "t1", "t2"], r"got 'id' beside 't0'. If it names the curves, .* set_index\('id'\)"),
         (["patient_id", "Mon", "Tue", "Wed"], "got 'patient_id' beside 'Mon'"),
-        (["t0", "t1", "t10", "t2"], "numbered evenly, or have their numbers as labels, got 't1', 't10'"),
+        (["t0", "t1", "t10", "t2"], "labels that increase or decrease, got 't10' followed by 't2'"),
         (["2020-01-01", "2020-01-03", "2020-01-02", "2020-01-04"], "got '2020-01-03' followed by '2020-01-02'"),
         (["2020-01-01", "2020-01-02", "2020-01-03", "age"], "got 'age' among dates"),
         (pd.MultiIndex.from_product([["u", "v"], [0, 1]]), "one level of labels"),
@@ -306,24 +385,25 @@ def private(**settings: Any) -> AdditiveFunctionOnFunction:
     return AdditiveFunctionOnFunction(**regression_settings(**{**budget, **settings}), progress=False)
 
 
-def test_a_private_fit_looks_at_labels_only_where_they_are_declared_public() -> None:
-    x, y = labelled(X, PLACES), labelled(Y, PLACES[::-1])
-    fitted = private().fit(x, y)  # by position, whatever the labels
+def test_a_private_fit_refuses_labels_only_where_they_are_declared_public() -> None:
+    x, y = labelled(X, PLACES), labelled(Y, PLACES).iloc[::-1]
+    fitted = private().fit(x, y)
     np.testing.assert_array_equal(fitted.coef_, private().fit(X, Y).coef_)
-    assert fitted.ledger_ is not None
-    assert "position; labels were not looked at" in str(fitted.ledger_.details)
+    assert "joined by row label" in str(fitted.ledger_.details)
     budget = Budget(1.0, 1e-6)
+    others = labelled(Y, [*PLACES[1:], "elsewhere"])
+    private().fit(x, others)
+    with pytest.raises(InputError, match="X and Y must have rows of the same ids, each once, where labels are public"):
+        private(labels="public", budget=budget).fit(x, others)
     with pytest.raises(InputError, match="X and Y must have the same row labels"):
-        private(labels="public", budget=budget).fit(x, y)
-    with pytest.raises(InputError, match="X and groups must have the same row labels"):
-        private(labels="public", budget=budget).fit(x, Y, groups=pd.Series(range(60), index=PLACES[::-1]))
+        private(labels="public", budget=budget).fit(x, y, by="position")
     assert budget.left == budget.total
-    same = private(labels="public").fit(x, labelled(Y, PLACES))
+    same = private(labels="public").fit(x, y)
     np.testing.assert_array_equal(same.coef_, fitted.coef_)
-    assert same.ledger_ is not None
-    assert "labels declared public" in str(same.ledger_.details)
     with pytest.raises(PrivacyError, match="labels must be 'public' or None, got 'private'"):
         private(labels="private")
+    with pytest.raises(PrivacyError, match="labels must be None where the number of persons is private"):
+        private(labels="public", n=None)
 
 
 def test_private_learners_and_summaries_do_so_too() -> None:
@@ -367,7 +447,7 @@ def test_predictions_are_rows_whatever_they_look_like() -> None:
     fitted = model().fit(X, words)
     predicted = fitted.predict(ordered)
     assert rmspe(predicted, predicted) == 0
-    assert fitted.score(ordered, predicted.reset_index(drop=True)) > 0.99
+    assert fitted.score(ordered, predicted) > 0.99
 
 
 def test_scores_of_learners_and_published_learners_compare_labels() -> None:

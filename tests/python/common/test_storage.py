@@ -366,7 +366,7 @@ def test_other_files_are_file_errors_that_name_them(path, tmp_path):
         assert str(path) in str(error.value), name
         assert "pickle" not in str(error.value), name
     for folder in (tmp_path, ""):
-        with pytest.raises(FileFormatError, match="Is a directory"):
+        with pytest.raises(FileFormatError, match="must be a regular file, got a folder"):
             Moments.load(folder)
     with pytest.raises(InputError, match="must name a file"):
         model("moments").save("")

@@ -156,6 +156,26 @@ def test_nothing_is_left_on_the_workers_after_success(on_workers):
     assert idle(on_workers)
 
 
+@pytest.mark.parametrize("progress", [True, "auto"])
+def test_progress_is_shown_to_people_only(monkeypatch, progress):
+    """A log file got ``1chunk [00:02...]``."""
+    from fdadp._common import progress as module
+
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    class Cell(io.StringIO):
+        """Where a notebook shows what is written; ``isatty()`` is false there."""
+
+    Cell.__module__ = "ipykernel.iostream"
+    monkeypatch.setattr(module, "DELAY", 0.0)
+    for stream, wanted in ((io.StringIO(), False), (Screen(), True), (Cell(), True)):
+        with contextlib.redirect_stderr(stream):
+            assert list(module.progress_bar("sums", progress, range(3))) == [0, 1, 2]
+        assert ("sums" in stream.getvalue()) == wanted, type(stream)
+
+
 def test_progress_counts_partitions(where):
     parts = mapped(lambda i: i, pieces(range(20)))
     shown = io.StringIO()

@@ -125,7 +125,7 @@ def test_regression_of_several_hospitals(key: SecretKey) -> None:
     assert isinstance(model, AdditiveFunctionOnFunction)
     central = AdditiveFunctionOnFunction(
         privacy=Privacy(8.0, 1e-6, n=1500), bounds={"X": (-4, 4), "Y": (-3, 3)}, mechanism="moments"
-    ).fit(X, Y, s, s)
+    ).fit(X, Y, s=s, t=s)
 
     def explained(fitted: Any) -> float:
         predicted = np.asarray(fitted.predict(X))

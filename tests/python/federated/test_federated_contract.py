@@ -124,6 +124,8 @@ def test_the_command_compares_hospitals(tmp_path: Path) -> None:
         "400",
         "--epsilon",
         "4",
+        "--delta",
+        "1e-6",
         "--mechanism",
         "moments",
         "--key-bits",
@@ -141,7 +143,7 @@ def test_the_command_compares_hospitals(tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
-    found = CliRunner().invoke(app, ["federated", "regression", "--owners", "1", *out])
+    found = CliRunner().invoke(app, ["federated", "regression", "--delta", "1e-6", "--owners", "1", *out])
     assert found.exit_code == 2
     assert "owners must be an integer of at least 2, got 1" in found.output
     assert not (tmp_path / "out").exists()
@@ -163,3 +165,32 @@ def test_the_model_of_a_run_is_made_of_contract_and_totals_by_command(tmp_path: 
     file.write_bytes(b"")
     none = CliRunner().invoke(app, ["federated", "model", str(terms), str(file)])
     assert none.exit_code == 2 and "must hold the totals of a run that was finished" in none.output
+
+
+def test_rows_of_an_owner_are_joined_by_their_labels(tmp_path):
+    """And nobody else may read them; the order of the files' rows is of no effect."""
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from fdadp.cli.main import app
+
+    rng = np.random.default_rng(0)
+    index = pd.Index(["p1", "p2", "p3", "p4"], name="id")
+    X, Y = (pd.DataFrame(rng.normal(size=(4, 3)), index, ["0", "1", "2"]) for _ in range(2))
+    X.to_csv(tmp_path / "x.csv")
+    Y.iloc[[2, 0, 3, 1]].to_csv(tmp_path / "y.csv")
+    out = tmp_path / "rows.npz"
+    out.touch(0o644)
+    words = ["federated", "rows", str(tmp_path / "x.csv"), str(tmp_path / "y.csv"), "--out", str(out)]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 0, found.output
+    assert out.stat().st_mode & 0o777 == 0o600
+    x, y = np.load(out).values()
+    assert np.allclose(x, X) and np.allclose(y, Y)
+    for wrong, said in (
+        (Y.iloc[:3], "must have the labels of"),
+        (Y.iloc[[0, 1, 2, 2]], "must have each label once: label 'p3'"),
+    ):
+        wrong.to_csv(tmp_path / "y.csv")
+        found = CliRunner().invoke(app, words)
+        assert found.exit_code == 2 and said in " ".join(found.output.split())

@@ -29,19 +29,21 @@ from flwr.supercore.task_identity import TaskIdentity
 from typer.testing import CliRunner
 
 from fdadp.cli.main import app as cli
-from fdadp.errors import FdadpWarning, FileFormatError, InputError
-from fdadp.federated import Contract, ProtocolError, models
+from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
+from fdadp.federated import Contract, Owner, ProtocolError, models
 from fdadp.federated.contract import USER
 from fdadp.federated.flower import APP, local, require_flower
 from fdadp.federated.flower.client_app import app, rows
 from fdadp.federated.flower.local import FlowerError, LocalFlower
 from fdadp.federated.flower.server_app import serve
 from fdadp.federated.flower.store import Store, _key_path, _write, new_key
-from fdadp.federated.flower.transport import GridExchange, payload, record
+from fdadp.federated.flower.transport import GridExchange, hello_of, payload, record, said_hello
 from fdadp.federated.paillier import Randomness, SecretKey, keys
 from fdadp.federated.proxy import Proxy
+from fdadp.federated.signed import Signer, public_key_of
 from fdadp.federated.wire import Kind, Totals
 from fdadp.federated.wire import Message as Wire
+from fdadp.privacy.certificate.signature import new_keys
 
 D = 3
 
@@ -102,6 +104,8 @@ class Grid:
         config = {"party": name, "contract": str(terms), "store": str(self.folder / name), **changes}
         if name != USER:
             config.setdefault("data", str(self.folder / name / "rows.npz"))
+            if self.contract.owner_keys:
+                config.setdefault("key", str(self.folder / f"{name}.pem"))
         self.nodes[node] = Context(run_id=1, node_id=node, node_config=config, state=RecordDict(), run_config={})
         return node
 
@@ -175,9 +179,16 @@ def test_a_run(grid: Grid) -> None:
         assert Totals.to_bytes(totals) == grid.state(name)["totals"]
 
 
-def test_the_server_app_writes_the_totals(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
+def signed_terms(folder: Path) -> Contract:
+    """The terms with keys of the owners, whose secret halves are in a folder."""
+    public = [new_keys(folder / f"{name}.pem")[1] for name in TERMS.names]
+    return replace(TERMS, owner_keys=tuple(map(public_key_of, public)))
+
+
+def test_the_server_app_writes_the_totals(tmp_path: Path, key: SecretKey, capsys: pytest.CaptureFixture[str]) -> None:
+    grid = Grid(tmp_path, signed_terms(tmp_path), key)
     terms, out = grid.folder / "contract.json", grid.folder / "totals"
-    terms.write_text(TERMS.to_json())
+    terms.write_text(grid.contract.to_json())
     config = {"contract": str(terms), "out": str(out), "timeout": 0.0, "patience": 1.0, "at_once": 2, "n_jobs": 1}
     config |= {"retries": 0, "pause": 0.0}
     context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config=config)
@@ -186,6 +197,88 @@ def test_the_server_app_writes_the_totals(grid: Grid, capsys: pytest.CaptureFixt
     assert "owner-1, owner-2, owner-3, user" in capsys.readouterr().out
     with pytest.raises(InputError, match="run configuration must give out, a file, got ''"):
         serve(grid, replace(context, run_config={**config, "out": ""}))
+    terms.write_text(TERMS.to_json())
+    with pytest.raises(InputError, match="the contract must name owner_keys"):
+        serve(grid, context)
+
+
+def run_of(grid: Grid) -> list[tuple[Any, int]]:
+    exchange = GridExchange(grid, contract=grid.contract)
+    exchange.meet([USER, *grid.contract.names], patience=0.5)
+    return Proxy(grid.contract).run(exchange)
+
+
+def test_an_owner_is_who_has_its_key(tmp_path: Path, key: SecretKey) -> None:
+    """Nodes that only say a name, with no key, another owner's or their own, are left out while it is offline."""
+    grid = Grid(tmp_path, signed_terms(tmp_path), key)
+    good(run_of(grid), 3)
+    new_keys(tmp_path / "stranger.pem")
+    again = tmp_path / "again"
+    again.mkdir()
+    for name in TERMS.names:
+        (again / f"{name}.pem").write_bytes((tmp_path / f"{name}.pem").read_bytes())
+        (again / f"{name}.pem").chmod(0o600)
+    grid = Grid(again, replace(grid.contract, run="another-run"), key)
+    del grid.nodes[100]
+    for other in (tmp_path / "stranger.pem", again / "owner-2.pem"):
+        grid.add("owner-1", key=str(other))
+    plain = grid.add("owner-1")
+    del grid.nodes[plain].node_config["key"]
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        good(run_of(grid), 2)
+    assert not (again / "owner-1").joinpath("totals").exists()
+
+
+def test_a_second_node_of_an_owners_name_does_not_end_the_run(tmp_path: Path, key: SecretKey) -> None:
+    grid = Grid(tmp_path, signed_terms(tmp_path), key)
+    grid.add("owner-2", key=str(tmp_path / "owner-1.pem"))
+    good(run_of(grid), 3)
+
+
+def test_shares_are_signed(tmp_path: Path, key: SecretKey) -> None:
+    """A share that another party signed, or nobody, is left out; a greeting of another run is none."""
+    grid = Grid(tmp_path, signed_terms(tmp_path), key)
+    other = Signer(tmp_path / "owner-2.pem")
+    grid.harm["owner-1"] = harmed(lambda data: data[:-64] + other.sign(data[:-64]))
+    grid.harm["owner-3"] = harmed(lambda data: data)
+    exchange = GridExchange(grid, contract=grid.contract)
+    exchange.meet([USER, *grid.contract.names], patience=0.5)
+    proxy = Proxy(grid.contract, retries=0)
+    with pytest.warns(FdadpWarning, match="without owner-1"):
+        good(proxy.run(exchange), 2)
+    assert ("owner-1", "message must be signed with the key that the contract names for owner-1") in proxy.refused_
+    mine, number = Signer(tmp_path / "owner-1.pem"), b"1" * 32
+    answer = hello_of("owner-1", number, grid.contract, mine)
+    assert said_hello(answer, number, grid.contract) == "owner-1"
+    for asked, terms in ((b"2" * 32, grid.contract), (number, replace(grid.contract, run="another"))):
+        with pytest.raises(ProtocolError, match="must be signed with the key"):
+            said_hello(answer, asked, terms)
+    with pytest.raises(ProtocolError, match="must sign that"):
+        said_hello(b"owner-1", number, grid.contract)
+
+
+def test_keys_in_contracts(tmp_path: Path) -> None:
+    keys_of = signed_terms(tmp_path).owner_keys
+    alias = (bytes.fromhex("ee") + b"\xff" * 30 + bytes.fromhex("7f")).hex()  # the same point as of 1
+    for wrong, said in (
+        ((keys_of[0], keys_of[1], keys_of[0]), "one key cannot be two owners"),
+        (keys_of[:2], "one of each of 3 owners"),
+        (("a", "b", "c"), "64 hexadecimal digits"),
+        ((*keys_of[:2], alias), "64 hexadecimal digits"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(TERMS, owner_keys=wrong)
+    terms = Contract.from_json(signed_terms_again(keys_of).to_json())
+    assert terms.owner_keys == keys_of
+    with pytest.raises(ProtocolError, match="the key must be the one that the contract names for owner-2"):
+        Owner(terms, "owner-2", (DATA,), signer=Signer(tmp_path / "owner-1.pem"))
+    (tmp_path / "owner-1.pem").chmod(0o644)
+    with pytest.raises(PrivacyError, match="its owner alone may read"):
+        Signer(tmp_path / "owner-1.pem")
+
+
+def signed_terms_again(found: tuple[str, ...]) -> Contract:
+    return replace(TERMS, owner_keys=found)
 
 
 def test_a_lost_owner(grid: Grid) -> None:
@@ -607,3 +700,48 @@ def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Pat
     assert [shares for _, shares in totals] == [3, 3, 3]
     assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
     until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time
+
+
+@pytest.mark.parametrize("party", ["owner-1", USER])
+@pytest.mark.parametrize(
+    "pause",
+    [pytest.param(6, marks=pytest.mark.statistics), pytest.param(70, marks=pytest.mark.long)],
+)
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+def test_a_deployed_node_is_killed_and_started_again(tmp_path: Path, party: str, pause: int) -> None:
+    """SIGKILL of a SuperNode after the first release, and the same command after a while: the run ends well."""
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
+    draft = Contract("kmeans", {**settings, "n_features": D}, 3, n_max=1000, key_bits=2048)
+    started: list[str] = []
+
+    class Killing(LocalFlower):
+        def run(self, config: Any, *, timeout: float | None = None) -> None:
+            threading.Thread(target=self._kill, daemon=True).start()
+            super().run(config, timeout=1800.0)
+
+        def _kill(self) -> None:
+            until(lambda: (self.logs / "run.log").exists() and "release 0:" in self.log("run"), 1800.0)
+            self.stop_node(party, signal.SIGKILL)
+            for pid in left(self.folder):  # what it started for a message
+                with suppress(OSError):
+                    if f'party="{party}"' in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
+                        os.kill(pid, signal.SIGKILL)
+            time.sleep(pause)
+            for _ in range(60):  # as systemd does: Flower refuses a node until it has missed the one of before
+                self.start_node(party)
+                started.append(party)
+                time.sleep(10)
+                if self._processes[party].poll() is None:
+                    break
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "LocalFlower", Killing)
+        parts = [(part,) for part in np.array_split(DATA, 3)]
+        totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
+    assert started
+    assert [shares for _, shares in totals] == [3, 3, 3]
+    terms = Contract.from_json((tmp_path / "contract.json").read_text())
+    for name in terms.names:  # each release was answered once, and everybody has the same totals
+        with Store(tmp_path / "parties" / name, terms, name).opened() as store:
+            assert store.state()["totals"] == Totals.to_bytes(totals)
+    until(lambda: not left(tmp_path), 120.0)

@@ -499,6 +499,9 @@ def test_coins_for_use_are_the_systems():
     X, y = toy(100)
     fitted = model(random_state=None).fit(X, y)
     assert fitted.ledger_.for_release and "not for release" not in fitted.ledger_.headline
+    assert fitted.ledger_.releases[0].draw == "exact"
+    unproved = model(random_state=None, mechanism="privunit").fit(X, y).ledger_
+    assert not unproved.for_release and "NOT FOR RELEASE" in unproved.statement
     assert (fitted.theta_ != model(random_state=None).fit(X, y).theta_).any()
 
 
@@ -600,3 +603,12 @@ def test_mistakes_are_one_line(fake, tmp_path, args, what):
     lines = [line for line in result.stderr.splitlines() if line.startswith("Error")]
     assert len(lines) == 1 and what in lines[0]
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_of_two_types_stay_what_they_are():
+    """NumPy makes text of a number beside a text."""
+    X, y = toy(100)
+    labels = np.array([0, "one"], dtype=object)
+    fitted = model(classes=[0, "one"]).fit(X, labels[(y == np.unique(y)[1]).astype(int)])
+    assert fitted.classes_.tolist() == [0, "one"]
+    assert set(fitted.predict(X).tolist()) <= {0, "one"}

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install 'fdadp[federated]'")
 
-from fdadp.audit.black_box import _log_ratio, black_box_audit
+from fdadp.audit.black_box import _Shown, black_box_audit
 from fdadp.federated import Contract, Federation, models, paillier
 from fdadp.federated.packing import ciphertexts, pack
 from fdadp.federated.paillier import SecretKey, keys
@@ -243,7 +243,7 @@ def bits_tell(present: np.ndarray, absent: np.ndarray) -> np.ndarray:
     bounds = []
     for (here, n), (there, m) in (sides, sides[::-1]):
         for hits, false in ((here, there), (n - here, m - there)):
-            bounds.append(_log_ratio(hits, n, false, m, DELTA, 0.05 / 4))
+            bounds.append(_Shown(DELTA, None)(hits, n, false, m, 0.05 / 4))
     return np.max(bounds, axis=0)
 
 

@@ -226,7 +226,7 @@ def test_private_fits_read_tasks_as_the_kernel_reads_what_was_opened(
     known[3] = np.nan
     arrays = {"X": known, "Y": Y, "age": AGE, "id": IDS}
     terms = many_terms().fit(arrays, grids={"X": S, "Y": S}, groups="id")
-    one = private_surface().fit(known, Y, S, S, groups=IDS)
+    one = private_surface().fit(known, Y, s=S, t=S, groups=IDS)
     if workers:
         monkeypatch.setattr("fdadp.privacy._placed.active_client", object)
     with dask.config.set(scheduler="synchronous"):

@@ -10,8 +10,10 @@ import pytest
 from skfda import FDataGrid, FDataIrregular
 from skfda.representation.basis import BSplineBasis
 
+from fdadp import open_curves
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.curves import Curves, as_curves, as_grid, check_finite
+from fdadp.functional.tables import read_curves
 
 VALUES = np.array([[1.0, 2.0, 4.0], [0.0, -1.0, 3.0]])
 GRID = np.array([0.0, 0.2, 1.0])
@@ -60,11 +62,26 @@ def test_numeric_column_labels_are_the_grid(columns: Any) -> None:
     pd.testing.assert_frame_equal(back, frame + 1)
 
 
-@pytest.mark.parametrize("columns", [None, ["a", "b", "c"], ["lag2", "lag1", "lag0"]])
+@pytest.mark.parametrize("columns", [None, ["a", "b", "c"]])
 def test_other_column_labels_say_nothing_about_the_grid(columns: Any) -> None:
     frame = pd.DataFrame(VALUES, columns=columns)  # None: pandas' RangeIndex
     np.testing.assert_array_equal(as_curves(frame).grid, [0.0, 0.5, 1.0])
     np.testing.assert_array_equal(as_curves(frame, GRID).grid, GRID)
+
+
+def test_names_with_a_prefix_that_end_in_numbers_are_the_grid_wherever_they_come_from(tmp_path: Any) -> None:
+    """A frame had [0, 1] without a word, and the same columns opened by their prefix 0 to 23."""
+    names = [f"h{hour:02d}" for hour in (0, 1, 2, 12, 23)]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(4, 5)).round(6), columns=names)
+    frame.to_csv(tmp_path / "x.csv", index=False)
+    wanted = [0.0, 1.0, 2.0, 12.0, 23.0]
+    for found in (frame, read_curves(tmp_path / "x.csv"), frame[names[::-1]]):
+        curves = as_curves(found)
+        np.testing.assert_array_equal(curves.grid, wanted)
+        np.testing.assert_array_equal(curves.values, frame.to_numpy())
+    table = open_curves(frame.assign(age=1.0), curves={"X": "h"})
+    np.testing.assert_array_equal(table["X"].grid, wanted)
+    np.testing.assert_array_equal(as_curves(frame, np.arange(5)).grid, np.arange(5))
 
 
 def test_frame_on_a_new_grid_gets_the_grid_as_labels() -> None:

@@ -316,6 +316,15 @@ def test_dir_shows_the_public_packages_and_no_helpers() -> None:
     assert run.stdout.split() == ["fdadp.plot", "DPPCA"]
 
 
+def test_the_names_of_the_first_day_come_first() -> None:
+    first = (
+        "terms FunctionalRegression ScalarRegression AdditiveFunctionOnFunction Privacy plan read_curves PrivateMean"
+    )
+    assert fdadp.__all__[:10] == [*first.split(), "PrivateTable1", "simulate_affr"]
+    assert {"private_mean", "suggest_bounds", "Budget"} < set(fdadp.__all__)
+    assert "Moments" not in fdadp.__all__
+
+
 def test_every_export_names_an_own_module() -> None:
     assert set(fdadp._EXPORTS) < set(fdadp.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

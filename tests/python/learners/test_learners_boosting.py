@@ -475,7 +475,7 @@ def test_the_stump_flip_pair_stays_below_epsilon():
             model = DPBoostedStumps(
                 epsilon=epsilon, classes=[0, 1], features=[Numeric(0, 1, edges=[0.5])], n_rounds=2, random_state=seed
             ).fit(X[:rows], y[:rows])
-            scores.append(model.decision_function([[1.0]])[0])
+            scores.append(model.decision_function(np.array([[1.0]]))[0])
         return np.array(scores)
 
     for epsilon in (0.1, 1.0):

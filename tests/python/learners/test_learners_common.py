@@ -101,7 +101,9 @@ def test_a_shared_budget_is_charged_and_refuses_what_is_too_much(learner):
 def test_noise_for_release_is_opendp_unless_seeded(learner):
     X, y = toy(learner.kind)
     model = learner.make(random_state=None).fit(X, y)
-    assert model.ledger_.for_release
+    assert all(release.secure for release in model.ledger_.releases)
+    assert model.ledger_.for_release == all(release.draw != "not proved" for release in model.ledger_.releases)
+    assert model.ledger_.for_release == ("bingham" not in str(learner))
 
 
 # ------------------------------------------------------------------ one person's influence
@@ -356,3 +358,15 @@ def test_what_is_released_does_not_hang_on_an_object_that_others_fit_too(monkeyp
     noise.model = learner.make()
     fit(monkeypatch, noise, noise.model, X, y)
     assert [entry.exact for entry in noise.entries] == [entry.exact for entry in entries]
+
+
+@every
+def test_predictions_are_those_of_the_fit_whatever_parameters_are_set_since(learner):
+    """Bounds that were set after a fit moved its predictions, and a seed of trees gave other trees to old leaves."""
+    X, y = toy(learner.kind)
+    model = learner.make().fit(X, y)
+    before = predictions(model, X[:9].clip(-1, 1))
+    for name in model.get_params(deep=False):
+        setattr(model, name, object())
+    for name, value in predictions(model, X[:9].clip(-1, 1)).items():
+        np.testing.assert_array_equal(value, before[name])

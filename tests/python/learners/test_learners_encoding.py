@@ -144,7 +144,7 @@ def test_equal_bins_in_units_and_in_logarithms():
         (lambda: PublicEncoder(FEATURES, output="dummies").fit(), InputError, "dummies"),
         (lambda: PublicEncoder(FEATURES).transform(TABLE[["age"]]), InputError, "has no"),
         (lambda: PublicEncoder(FEATURES).transform(np.zeros((3, 2))), InputError, "3 columns"),
-        (lambda: PublicEncoder(FEATURES).transform([1.0, 2.0, 3.0]), InputError, "two dimensions"),
+        (lambda: PublicEncoder(FEATURES).transform(np.array([1.0, 2.0, 3.0])), InputError, "two dimensions"),
     ],
 )
 def test_what_is_wrong_is_named(make, error, text):

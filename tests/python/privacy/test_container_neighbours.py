@@ -136,6 +136,15 @@ def test_one_odd_entry_changes_nobody_else(reader: str, odd: str) -> None:
     assert change(fit, first, second) <= 1
 
 
+def test_text_that_cannot_be_decoded_is_one_missing_entry() -> None:
+    """It made the whole fit fail, and told of it."""
+    first, second = arrow(columns()), arrow(columns())
+    texts = [b"\xff\xfe", *(text.encode() for text in columns()["side"][1:])]
+    at = second.schema.get_field_index("side")
+    second = second.set_column(at, "side", pa.array(texts, pa.binary()).view(pa.string()))
+    assert 0 < change(lambda t: regression(open_curves(t, grids={"Y": GRID})), first, second) <= 1
+
+
 def test_categories_of_an_arrow_column_are_labels_as_text_is() -> None:
     plain = arrow(columns())
     at = plain.schema.get_field_index("side")

@@ -62,8 +62,8 @@ def test_rounding_is_to_nearest_and_within_the_bound():
 def test_bad_calls_are_refused_before_the_read():
     f, r = np.ones((5, 3)), np.ones((5, 2))
     c = cohort(f, r)
-    for wrong in ({"weights": np.ones((3, 2))}, {"bits": 20}, {"per_person": "sum"}):
-        with pytest.raises(PrivacyError, match="weights, per_person and bits must be left out"):
+    for wrong in ({"weights": np.ones((3, 2))}, {"bits": 20}):
+        with pytest.raises(PrivacyError, match="weights and bits must be left out"):
             c.sum_outer(pair, clip=1.0, share=0.5, name="s", norm="nuclear", **wrong)
     with pytest.raises(PrivacyError, match="norm must be"):
         c.sum_outer(pair, clip=1.0, share=0.5, name="s", norm="operator")

@@ -50,7 +50,7 @@ def test_hopelessly_large_epsilon_raises():
         Budget(1e5, 1e-6)
 
 
-@pytest.mark.parametrize("delta", [0, 1, -0.1, float("nan"), "1e-6"])
+@pytest.mark.parametrize("delta", [1, -0.1, float("nan"), "1e-6"])
 def test_bad_delta_raises(delta):
     with pytest.raises(PrivacyError, match="delta must"):
         Budget(1.0, delta)

@@ -38,7 +38,12 @@ def test_draws_follow_no_seed(kind):
 @pytest.mark.parametrize("kind", OF_OURS)
 def test_mutants_with_seeded_randomness_are_found(monkeypatch, kind):
     if kind == "wishart":
-        mutate(monkeypatch, noise, "decimal.Decimal(secrets.randbits(160))", "decimal.Decimal(random.getrandbits(160))")
+        mutate(
+            monkeypatch,
+            noise,
+            "decimal.Decimal(secrets.randbits(UNIFORM_BITS))",
+            "decimal.Decimal(random.getrandbits(UNIFORM_BITS))",
+        )
     elif kind in ("spherical", "product", "symmetric"):
         monkeypatch.setattr(_matrix_laplace.MatrixLaplace.draw, "__defaults__", (random.getrandbits,))
     else:

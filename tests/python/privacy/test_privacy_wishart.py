@@ -79,7 +79,9 @@ def test_the_law_of_the_noise(draw):
     draws = np.empty((800, p, p))
     for w in draws:
         w[np.triu_indices(p)] = (
-            _wishart.wishart(p, nu, unit, _uniform) if draw == "decimal" else _wishart.float_wishart(p, nu, unit, rng)
+            np.array(_wishart.wishart(p, nu, unit, _uniform))
+            if draw == "decimal"
+            else _wishart.float_wishart(p, nu, unit, rng)
         ) / unit
         w[:] = np.triu(w) + np.triu(w, 1).T
     m = nu + p - 1

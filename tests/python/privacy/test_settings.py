@@ -22,9 +22,9 @@ from fdadp import (
     plan,
     rmspe,
     simulate_affr,
-    simulate_cosine,
 )
 from fdadp._common.checks import flag, is_one_of, one_of, whole
+from fdadp.datasets import simulate_cosine
 from fdadp.errors import FdadpError, InputError
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights

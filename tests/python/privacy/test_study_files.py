@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import resource
 import shutil
-import sqlite3
 import stat
 import tempfile
 from pathlib import Path
@@ -44,11 +44,9 @@ def test_what_is_no_study(tmp_path):
     text.write_text("epsilon = 2\n" * 1000)
     with pytest.raises(PrivacyError, match="which is none"):
         Study(text)
-    with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as db:
-        db.execute("CREATE TABLE entries (a)")
-        db.commit()
-    with pytest.raises(PrivacyError, match="which is none"):
-        Privacy(study=tmp_path / "other.db", epsilon=1.0)
+    for other in (Path("/dev/zero"), tmp_path):
+        with pytest.raises(PrivacyError, match="which is none"):
+            Privacy(study=other, epsilon=1.0)
     (tmp_path / "empty").touch()
     with pytest.raises(PrivacyError, match="which is none"):
         Study(tmp_path / "empty")
@@ -58,10 +56,9 @@ def test_what_is_no_study(tmp_path):
 
 def test_another_version(path):
     study_at(path)
-    with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 9")
-        db.commit()
-    with pytest.raises(PrivacyError, match=r"must be of format 1, got .* of format 9"):
+    path.write_bytes(path.read_bytes().replace(b'study": 2', b'study": 9', 1))
+    _file._TOLD.clear()  # as in another process
+    with pytest.raises(PrivacyError, match=r"must be of format 2, got .* another version of fdadp"):
         Study(path)
 
 
@@ -105,29 +102,60 @@ def test_settings_that_are_wrong_leave_no_file(path, change, message):
     assert not path.exists()
 
 
-def test_file_systems_over_a_network_are_refused(path, monkeypatch):
+def test_file_systems_over_a_network_are_refused(path, tmp_path, monkeypatch):
+    """When a study is made, and at each opening: it may have been moved there."""
+    study_at(tmp_path / "moved")
+    cohort = cohort_of(tmp_path / "moved", 0.5)
     monkeypatch.setattr(_file, "kind_of_file_system", lambda folder: "nfs4")
-    with pytest.raises(PrivacyError, match="must lie on a disk of this machine, got a folder on 'nfs4'"):
+    with pytest.raises(PrivacyError, match=r"must lie on a disk of this machine, got .* on 'nfs4'"):
         study_at(path)
     assert not path.exists()
+    for use in (lambda: release(cohort), lambda: Study(tmp_path / "moved")):
+        with pytest.raises(PrivacyError, match="must lie on a disk of this machine"):
+            use()
+    assert cohort.reads == 0
 
 
-def test_where_nothing_can_be_written_nothing_is_released(path, monkeypatch):
-    """A full disk: the transaction of a release fails, and so does the release, before it reads."""
+@contextlib.contextmanager
+def full_disk(size=0):
+    """Files of this process cannot grow beyond `size` bytes: a write that does stops short, then fails."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_where_nothing_can_be_written_nothing_is_released(path):
+    """A full disk: the entry of a release fails, and so does the release, before it reads; what is left can be read."""
     study_at(path)
     cohort = cohort_of(path, 0.5)
-
-    def full(db, *rest):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr("fdadp.privacy.study.book.append", full)
-    with pytest.raises(PrivacyError, match="could not be written: database or disk is full"):
-        release(cohort)
+    before = path.read_bytes()
+    forgotten = [cohort_of(path, 0.1)]
+    for room in (0, 1, 100):
+        with full_disk(path.stat().st_size + room):
+            with pytest.raises(PrivacyError, match="could not be written: File too large"):
+                release(cohort)
+            forgotten.clear()  # it cannot be given back now
+            assert Study(path).left == pytest.approx(0.4)
+            assert "is left" in str(Study(path))
+            assert Study(path).verify() == ()
+    assert path.read_bytes().startswith(before)
     assert cohort.reads == 0
     assert cohort.releases == ()
-    monkeypatch.undo()
     assert Study(path).fits[0].releases == ()
+    assert Study(path).left == pytest.approx(0.5)
+    release(cohort)
     assert Study(path).verify() == ()
+
+
+def test_a_study_on_a_full_disk_is_not_made(path):
+    with full_disk(100), pytest.raises(PrivacyError, match="could not be written: File too large"):
+        study_at(path)
+    assert not path.exists()
+    with pytest.raises(PrivacyError, match=r"path must be where a file can be made, got .*: No such file or directory"):
+        study_at(path / "no" / "such")
 
 
 NOBODY = 65534
@@ -178,17 +206,15 @@ def test_without_permission_nothing_is_read_or_spent(open_folder):
         cohort.sum(lambda rows: read.append(rows) or rows[0], clip=1.0, share=1.0, name="total")
 
     assert said_by_nobody(lambda: Study(path).left) == ("", 1.0)  # who may read may look
-    for may in (0o444, 0o666):  # the file may not be written to; it may, and its journal in the folder may not
-        path.chmod(may)
-        error, text = said_by_nobody(fit)
-        assert error == "PrivacyError"
-        assert "study must be a file that may be written to" in text
-        assert "nothing was spent" in text
+    error, text = said_by_nobody(fit)
+    assert error == "PrivacyError"
+    assert "study must be a file that may be written to" in text
+    assert "nothing was spent" in text
     path.chmod(0o000)
     error, text = said_by_nobody(lambda: Study(path))
     assert (error, "may be written to" in text or "which is not there" in text) == ("PrivacyError", True)
     error, text = said_by_nobody(lambda: study_at(open_folder / "new.fdadp").path)
-    assert error == "PermissionError"
+    assert (error, "a file can be made" in text) == ("PrivacyError", True)
     path.chmod(0o600)
     assert read == []
     assert nothing_was_spent(path)
@@ -259,7 +285,7 @@ def test_kinds_of_file_systems(path, monkeypatch, kind):
     """A mount that the system's table of mounts calls so, with another one of a disk inside it."""
     table = f"1 0 0:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / {path.parent} rw - {kind} server:/x rw\n"
     monkeypatch.setattr(_file.Path, "read_text", lambda self, **k: table)
-    with pytest.raises(PrivacyError, match=f"got a folder on '{kind}'"):
+    with pytest.raises(PrivacyError, match=f"on '{kind}'"):
         study_at(path)
     assert not path.exists()
     table += f"3 2 0:3 / {path.parent}/disk rw - xfs /dev/b rw\n"

@@ -12,14 +12,12 @@ from sklearn.base import clone
 from fdadp import (
     DPAFF,
     AdditiveFunctionOnFunction,
-    MomentPerturbation,
-    OutputPerturbation,
     Privacy,
     PublicPrior,
     simulate_affr,
 )
 from fdadp.errors import FileFormatError, InputError, PrivacyError
-from fdadp.private.mechanisms import SHORT, mechanism_of
+from fdadp.private.mechanisms import SHORT, MomentPerturbation, OutputPerturbation, mechanism_of
 from fdadp.private.stored import params_from_json, params_to_json
 from fdadp.private.tuning import GAUSSIAN
 from fdadp.published import PublishedNoise

@@ -80,12 +80,12 @@ def fitted(people, sizes, *, chunks, **settings):
     if chunks:
         return model(**settings).fit_chunks(delayed_chunks(people, sizes), s=GRID, t=GRID, groups=True)
     lazy = da.from_array(x, chunks=(sizes, 4)), da.from_array(y, chunks=(PARTITIONS[-1], GRID.size))
-    return model(**settings).fit(*lazy, GRID, GRID, groups=da.from_array(ids, chunks=1000) if sizes[1:] else ids)
+    return model(**settings).fit(*lazy, s=GRID, t=GRID, groups=da.from_array(ids, chunks=1000) if sizes[1:] else ids)
 
 
 def test_five_partitionings_give_the_fit_of_one_process(people, workers):
     x, y, ids = people
-    of = {name: model(mechanism=name).fit(x, y, GRID, GRID, groups=ids) for name in ("moments", "dp-aff")}
+    of = {name: model(mechanism=name).fit(x, y, s=GRID, t=GRID, groups=ids) for name in ("moments", "dp-aff")}
     for k, sizes in enumerate(PARTITIONS):
         same(fitted(people, sizes, chunks=k % 2, mechanism="moments"), of["moments"])
     for k in (1, 3):
@@ -95,16 +95,16 @@ def test_five_partitionings_give_the_fit_of_one_process(people, workers):
 def test_two_processes_give_the_fit_of_one(people, two_workers):
     x, y, ids = people
     with two_workers.as_current():
-        in_memory = model().fit(x, y, GRID, GRID, groups=ids)
+        in_memory = model().fit(x, y, s=GRID, t=GRID, groups=ids)
         same(fitted(people, PARTITIONS[3], chunks=False), in_memory)
 
 
 @pytest.mark.parametrize("settings", [{"n": None, "mechanism": "moments"}, {"delta": None}, {"mechanism": "output"}])
 def test_other_guarantees_and_mechanisms(people, workers, settings):
     x, y, ids = people
-    in_memory = model(**settings).fit(x, y, GRID, GRID, groups=ids)
+    in_memory = model(**settings).fit(x, y, s=GRID, t=GRID, groups=ids)
     lazy = da.from_array(x, chunks=(700, 15)), da.from_array(y, chunks=(700, 15))
-    same(model(**settings).fit(*lazy, GRID, GRID, groups=ids), in_memory)
+    same(model(**settings).fit(*lazy, s=GRID, t=GRID, groups=ids), in_memory)
 
 
 def test_models_of_many_terms_from_arrays_and_delayed_tables(people, workers):
@@ -169,6 +169,6 @@ def test_a_study_counts_a_fit_on_workers_as_any_other(people, workers, tmp_path)
     for name, data in (("here", (x, y)), ("workers", lazy)):
         study = Study.new(tmp_path / name, name="toy", epsilon=4.0, delta=1e-6, unit="person", n=PERSONS, bounds=BOUNDS)
         model = AdditiveFunctionOnFunction(privacy=Privacy(epsilon=1.0, study=str(study.path)), mechanism="moments")
-        fitted = model.fit(*data, GRID, GRID, groups=ids)
+        fitted = model.fit(*data, s=GRID, t=GRID, groups=ids)
         left.append((study.left, [r.name for r in fitted.ledger_.releases]))
     assert left[0] == left[1] and 0 < left[0][0] < 1

@@ -77,7 +77,7 @@ def test_a_release_costs_what_its_accuracy_needs_up_to_a_cap_and_nothing_where_t
 
 @pytest.mark.parametrize("tuning", [MEAN, COVARIANCE])
 def test_the_budget_of_a_summary_is_shared_out(tuning):
-    names = ("outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
+    names = ("observed", "outside", "level", "size", "rough_mean", "spread", "tail", "mean", "covariance", "rest")
     assert math.fsum(getattr(tuning, name) for name in names) == pytest.approx(1.0)
     assert math.fsum(getattr(tuning.scaled(0.9), name) for name in names) == pytest.approx(0.9)
     assert tuning.share == max(getattr(tuning, name) for name in names)

@@ -59,7 +59,7 @@ def same(one, other):
 @pytest.mark.parametrize("sizes", [(), (1, 511, 512), (0, 100, 0, 7, 600)], ids=str)
 def test_chunks_give_the_fit_in_memory_bit_for_bit(curves, settings, sizes):
     pieces = cut(curves, sizes)
-    in_memory = model(**settings).fit(*curves, GRID, GRID)
+    in_memory = model(**settings).fit(*curves, s=GRID, t=GRID)
     same(model(**settings).fit_chunks(pieces, s=GRID, t=GRID), in_memory)
     same(model(**settings).fit_chunks(lambda: iter(pieces), s=GRID, t=GRID), in_memory)
 
@@ -69,8 +69,8 @@ def test_persons_spread_over_chunks(curves, settings):
     ids = np.array([f"p{i % 431}" for i in range(N)], dtype=object)
     ids[17] = None
     settings |= {"n": 431} if "n" not in settings else {}
-    in_memory = model(**settings).fit(*curves, GRID, GRID, groups=ids)
-    assert in_memory.ledger_.details["unit"] != model().fit(*curves, GRID, GRID).ledger_.details["unit"]
+    in_memory = model(**settings).fit(*curves, s=GRID, t=GRID, groups=ids)
+    assert in_memory.ledger_.details["unit"] != model().fit(*curves, s=GRID, t=GRID).ledger_.details["unit"]
     for sizes in ((), (1, 511, 512), (0, 100, 0, 7, 600)):
         triples = cut((*curves, ids), sizes)
         same(model(**settings).fit_chunks(lambda: iter(triples), s=GRID, t=GRID, groups=True), in_memory)  # noqa: B023
@@ -78,7 +78,7 @@ def test_persons_spread_over_chunks(curves, settings):
 
 
 def test_kinds_of_chunks(curves):
-    in_memory = model().fit(*curves, GRID, GRID)
+    in_memory = model().fit(*curves, s=GRID, t=GRID)
     frames = [tuple(pd.DataFrame(a) for a in piece) for piece in cut(curves, (600,))]
     grids = [tuple(FDataGrid(a, GRID) for a in piece) for piece in cut(curves, (600,))]
     lists = [tuple(a.tolist() for a in piece) for piece in cut(curves, (600,))]
@@ -112,7 +112,7 @@ def test_a_source_may_use_its_memory_again(curves):
             x[:], y[:] = curves[0][start : start + 100], curves[1][start : start + 100]
             yield x, y
 
-    same(model().fit_chunks(source, s=GRID, t=GRID), model().fit(*curves, GRID, GRID))
+    same(model().fit_chunks(source, s=GRID, t=GRID), model().fit(*curves, s=GRID, t=GRID))
 
 
 @pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")  # n is declared of rows
@@ -132,7 +132,7 @@ def test_what_fits_is_read_once_and_what_does_not_gives_the_same(curves, monkeyp
         fitted = model(**settings).fit_chunks(source, s=GRID, t=GRID, groups=groups)
         return fitted, len(reads)
 
-    in_memory = model(**settings).fit(*curves, GRID, GRID, groups=ids if groups else None)
+    in_memory = model(**settings).fit(*curves, s=GRID, t=GRID, groups=ids if groups else None)
     passes = set()
     rows = N * 42 * 8
     for kept in (2**28, int(1.3 * rows), 2**16):  # all is kept; the rows, not what is derived from them; nothing
@@ -144,15 +144,15 @@ def test_what_fits_is_read_once_and_what_does_not_gives_the_same(curves, monkeyp
 
 
 def test_dask_and_memory_maps(curves, tmp_path):
-    in_memory = model().fit(*curves, GRID, GRID)
+    in_memory = model().fit(*curves, s=GRID, t=GRID)
     maps = []
     for name, a in zip("xy", curves, strict=True):
         np.save(tmp_path / f"{name}.npy", a)
         maps.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    same(model().fit(*maps, GRID, GRID), in_memory)
+    same(model().fit(*maps, s=GRID, t=GRID), in_memory)
     same(model().fit_chunks(cut(maps, (512,)), s=GRID, t=GRID), in_memory)
     da = pytest.importorskip("dask.array")
-    same(model().fit(*(da.from_array(a, chunks=(400, 10)) for a in curves), GRID, GRID), in_memory)
+    same(model().fit(*(da.from_array(a, chunks=(400, 10)) for a in curves), s=GRID, t=GRID), in_memory)
 
 
 # --- what is refused, and what is told ---

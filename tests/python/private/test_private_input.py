@@ -103,7 +103,7 @@ def test_bad_settings_spend_nothing(case):
         (lambda: setting(epsilon=-1.0), "epsilon must be a number above 0"),
         (lambda: setting(epsilon=np.inf), "epsilon must be finite"),
         (lambda: setting(epsilon=np.nan), "epsilon"),
-        (lambda: setting(delta=0.0), "delta must lie between 0 and 1"),
+        (lambda: setting(delta=-1e-6), "delta must lie between 0 and 1"),
         (lambda: setting(delta=1.0), "delta must lie between 0 and 1"),
         (lambda: setting(n=0), "n must be a positive integer"),
         (lambda: setting(n=60.5), "n must be a positive integer"),
@@ -305,7 +305,8 @@ def test_frames_and_lists_are_read_as_arrays_are():
     frame_x, frame_y = pd.DataFrame(X, columns=columns), pd.DataFrame(Y, columns=columns)
     assert fit(setting(), frame_x, frame_y).coef_.tobytes() == wanted
     assert fit(setting(), frame_x.astype(object), frame_y).coef_.tobytes() == wanted
-    assert fit(setting(), X.tolist(), Y.tolist()).coef_.tobytes() == wanted
+    with pytest.raises(InputError, match="X must be an array or a data frame, or come with its grid, got a list"):
+        fit(setting(), X.tolist(), Y.tolist())
     predicted = fit(setting(), frame_x, frame_y).predict(frame_x[:2].clip(-2, 2))
     assert isinstance(predicted, pd.DataFrame)
 

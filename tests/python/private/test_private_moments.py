@@ -75,7 +75,7 @@ def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
 @pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 def test_it_explains_and_its_statistic_gives_another_model_for_nothing():
     X, Y, f = curves(6000)
-    model = model_of(5000).fit(X[:5000], Y[:5000], GRID, GRID)
+    model = model_of(5000).fit(X[:5000], Y[:5000], s=GRID, t=GRID)
     test = f[5000:]
     loss = ((model.predict(X[5000:]) - test) ** 2).mean()
     assert 1 - loss / ((test - test.mean(axis=0)) ** 2).mean() > 0.9

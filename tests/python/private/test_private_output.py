@@ -21,7 +21,7 @@ def curves(n, seed=0):
 
 def fitted(n, X, Y, mechanism="output", delta=1e-6, **kwargs):
     privacy = Privacy(1.0, delta, n=n, random_state=1, **kwargs)
-    return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism).fit(X, Y, GRID, GRID)
+    return AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism).fit(X, Y, s=GRID, t=GRID)
 
 
 @pytest.mark.parametrize("delta", [1e-6, None])

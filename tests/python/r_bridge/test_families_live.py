@@ -94,7 +94,7 @@ def fitted_curves(family: str) -> tuple[Any, Any, str, dict[str, Any]]:
     y[0, 0] = y[0, -1] = 1.0
     data = {"X": x, "z": z, "Y": y}
     make = [terms.ff("X"), terms.linear("z")]
-    ours = FunctionalRegression(make, family=family).fit(data, grids={"X": s, "Y": t})
+    ours = FunctionalRegression(make, family=family, k="refund").fit(data, grids={"X": s, "Y": t})
     ours.data = data
     seen = ~np.isnan(y).ravel()
     long = {"t": np.tile(t, n), "y": y.ravel(), "z": np.repeat(z, t.size), "S": np.tile(s, (n * t.size, 1))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import configparser
 import copy
 import json
 import os
@@ -364,6 +365,16 @@ def test_files_that_are_not_cases(tmp_path):
         find_case("nothing", [tmp_path])
 
 
+@pytest.mark.parametrize("part", [None, {"evalues": None}])
+def test_a_case_that_lacks_a_part_is_named(monkeypatch, command, part):
+    """It ended in a raw TypeError."""
+    record = copy.deepcopy(read_case(BUNDLED / "affr_canadian.rds"))
+    record["output"]["fpca"] = part
+    monkeypatch.setattr("r_bridge._check.read_case", lambda path: record)
+    status, _, said = command("check", str(BUNDLED), "affr_canadian")
+    assert status == 2 and "affr_canadian.rds must hold all that the comparison of 'affr_canadian' reads" in said
+
+
 def test_check_on_the_command_line(tmp_path, command):
     path = tmp_path / "report.json"
     status, out, _ = command("check", str(BUNDLED), "quadrature", "--json", str(path))
@@ -391,6 +402,12 @@ def test_module_runs():
 
 
 # --- the pytest plugin, in a project of somebody else ---
+
+
+def test_other_projects_get_the_plugin_only_by_its_name():
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    assert config["options.entry_points"].keys() == {"console_scripts"}
 
 
 def test_plugin_in_another_project(tmp_path):

@@ -51,16 +51,42 @@ def differences(make, data, grids, theirs, new=None):
 def test_covariance_with_that_of_smoothing_parameters_is_mgcvs(name):
     """predict(unconditional = TRUE), at optima that are the same."""
     columns, all_grids = cohort()
-    model = models_of_cohort()[name]
-    data = {column: columns[column] for column in (*columns_of(model.model), "Y")}
+    model = models_of_cohort()[name].set_params(k="refund")
+    data = {column: columns[column] for column in (*columns_of(model.formula), "Y")}
     grids = {column: grid for column, grid in all_grids.items() if column in data}
     new = {column: values[:8] for column, values in data.items() if column != "Y"}
-    theirs = InMgcv.of(model.model, data, grids, grids["Y"])
-    rows = InMgcv.of(model.model, new, grids, grids["Y"], data).columns
+    theirs = InMgcv.of(model.formula, data, grids, grids["Y"])
+    rows = InMgcv.of(model.formula, new, grids, grids["Y"], data).columns
     found = fit_gam(theirs.formula, {**theirs.columns, "y": data["Y"].ravel()}, rows)
     model.fit(data, grids=grids)
     assert far(model.predict_se(new, kind="unconditional"), found["unconditional_se"]) < 1e-5
     assert far(model.predict_se(new, kind="iid"), found["unconditional_se"]) > 0.01  # it is not the same without
+
+
+COUNTED = {
+    's(z, bs = "ps")': [terms.s("z", bs="ps")],
+    's(z, bs = "cr")': [terms.s("z", bs="cr")],
+    'x + s(z, bs = "ps", k = 6)': [terms.linear("x"), terms.s("z", bs="ps", k=6)],
+    's(z, bs = "ps", k = 12) + s(w, bs = "ps", k = 8)': [terms.s("z", bs="ps", k=12), terms.s("w", bs="ps", k=8)],
+    's(w, bs = "cc") + x': [terms.s("w", bs="cc"), terms.linear("x")],
+    's(z, bs = "ps") + s(g, bs = "re")': [terms.s("z", bs="ps"), terms.re("g")],
+    's(g, bs = "re")': [terms.re("g")],
+    's(z, by = x, bs = "ps")': [terms.s("z", by="x", bs="ps")],
+    's(z, by = g, bs = "cr")': [terms.s("z", by="g", bs="cr")],
+    "s(z)": [terms.s("z")],
+    'te(z, w, bs = "ps")': [terms.te("z", "w", bs="ps")],
+    "te(z, w)": [terms.te("z", "w")],
+}
+
+
+@pytest.mark.filterwarnings("ignore:R. Fitting terminated with step failure")  # at the limit of rounding
+@pytest.mark.parametrize("formula", COUNTED)
+def test_aic_is_mgcvs(numbers, formula):
+    """With what choosing smoothing parameters costs, at optima that are the same to 1e-11 of the score."""
+    data, _ = numbers
+    theirs = fit_gam(f"y ~ {formula}", data, tolerance=1e-11)
+    own = ScalarRegression(COUNTED[formula], response="y").fit(data)
+    assert abs(own.aic_ - one(theirs["aic"])) < 1e-6 * abs(own.aic_)
 
 
 SCALAR = {
@@ -108,7 +134,7 @@ CURVES = {
 
 @pytest.mark.parametrize("formula", CURVES)
 def test_responses_that_are_curves(numbers, formula):
-    agrees(numbers[0], f"y ~ {MEAN} + {formula}", partial(FunctionalRegression, CURVES[formula]))
+    agrees(numbers[0], f"y ~ {MEAN} + {formula}", partial(FunctionalRegression, CURVES[formula], k="refund"))
 
 
 def test_random_curves(numbers):
@@ -143,7 +169,7 @@ def test_rows_count_as_often_as_they_were_observed(numbers, formula, where):
         data["Y"][observed], fit["grids"] = y, {"Y": T}
     else:
         fit["response"] = pd.DataFrame(long)
-    same = FunctionalRegression(PARTS[formula], smoothing=theirs["sp"]).fit(data, **fit)
+    same = FunctionalRegression(PARTS[formula], smoothing=theirs["sp"], k="refund").fit(data, **fit)
     fitted = same.fitted_values_[observed] if where == "gaps" else same.fitted_values_  # by row and t
     assert far(fitted, theirs["fitted"][np.lexsort((t, row))]) < 1e-9
     assert abs(same.edf_ / one(theirs["edf_total"]) - 1) < 1e-9
@@ -169,7 +195,7 @@ def test_functional_terms_times_a_column(numbers, by, sort):
     for i, part in enumerate(parts[sort]):
         long[f"L{i}"] = np.repeat(weights * part[:, None], T.size, axis=0)
         formula += f' + te(S, U, by = L{i}, bs = "ps", k = c(5, 5), m = list(c(2, 1), c(2, 1)))'
-    model = partial(FunctionalRegression, [terms.by(by, terms.ff("X"), coding=sort)])
+    model = partial(FunctionalRegression, [terms.by(by, terms.ff("X"), coding=sort)], k="refund")
     found = differences(model, {**rows, "X": x, "Y": y}, {"X": s, "Y": T}, fit_gam(formula, long))
     assert found.pop("above") <= 1e-6
     assert max(found.values()) <= 1e-9, found

@@ -569,3 +569,11 @@ def test_bad_prediction_requests_are_refused(model, sim):
         AdditiveFunctionOnFunction().predict(sim.X)
     with pytest.raises(NotFittedError):
         AdditiveFunctionOnFunction().save("nowhere.npz")
+
+
+def test_grids_go_by_name(sim):
+    """`fit` had s before t and `predict` t before s."""
+    with pytest.raises(TypeError, match="positional"):
+        AdditiveFunctionOnFunction().fit(sim.X, sim.Y, None, None)
+    with pytest.raises(TypeError, match="positional"):
+        AdditiveFunctionOnFunction().predict(sim.X, None)

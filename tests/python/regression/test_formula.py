@@ -335,7 +335,7 @@ def test_scores_of_a_transformed_response():
 @pytest.mark.parametrize(
     ("formula", "text"),
     [
-        ("Y ~ 0", "model must have at least one term, or an intercept, got none"),
+        ("Y ~ 0", "formula must have at least one term, or an intercept, got none"),
         ("Y ~ Y", "formula must not explain Y by itself, got concurrent"),
         ("Y ~ ff(Y)", "formula must not explain Y by itself, got ff"),
         ("Y ~ ff(X, k=5)", r"k of ff\(X\) must have 2 entries, got 5"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,14 +23,16 @@ def bias(fitted):
 @pytest.mark.parametrize("group", [1, 4])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_covariance_is_that_of_leaving_out(group, gaps):
-    """At given smoothing parameters exactly: as many refits, each without a curve or a group of them."""
+    """At given smoothing parameters and centre exactly: as many refits, each without a curve or a group of them."""
+    uncentred = partial(model, k="refund")
     data, _ = cohort(24, 0, group=group)
     if gaps:
         data["Y"] = np.where(np.random.default_rng(1).uniform(size=data["Y"].shape) < 0.1, np.nan, data["Y"])
-    sp = model().fit(data, grids=GRIDS).smoothing_parameters_
-    whole = model(smoothing=sp).fit(data, grids=GRIDS, groups="who")
+    sp = uncentred().fit(data, grids=GRIDS).smoothing_parameters_
+    whole = uncentred(smoothing=sp).fit(data, grids=GRIDS, groups="who")
     changes = [
-        whole._fit.coefficients - model(smoothing=sp).fit(rows(data, data["who"] != g), grids=GRIDS)._fit.coefficients
+        whole._fit.coefficients
+        - uncentred(smoothing=sp).fit(rows(data, data["who"] != g), grids=GRIDS)._fit.coefficients
         for g in np.unique(data["who"])
     ]
     expected = np.transpose(changes) @ changes + bias(whole)
@@ -358,7 +361,7 @@ def test_generalised_least_squares_is_a_whole_model(tmp_path):
     fitted = model(errors="curve").fit(data, grids=GRIDS, groups="who")
     sizes = {d.name: d.along.size for d in fitted._fit.form.designs}
     assert sizes == {"(Intercept)": 1, "s(t)": 19, "ff(X)": 15, "z": 15, "w": 15}
-    assert model(terms.linear("x0", k=6), errors="curve").model[-1].k == 6
+    assert model(terms.linear("x0", k=6), errors="curve").formula[-1].k == 6
     assert fitted.loglik_ > model().fit(data, grids=GRIDS).loglik_
     assert 0 < fitted.explained_deviance_ < 1
     assert fitted.sigma2_ == pytest.approx(np.mean(fitted.residuals_**2), rel=0.3)

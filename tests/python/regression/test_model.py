@@ -103,8 +103,8 @@ def test_terms_of_other_kinds_stand_side_by_side(data):
 @pytest.mark.parametrize(
     ("model", "settings", "text"),
     [
-        ([], {}, "model must have at least one term"),
-        (["X"], {}, "model must be a formula, or a sequence of terms"),
+        ([], {}, "formula must have at least one term"),
+        (["X"], {}, "formula must be a formula, or a sequence of terms"),
         ([AtPoints("Z")], {}, "data must have the column 'Z', got the columns X, Y"),
         ([AtPoints()], {"smoothing": (1.0, 2.0, 3.0)}, "smoothing must hold 1 smoothing parameters"),
         ([AtPoints(), AtPoints()], {}, r"terms must be different, got at_points\(X\) twice"),
@@ -127,7 +127,7 @@ def test_new_covariates_must_be_those_of_the_fit(data):
 
 def test_parameters_are_those_of_scikit_learn():
     model = eigen(AtPoints(), smoothing="gcv")
-    assert clone(model).get_params()["model"] == [AtPoints()]
+    assert clone(model).get_params()["formula"] == [AtPoints()]
     assert model.set_params(smoothing="reml").smoothing == "reml"
 
 

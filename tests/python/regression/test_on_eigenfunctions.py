@@ -316,7 +316,7 @@ def test_terms_that_do_not_factor_are_named(data, formula, text):
     ],
 )
 def test_settings_are_checked(data, settings, asked, text):
-    model = FunctionalRegression(**{"model": "Y ~ ff(X)", "response_basis": "eigen"} | settings)
+    model = FunctionalRegression(**{"formula": "Y ~ ff(X)", "response_basis": "eigen"} | settings)
     with pytest.raises(InputError, match=text):
         model.fit(data, grids=GRIDS, **asked)
 

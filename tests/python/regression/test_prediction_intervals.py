@@ -50,6 +50,34 @@ def test_intervals_follow_the_roughness_of_a_record():
     assert covered["t"][0] > 0.98 and covered["t"][3] < 0.9
 
 
+@pytest.mark.parametrize(("n", "cohorts"), [(100, 10), (1000, 2)])
+@pytest.mark.parametrize("by", ["number", "factor", "nothing"])
+def test_intervals_follow_numbers_and_factors(n, cohorts, by):
+    """Errors of sd .3 + .5|x|: with one variance 95 % intervals hold 1.00 where |x| < .3 and .80 where |x| > 1.5."""
+    smooth = np.linalg.cholesky(np.exp(-(np.subtract.outer(T, T) ** 2) / 0.045) + 1e-8 * np.eye(T.size))
+
+    def drawn(n, seed):
+        rng = np.random.default_rng(seed)
+        x, g = rng.normal(size=n), np.where(rng.uniform(size=n) < 0.3, "b", "a")
+        size = {"number": 0.3 + 0.5 * np.abs(x), "factor": np.where(g == "b", 1.0, 0.3), "nothing": np.full(n, 0.6)}[by]
+        errors = rng.normal(size=(n, T.size)) @ smooth.T * 0.8 + 0.4 * rng.normal(size=(n, T.size))
+        return {"x": x, "g": g, "Y": 0.3 * x[:, None] * np.cos(3 * T) + size[:, None] * errors}
+
+    found, wide = [], []
+    for seed in range(cohorts):
+        new = drawn(400, 1000 + seed)
+        fits = [
+            FunctionalRegression("Y ~ x + g", variance=v).fit(drawn(n, seed), grids={"Y": T}) for v in ("auto", "t")
+        ]
+        inside = share_inside(fits[0], new)
+        small = np.abs(new["x"]) < 0.3 if by == "number" else new["g"] == "a"
+        large = np.abs(new["x"]) > 1.5 if by == "number" else new["g"] == "b"
+        found.append([inside[small].mean(), inside[large].mean()])
+        wide.append(np.divide(*[np.mean(np.subtract(*fit.predict_interval(new))) for fit in fits]))
+    assert (np.mean(found, axis=0) > 0.92).all() and (np.mean(found, axis=0) < 0.98).all()
+    assert np.mean(wide) < (1.05 if by == "nothing" else 0.95)
+
+
 def test_intervals_of_few_curves_know_that_the_mean_is_estimated():
     inside = []
     for seed in range(12):

@@ -19,7 +19,7 @@ def test_refund_sits_in_a_local_minimum(reference):
     i, o = record["input"], record["output"]["default"]
     train = rows(i, "train")
     data, grids = {"X": i["X"][train], "Y": i["Y"][train]}, {"X": np.ravel(i["s"]), "Y": np.ravel(i["t"])}
-    model = FunctionalRegression([terms.ff("X", **LEGACY)])
+    model = FunctionalRegression([terms.ff("X", **LEGACY)], k="refund")
     model.fit(data, grids=grids)
     observed = model._trained_on(model._asked(data, None, grids), curves=True)[0].observed
     assert fit_terms(model._fit.form, observed, family_of("gaussian"), "reml").criterion < one(o["score"]) - 7

@@ -79,9 +79,9 @@ def test_a_formula_is_the_terms_that_it_names():
 def test_a_response_is_named_once():
     with pytest.raises(InputError, match="response must be left out where a formula has one, got 'b'"):
         ScalarRegression("y ~ a", response="b").fit(DATA)
-    with pytest.raises(InputError, match="model must be a formula, or a sequence of terms"):
+    with pytest.raises(InputError, match="formula must be a formula, or a sequence of terms"):
         ScalarRegression(3).fit(DATA)
-    with pytest.raises(InputError, match="model must be a formula, or a sequence of terms"):
+    with pytest.raises(InputError, match="formula must be a formula, or a sequence of terms"):
         ScalarRegression(["a"]).fit(DATA)
 
 

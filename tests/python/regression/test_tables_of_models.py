@@ -275,11 +275,6 @@ def test_missing_entries_pass_where_they_may():
         ({"x": np.float64(3)}, ("x",), r"x must have shape \(n,\)"),
         ({"x": np.zeros((2, 2, 2))}, ("x",), r"x must have shape \(n,\), or \(n, S\) for curves, got \(2, 2, 2\)"),
         (pd.concat([frame(), frame()], axis=1), ("age",), "data must have one column of the name 'age', got 2"),
-        (
-            {"X": pd.DataFrame(VALUES, index=list("abcde")), "z": pd.Series(range(5), index=list("abced"))},
-            ("X", "z"),
-            "X and z must have the same row labels in the same order, got 'd' and 'e' in row 3",
-        ),
     ],
 )
 def test_tables_that_do_not_hold_together_are_refused(data, names, text):

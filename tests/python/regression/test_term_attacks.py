@@ -133,15 +133,15 @@ def test_orders_of_smooths_are_whole_numbers(data, m):
         ({"smoothing": ["a", "b"]}, "smoothing must be numbers"),
         ({"intercept": "no"}, "intercept must be True or False"),
         ({"response": 3}, "response must be the name of a column, got 3"),
-        ({"model": [terms.linear(3)]}, "columns of terms must be named by text, got 3"),
-        ({"model": "Y ~ 0"}, "model must have at least one term"),
-        ({"model": [], "intercept": False}, "model must have at least one term"),
-        ({"model": [terms.ff("Y")]}, "must not explain Y by itself"),
+        ({"formula": [terms.linear(3)]}, "columns of terms must be named by text, got 3"),
+        ({"formula": "Y ~ 0"}, "formula must have at least one term"),
+        ({"formula": [], "intercept": False}, "formula must have at least one term"),
+        ({"formula": [terms.ff("Y")]}, "must not explain Y by itself"),
     ],
 )
 def test_settings_that_make_no_model(data, settings, message):
     with pytest.raises(InputError, match=message):
-        FunctionalRegression(**{"model": [terms.linear("x")], **settings}).fit(data, grids=GRIDS)
+        FunctionalRegression(**{"formula": [terms.linear("x")], **settings}).fit(data, grids=GRIDS)
 
 
 def test_grids_are_of_columns(data):
@@ -198,7 +198,7 @@ def test_a_refit_keeps_nothing_of_the_fit_before(data, tmp_path):
     model = FunctionalRegression([terms.ff("X")])
     model.attached = "by others"
     model.fit(data, grids=GRIDS, weights=np.linspace(1, 2, N), groups=np.arange(N) // 2)
-    model.set_params(model=[terms.linear("x")]).fit(data, grids=GRIDS)
+    model.set_params(formula=[terms.linear("x")]).fit(data, grids=GRIDS)
     new = FunctionalRegression([terms.linear("x")]).fit(data, grids=GRIDS)
     assert vars(model).pop("attached") == "by others"
     assert vars(model).keys() == vars(new).keys()

@@ -17,7 +17,7 @@ def at_their_smoothing(record, which, term):
     i, o = record["input"], record["output"] if which is None else record["output"][which]
     train = rows(i, "train")
     data, grids = {"X": i["X"][train], "Y": i["Y"][train]}, {"X": np.ravel(i.get("s", i["t"])), "Y": np.ravel(i["t"])}
-    return FunctionalRegression([term], smoothing=np.ravel(o["sp"])).fit(data, grids=grids), o
+    return FunctionalRegression([term], smoothing=np.ravel(o["sp"]), k="refund").fit(data, grids=grids), o
 
 
 def beside(model, name, surface, **points):
@@ -62,7 +62,9 @@ def test_curves_of_levels_are_refunds(reference):
     i, o = record["input"], record["output"]["factor"]
     data = {"region": np.array([str(level) for level in i["region"]]), "Y": i["Y"]}
     term = terms.factor("region", coding="levels")
-    model = FunctionalRegression([term], smoothing=np.ravel(o["sp"])).fit(data, grids={"Y": np.ravel(i["t"])})
+    model = FunctionalRegression([term], smoothing=np.ravel(o["sp"]), k="refund").fit(
+        data, grids={"Y": np.ravel(i["t"])}
+    )
     levels = [str(level) for level in i["region_levels"]]
     found = beside(model, "s(t)", o["surfaces"][0], t=o["surfaces"][0]["x"])
     assert max(found.values()) < CLOSE, found

@@ -47,8 +47,8 @@ def triangle_of(form, columns, y, sizes=None):
 
 def test_triangles_merge():
     columns, y, _ = simulated()
-    fine = np.linspace(0, 2, 45)  # more points than functions along t: something of the response lies beyond them
-    y = y[:, np.arange(45) // 3] + np.random.default_rng(1).normal(size=(len(y), 45))
+    fine = np.linspace(0, 2, 90)  # more points than functions along t: something of the response lies beyond them
+    y = y[:, np.arange(90) // 6] + np.random.default_rng(1).normal(size=(len(y), 90))
     form, *_ = model([terms.ff("X"), terms.linear("z")], columns, y, fine)
     whole, parts = triangle_of(form, columns, y), triangle_of(form, columns, y, [3, 20, 17])
     rows = np.hstack([*form.features(Records(len(y), columns)), y @ form.directions])

@@ -306,9 +306,9 @@ def test_labels_declared_public_are_compared_before_anything_is_spent(name):
     assert budget.left == 0
 
 
-def test_labels_of_persons_who_are_counted_are_compared_too():
+def test_labels_of_persons_who_are_counted_are_not_public():
     ids = pd.Series(np.arange(200), index=[f"p{i}" for i in range(200)])
-    with pytest.raises(InputError, match="data and groups must have the same row labels"):
+    with pytest.raises(PrivacyError, match="labels must be None where the number of persons is private"):
         private_count(ids, groups=ids.iloc[::-1], privacy=Privacy(1.0, labels="public", random_state=0))
 
 

@@ -438,7 +438,7 @@ def test_a_prior_says_which_functions_carry_the_mean():
 def test_tapes_record_the_releases():
     tape = TapeNoise(SeededNoise(0))
     PrivateMean(**private())._fit(sample(), None, None, tape)
-    assert [e.size for e in tape.entries] == [1, 16, 1, 12, 1, 4, 12, 78]
+    assert [e.size for e in tape.entries] == [1, 1, 16, 1, 12, 1, 4, 12, 78]
 
 
 # --- tails: skewed curves, heavy tails, bounds that are too narrow ---
@@ -482,7 +482,7 @@ def test_what_the_clip_takes_off_is_said_for_skewed_curves_and_next_to_nothing_f
     skewed = PrivateMean(**private(n=5000, bounds=(0, 60))).fit(log_normal(5000, 1))
     gaussian = PrivateMean(**private(n=5000)).fit(sample(1, 5000), t=GRID)
     assert skewed.clipping_sd_.mean() > 0.3 * skewed.sampling_sd_.mean()
-    assert gaussian.clipping_sd_.mean() < 0.25 * gaussian.sampling_sd_.mean()  # 3 % of the width of a band
+    assert gaussian.clipping_sd_.mean() < 0.35 * gaussian.sampling_sd_.mean()  # 6 % of the width of a band
     [clip] = [r.clip for r in skewed.ledger_.releases if r.name == "mean"]
     [typical] = [r.clip for r in gaussian.ledger_.releases if r.name == "mean"]
     assert clip / log_normal(5000, 1).std() > 1.3 * typical / sample(1, 5000).std()

@@ -1,0 +1,124 @@
+"""How the rows of a person become one contribution, and which of them count where there are more than a public number.
+
+A law is public and the same for all releases of a cohort. Which rows of a person count follows from these rows alone:
+those with the smallest public hash of their entries. So neither the order of a file nor its chunks matter, and the
+choice favours no values (``docs/theory/kernel.md#laws``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import PrivacyError
+from fdadp.privacy.boundary import NOBODY
+
+__all__ = ["LAWS", "MEAN", "Keys", "Law", "last_keys", "law_of", "row_keys", "surplus"]
+
+LAWS = ("mean", "sum")
+MOST_ROWS = 10_000
+Keys = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Law:
+    """How a person's rows are combined before the one clip.
+
+    Attributes
+    ----------
+    name : {"mean", "sum"}
+        The mean of a person's usable rows, or their sum.
+    max_rows : int or None
+        Rows of a person that count at most; None: all, of a mean.
+    """
+
+    name: str = "mean"
+    max_rows: int | None = None
+
+    @property
+    def most(self) -> int:
+        """What a person adds at most where each row adds at most 1."""
+        return self.max_rows if self.name == "sum" and self.max_rows is not None else 1
+
+    def shares(self, row_counts: IntArray) -> IntArray:
+        """Over how many rows the bound of a person is spread, by its number of rows."""
+        return row_counts if self.name == "mean" else np.where(row_counts > 0, self.most, 0)
+
+    def __str__(self) -> str:
+        if self.name == "mean":
+            return "each person counts once, by the mean of its rows"
+        return f"each row counts once, at most {self.max_rows} rows a person"
+
+
+MEAN = Law()
+
+
+def law_of(person_rows: Any, max_rows: Any) -> Law:
+    """The law that two public settings stand for.
+
+    Raises
+    ------
+    PrivacyError
+        Naming the setting. Nothing was read.
+    """
+    if not isinstance(person_rows, str) or person_rows not in LAWS:
+        raise PrivacyError(f"person_rows must be 'mean' or 'sum', got {person_rows!r}")
+    if person_rows == "mean":
+        if max_rows is not None:
+            raise PrivacyError(f"max_rows must be left out with person_rows='mean', got {max_rows!r}")
+        return MEAN
+    whole = isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
+    if not whole or not 1 <= max_rows <= MOST_ROWS:
+        raise PrivacyError(
+            f"max_rows must be given with person_rows='sum': the public number of rows of a person that count at most, "
+            f"from 1 to {MOST_ROWS}, got {max_rows!r}"
+        )
+    return Law("sum", int(max_rows))
+
+
+@njit(cache=True, nogil=True)
+def _mix(values, keys):  # type: ignore[no-untyped-def]
+    """Take the bits of each row's entries into its key (splitmix64, one entry after the other)."""
+    for i in range(values.shape[0]):
+        z = keys[i]
+        for j in range(values.shape[1]):
+            z = (z ^ values[i, j]) + np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            z = z ^ (z >> np.uint64(31))
+        keys[i] = z
+
+
+def row_keys(arrays: tuple[FloatArray, ...]) -> Keys:
+    """A public hash of the entries of each row, (m,): all NaN are one, and so are both zeros."""
+    keys = np.zeros(len(arrays[0]), dtype=np.uint64)
+    for array in arrays:
+        flat = np.ascontiguousarray(array, dtype=np.float64).reshape(len(array), math.prod(array.shape[1:]))
+        _mix((np.where(np.isnan(flat), np.nan, flat) + 0.0).view(np.uint64), keys)
+    return keys
+
+
+def surplus(codes: IntArray, keys: npt.NDArray[Any], most: int) -> IntArray:
+    """Codes of the persons of rows, with nobody in place of those beyond the `most` rows of the smallest keys."""
+    order = np.lexsort((keys, codes))
+    sorted_codes = codes[order]
+    starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]]) if len(codes) else np.zeros(0, int)
+    rank = np.arange(len(codes)) - np.repeat(starts, np.diff(np.r_[starts, len(codes)]))
+    out = codes.copy()
+    out[order[rank >= most]] = NOBODY
+    return out
+
+
+def last_keys(codes: IntArray, keys: Keys, persons: int, most: int) -> Keys:
+    """Key of the last row of each person that counts, (persons + 1,); the largest one where all do, and for nobody."""
+    last = np.full(persons + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    kept = np.flatnonzero((codes != NOBODY) & (surplus(codes, keys, most) != NOBODY))
+    kept = kept[np.lexsort((keys[kept], codes[kept]))]  # of each person the last one written is the largest
+    last[codes[kept]] = keys[kept]
+    return last

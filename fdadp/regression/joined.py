@@ -1,0 +1,293 @@
+"""Whether rows of several inputs are joined by their labels, and what they are called: by types and names alone.
+
+A label says whose a row is. Nothing here asks what the labels are, how many there are, or whether they agree: pandas
+itself decides by which rows were dropped whether numbers of rows stay a ``RangeIndex``, and whether two columns of one
+frame share one index object (``docs/theory/kernel.md#join``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.checks import is_one_of
+from fdadp._common.tasks import is_dask
+from fdadp._common.typing import IntArray
+from fdadp.errors import InputError
+from fdadp.functional.alignment import row_labels, same_rows
+from fdadp.functional.containers.together import rows_of
+from fdadp.functional.sample import Curves
+from fdadp.privacy import Privacy
+from fdadp.privacy.boundary import NO_ROW, Key, Table, joined_rows, meaning
+from fdadp.privacy.joined import Joined
+
+__all__ = ["BY", "aligned", "have_labels", "joined_labels", "private_rows"]
+
+BY = (None, "label", "position")
+"""How rows may belong together: None is by label where every input has labels, else by position."""
+
+Labels = Mapping[str, "pd.Index[Any]"]
+
+
+def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
+    """Labels of the rows of inputs that are joined by them; None where rows belong together by position.
+
+    Parameters
+    ----------
+    by : {"label", "position"} or None
+    inputs : mapping of str to object
+        By the name of the argument.
+
+    Raises
+    ------
+    InputError
+        Another `by`, an input without labels where they were asked for, or labels of two names. All of it is public.
+    """
+    if not is_one_of(by, BY):
+        raise InputError(f"by must be 'label' or 'position', got {by!r}")
+    if by == "position":
+        return None
+    if by is None and len(inputs) > 1 and any(map(_is_dask_frame, inputs.values())):
+        raise InputError(
+            f"{' and '.join(inputs)} must be columns of one table where one of them is a frame or a series of Dask's, "
+            "for rows are not joined across partitions: merge them by their id before, or say by='position'"
+        )
+    labels = {name: _labels_of(data) for name, data in inputs.items()}
+    without = next((name for name, own in labels.items() if own is None), None)
+    if by is None and (without is not None or len(labels) < 2):
+        return None
+    if without is not None:
+        raise InputError(f"{without} must have row labels with by='label', as a data frame or a series has")
+    found = {name: own for name, own in labels.items() if own is not None}
+    names = {own.names[0]: name for name, own in reversed(found.items()) if own.names[0] is not None}
+    if by is None and len(names) > 1:
+        (first, a), (second, b), *_ = sorted(names.items(), key=lambda item: list(found).index(item[1]))
+        raise InputError(
+            f"{a} and {b} must have row labels of one name, got {first!r} and {second!r}: say by='label' if both are "
+            "the id that rows are joined by, or by='position'"
+        )
+    return found
+
+
+def have_labels(inputs: Mapping[Any, Any]) -> bool:
+    """Whether each of several inputs has labels of its rows, by its type."""
+    return len(inputs) > 1 and all(_labels_of(data) is not None for data in inputs.values())
+
+
+def name_of(labels: Labels) -> str:
+    """What the id is called."""
+    return next((str(own.names[0]) for own in labels.values() if own.names[0] is not None), "row label")
+
+
+def private_rows(
+    labels: Labels | None,
+    tables: Sequence[tuple[str, Table]],
+    groups: Any,
+    privacy: Privacy,
+    inputs: Mapping[str, Any],
+) -> tuple[Any, Any]:
+    """What a private fit hands to the kernel, and whose the rows are; nothing is read.
+
+    Parameters
+    ----------
+    labels : mapping of str to Index, or None
+        Of :func:`joined_labels`.
+    tables : sequence of (str, Table)
+        The input that each table is of, and the table. The last one holds the response.
+    groups : ids, name, or None
+    privacy : Privacy
+    inputs : mapping of str to object
+        What was given, whose labels are compared where they are public.
+
+    Raises
+    ------
+    InputError
+        Ids beside the labels; of labels that are public, others in one of the inputs.
+    """
+    public = privacy.labels == "public"
+    if labels is None:
+        if public:
+            same_rows(**inputs, groups=groups)
+        return tuple(table for _, table in tables), groups
+    name = name_of(labels)
+    if groups is not None and not (isinstance(groups, str) and groups == name):
+        raise InputError(
+            f"groups must be left out where rows are joined by their labels, for these say whose a row is; or be their "
+            f"name, {name!r}. If they are no persons, say by='position'"
+        )
+    sources = list(labels)
+    keys = tuple(key_of(own) for own in labels.values())
+    if public:
+        _refuse_others(sources, keys)
+    of = tuple(sources.index(source) for source, _ in tables)
+    return Joined(tuple(table for _, table in tables), of, keys, of[-1], name), None
+
+
+def key_of(labels: pd.Index[Any]) -> Key:
+    """Ids of rows: the first level of their labels; the others tell rows of a person apart."""
+    if not isinstance(labels, pd.MultiIndex):
+        return Key(labels)
+    return Key(labels.get_level_values(0), labels.droplevel(0) if labels.nlevels > 1 else None)
+
+
+def _is_dask_frame(data: Any) -> bool:
+    return is_dask(data) and hasattr(data, "npartitions") and hasattr(data, "index")
+
+
+def _labels_of(data: Any) -> pd.Index[Any] | None:
+    """Labels that objects of this kind have."""
+    if isinstance(data, pd.DataFrame | pd.Series | Curves):
+        return data.index
+    return row_labels(data) if type(data).__module__.split(".")[0] == "xarray" else None
+
+
+def _refuse_others(sources: Sequence[str], keys: Sequence[Key]) -> None:
+    """Refuse ids that are not in every input, where ids are public."""
+    for k, name in enumerate(sources):
+        found = joined_rows(keys, lambda _, rows: rows, k)
+        bad = any((rows == NO_ROW).any() for rows in found.rows)
+        if bad or any(own.size for own in found.without_id):
+            raise InputError(
+                f"{' and '.join(sources)} must have rows of the same ids, each once, where labels are public, got "
+                f"others beside those of {name}"
+            )
+
+
+# --- without privacy
+
+
+def aligned(
+    by: str | None, inputs: Mapping[str, Any], primary: str, *, every: bool = False
+) -> tuple[dict[str, Any], str | None]:
+    """Inputs of a fit without privacy, a row of each for every record; and what was joined, in words.
+
+    Parameters
+    ----------
+    by : {"label", "position"} or None
+    inputs : mapping of str to object
+        By the name of the argument.
+    primary : str
+        The one whose rows are the records; they keep their order and labels.
+    every : bool
+        Refuse records that are not in each input, which are left out else.
+
+    Returns
+    -------
+    inputs : dict
+        With equal labels where they had any, if they are taken by position.
+    said : str or None
+        As ``"joined 398 of 400 by pid"``.
+
+    Raises
+    ------
+    InputError
+        As :func:`joined_labels`; by name, rows without an id, rows of one id that differ where one is wanted, and no
+        record that is in all inputs.
+    """
+    labels = joined_labels(by, inputs)
+    if labels is None:
+        return _by_position(inputs, primary) if by == "position" else dict(inputs), None
+    names, own = list(labels), labels[primary]
+    called = name_of(labels)
+    if own.is_unique and all(one.equals(own) for one in labels.values()):
+        counted = isinstance(own, pd.RangeIndex)
+        return dict(inputs), None if counted else f"joined {len(own)} of {len(own)} by {called}"
+    at = names.index(primary)
+
+    def content(k: int, rows: IntArray) -> Any:
+        return np.zeros(rows.size) if k == at else _texts(inputs[names[k]], rows)
+
+    found = joined_rows([key_of(labels[name]) for name in names], content, at)
+    _refuse_unjoined(labels, called, found)
+    order = np.argsort(found.rows[at], kind="stable")
+    kept = order[np.all([rows[order] != NO_ROW for rows in found.rows], axis=0)]
+    if not kept.size and len(own):
+        others = next((n for n, rows in zip(names, found.rows, strict=True) if (rows == NO_ROW).all()), names[-1])
+        raise InputError(
+            f"{primary} and {others} must have row labels in common ({called}), got none, such as "
+            f"{_shown(own, 0)} and {_shown(labels[others], 0)}: say by='position' if rows belong together as they stand"
+        )
+    if every and kept.size < len(own):
+        gone = next((n, rows) for n, rows in zip(names, found.rows, strict=True) if (rows == NO_ROW).any())
+        row = int(found.rows[at][gone[1] == NO_ROW].min())
+        raise InputError(f"{gone[0]} must have a row for each of {primary} ({called}), got none for {_shown(own, row)}")
+    taken = own[found.rows[at][kept]]
+    out = {name: _taken(inputs[name], rows[kept], taken) for name, rows in zip(names, found.rows, strict=True)}
+    return out, f"joined {kept.size} of {len(own)} by {called}"
+
+
+def _by_position(inputs: Mapping[str, Any], primary: str) -> dict[str, Any]:
+    """Inputs whose labels were not to be looked at, with those of the records."""
+    labels = {name: _labels_of(data) for name, data in inputs.items()}
+    first = (
+        labels[primary] if labels[primary] is not None else next((o for o in labels.values() if o is not None), None)
+    )
+    if first is None:
+        return dict(inputs)
+    for name, own in labels.items():
+        if own is not None and len(own) != len(first):
+            raise InputError(f"{primary} and {name} must have the same number of rows, got {len(first)} and {len(own)}")
+    rows = np.arange(len(first))
+    return {n: data if labels[n] is None else _taken(data, rows, first) for n, data in inputs.items()}
+
+
+def _refuse_unjoined(labels: Labels, called: str, found: Any) -> None:
+    cure = "say by='position' if rows belong together as they stand"
+    for name, rows in zip(labels, found.without_id, strict=True):
+        if rows.size:
+            raise InputError(
+                f"{name} must have an id in every row label ({called}), a whole number or a text, got "
+                f"{_shown(labels[name], rows[0])} in row {rows[0]}{_more(rows)}; {cure}"
+            )
+    for name, rows in zip(labels, found.differing, strict=True):
+        if rows.size:
+            raise InputError(
+                f"{name} must have one row for each {called}, or equal ones, got several that differ for "
+                f"{_shown(labels[name], rows[0])} in row {rows[0]}{_more(rows)}; label rows by id and visit (a "
+                f"MultiIndex) in all tables, or {cure}"
+            )
+
+
+def _shown(labels: pd.Index[Any], row: int) -> str:
+    return repr(labels[[row]].tolist()[0])
+
+
+def _more(rows: IntArray) -> str:
+    return f" and {rows.size - 1} more" if rows.size > 1 else ""
+
+
+def _taken(data: Any, rows: IntArray, labels: pd.Index[Any]) -> Any:
+    """Rows of an input, under the labels of the records."""
+    if isinstance(data, pd.DataFrame | pd.Series):
+        own = data.iloc[rows]
+        return own if own.index is labels or own.index.equals(labels) else own.set_axis(labels, axis=0)
+    if isinstance(data, Curves):
+        own = rows_of(data, rows)
+        return replace(own, index=labels)
+    own, name = data.isel({data.dims[0]: rows}), data.dims[0]
+    return own if own.indexes[name].equals(labels) else own.drop_vars(name).assign_coords({name: labels})
+
+
+def _texts(data: Any, rows: IntArray) -> Any:
+    """What rows of an input hold, as texts (m,): equal where rows mean the same."""
+    if isinstance(data, pd.DataFrame):
+        columns = [data.iloc[rows, j] for j in range(data.shape[1])]
+    else:
+        columns = [rows_of(data, rows).values] if isinstance(data, Curves) else [_rows_of(data, rows)]
+    return np.array(["|".join(map(_text, row)) for row in zip(*columns, strict=True)], dtype=object)
+
+
+def _rows_of(data: Any, rows: IntArray) -> Any:
+    return data.iloc[rows] if isinstance(data, pd.Series) else data.isel({data.dims[0]: rows}).values
+
+
+def _text(entry: Any) -> str:
+    if hasattr(entry, "data_matrix"):  # a curve in a data frame
+        entry = entry.data_matrix
+    if isinstance(entry, np.ndarray):
+        entry = entry.ravel().tolist()
+    return repr(meaning(entry))

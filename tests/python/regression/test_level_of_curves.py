@@ -1,0 +1,73 @@
+"""The zero of a curve's unit is of no effect: curves are centred where the model has a mean curve."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import FunctionalRegression, ScalarRegression, load_canadian_weather, terms
+
+S = np.linspace(0, 1, 24)
+
+
+@pytest.fixture(scope="module")
+def data():
+    weather = load_canadian_weather()
+    x, y = (np.asarray(c.data_matrix[:, ::15, 0][:, :24]) for c in (weather.X, weather.Y))
+    return {"X": x, "Y": y, "y": y.mean(axis=1), "g": np.asarray(weather.covariates["region"]), "z": x[:, 0] / 10}
+
+
+MODELS = {
+    "ff": "Y ~ ff(X)",
+    "history": "Y ~ ff(X, limits='s<=t')",
+    "concurrent": "Y ~ X",
+    "levels": "Y ~ C(g) + C(g):ff(X)",
+    "number": "Y ~ z + ff(X, by='z')",
+    "eigen": "Y ~ ff(X)",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_level_changes_nothing(data, name):
+    smoothing = "reml" if name in ("ff", "concurrent", "eigen") else "gcv"
+    more = {"response_basis": "eigen"} if name == "eigen" else {"smoothing": smoothing}
+    fits = []
+    for level in (0.0, 1e6):
+        moved = data | {"X": data["X"] + level}
+        model = FunctionalRegression(MODELS[name], progress=False, **more).fit(moved, grids={"X": S, "Y": S})
+        fits.append((model.r2_, np.asarray(model.predict({k: v[:5] for k, v in moved.items()}))))
+    assert abs(fits[0][0] - fits[1][0]) < 1e-6
+    np.testing.assert_allclose(fits[1][1], fits[0][1], atol=1e-4)
+
+
+def test_a_level_changes_no_regression_of_a_number(data):
+    fits = [ScalarRegression("y ~ lf(X)").fit(data | {"X": data["X"] + a}, grids={"X": S}) for a in (0.0, 1e6)]
+    np.testing.assert_allclose(fits[1].fitted_values_, fits[0].fitted_values_, atol=1e-6)
+    plain = ScalarRegression("y ~ lf(X)")
+    plain.k = "refund"  # not centred: the same model, for a constant has no penalty
+    plain.fit(data, grids={"X": S})
+    np.testing.assert_allclose(fits[0].fitted_values_, plain.fitted_values_, atol=1e-7)
+
+
+def test_chunks_and_new_grids_have_the_same_centre(data):
+    table = {name: data[name] for name in ("X", "Y")}
+    whole = FunctionalRegression("Y ~ ff(X)", progress=False).fit(table, grids={"X": S, "Y": S})
+    parts = [{name: v[rows] for name, v in table.items()} for rows in (slice(0, 9), slice(9, 35))]
+    chunked = FunctionalRegression("Y ~ ff(X)", progress=False).fit_chunks(parts, grids={"X": S, "Y": S})
+    np.testing.assert_allclose(np.asarray(chunked.predict(table)), np.asarray(whole.predict(table)), atol=1e-6)
+    finer = np.linspace(0, 1, 47)
+    x = np.array([np.interp(finer, S, row) for row in data["X"]])
+    moved = FunctionalRegression("Y ~ ff(X)", progress=False).fit(
+        table | {"X": data["X"] + 1e6}, grids={"X": S, "Y": S}
+    )
+    again = (np.asarray(m.predict({"X": v}, grids={"X": finer})) for m, v in ((whole, x), (moved, x + 1e6)))
+    np.testing.assert_allclose(*again, atol=1e-4)
+
+
+def test_refunds_curves_are_not_centred(data):
+    """So that the effect of a curve of zeros is 0; ours is 0 at the mean curve."""
+    grids = {"X": S, "Y": S}
+    ours, theirs = (FunctionalRegression([terms.ff("X")], k=k).fit(data, grids=grids) for k in ("auto", "refund"))
+    mean, none = {"X": data["X"].mean(axis=0, keepdims=True)}, {"X": np.zeros((1, S.size))}
+    assert np.abs(ours.predict(mean, type="terms")["ff(X)"]).max() < 1e-12
+    assert np.abs(theirs.predict(none, type="terms")["ff(X)"]).max() < 1e-12

@@ -1,0 +1,185 @@
+"""What a fit with several rows a person is about: ordinary and private fits answer the same question."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from privacy_tools import distance
+
+from fdadp import FunctionalRegression, Privacy, ScalarRegression
+from fdadp.errors import InputError, PersonRowsWarning, PrivacyError
+from fdadp.privacy import TapeNoise
+
+PERIODS, S = 8, np.linspace(0, 1, 25)
+
+
+def person_periods(seed, n=3000):
+    """A row for each period until the event, and the true hazards (N,)."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=(n, 3)) / np.array([1, 1.5, 2.5])
+    X = scores @ np.stack([np.ones(25), np.sin(2 * np.pi * S), np.cos(2 * np.pi * S)])
+    age, period = rng.uniform(-1, 1, n), np.arange(PERIODS)
+    hazard = 1 / (1 + np.exp(-((0.9 * X.mean(axis=1) + 0.6 * age)[:, None] - 1.85 + 0.1 * period)))
+    event = rng.uniform(size=hazard.shape) < hazard
+    last = np.where(event.any(axis=1), event.argmax(axis=1), PERIODS - 1)
+    i, k = np.nonzero(period <= last[:, None])
+    table = {"X": X[i], "age": age[i], "period": k.astype(float), "y": event[i, k].astype(float), "id": i}
+    return table, hazard[i, k]
+
+
+BOUNDS = {"X": (-4, 4), "age": (-1, 1), "period": (0, PERIODS - 1), "y": [0, 1]}
+
+
+def fitted(table, epsilon=None, seed=0, **told):
+    if epsilon is not None:
+        told |= {"privacy": Privacy(epsilon, 1e-6, n=3000, random_state=seed), "bounds": BOUNDS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PersonRowsWarning)
+        return ScalarRegression("y ~ lf(X) + age + period", family="binomial", **told).fit(table, groups="id")
+
+
+def logit(p):
+    return np.log(p / (1 - p))
+
+
+@pytest.mark.statistics
+def test_private_hazards_are_those_of_rows():
+    """Averaged rows gave .246 for .167, and a slope of .81; each row once gives hazards (n = 3,000, epsilon 1)."""
+    found = []
+    for seed in range(5):
+        (table, _), (new, true) = person_periods(seed), person_periods(100 + seed)
+        p = fitted(table, 1.0, seed, person_rows="sum", max_rows=PERIODS).predict(new)
+        found.append((p.mean() - true.mean(), np.polyfit(logit(true), logit(p), 1)[0]))
+    off, slope = np.mean(found, axis=0)
+    assert abs(off) < 0.01
+    assert 0.95 <= slope <= 1.05
+
+
+@pytest.mark.parametrize(("law", "told"), [("mean", {}), ("sum", {"person_rows": "sum", "max_rows": PERIODS})])
+def test_private_and_ordinary_fits_answer_the_same_question(law, told):
+    table, _ = person_periods(0)
+    ordinary = fitted(table, **{"person_rows": law} if told else {})
+    private = fitted(table, 20.0, **told)
+    assert private.predict(table).mean() == pytest.approx(ordinary.predict(table).mean(), abs=0.01)
+    said = {"mean": "each person counts once", "sum": "each row counts once"}[law]
+    assert said in ordinary.summary().as_text() and said in private.summary().as_text()
+    assert said in private.ledger_.details["rows of a person"]
+
+
+def test_an_ordinary_fit_by_person_is_one_with_weights():
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(40), rng.integers(1, 6, 40))
+    table = {"x": rng.normal(size=ids.size), "id": ids}
+    table["y"] = table["x"] + rng.normal(size=40)[ids] + rng.normal(size=ids.size)
+    by_person = ScalarRegression("y ~ x").fit(table, groups="id")
+    weights = 1 / np.bincount(ids)[ids]
+    weighted = ScalarRegression("y ~ x", person_rows="sum").fit(table, groups="id", weights=weights / weights.mean())
+    np.testing.assert_allclose(by_person.predict(table), weighted.predict(table), rtol=1e-10)
+    np.testing.assert_allclose(by_person.predict_se(table), weighted.predict_se(table), rtol=1e-10)
+    assert np.abs(by_person.predict(table) - ScalarRegression("y ~ x").fit(table).predict(table)).max() > 1e-3
+
+
+def test_curves_by_person_and_by_row():
+    rng = np.random.default_rng(1)
+    ids = np.repeat(np.arange(30), rng.integers(1, 7, 30))
+    level = np.bincount(ids)[ids] / 3.0  # persons with many rows are higher
+    table = {"z": rng.normal(size=ids.size), "Y": level[:, None] + rng.normal(size=(ids.size, 12)), "id": ids}
+    means = {}
+    for law in ("mean", "sum"):
+        model = FunctionalRegression("Y ~ z", person_rows=law).fit(table, groups="id")
+        means[law] = float(np.asarray(model.predict(table)).mean(axis=1) @ (1 / np.bincount(ids)[ids]) / 30)
+    of_persons = np.mean([table["Y"][ids == i].mean() for i in range(30)])
+    assert means["mean"] == pytest.approx(of_persons, abs=0.05)
+    assert means["sum"] - means["mean"] > 0.2
+
+
+def test_a_binary_response_with_groups_warns_once_unless_it_is_said():
+    table, _ = person_periods(0, n=300)
+    told = {"privacy": Privacy(20.0, 1e-6, n=300, random_state=0), "bounds": BOUNDS}
+    for settings in ({}, told):
+        model = ScalarRegression("y ~ lf(X) + age + period", family="binomial", **settings)
+        with pytest.warns(PersonRowsWarning, match="person_rows='sum' asks about all rows") as seen:
+            model.fit(table, groups="id")
+        assert len([w for w in seen if w.category is PersonRowsWarning]) == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", PersonRowsWarning)
+            more = {"max_rows": 8} if settings else {}
+            model.set_params(person_rows="sum", **more).fit(table, groups="id")
+
+
+def test_what_does_not_go_together_is_refused():
+    table, _ = person_periods(0, n=300)
+    private = {"privacy": Privacy(20.0, 1e-6, n=300, random_state=0), "bounds": BOUNDS}
+    formula, groups = "y ~ lf(X) + age", {"groups": "id"}
+    for told, beside, kind, says in (
+        ({"person_rows": "both"}, groups, InputError, "person_rows must be 'mean', 'sum' or None, got 'both'"),
+        ({"person_rows": "mean"}, {}, InputError, "groups must say whose each row is"),
+        (private | {"person_rows": "sum"}, groups, PrivacyError, "max_rows must be given with person_rows='sum'"),
+        (private | {"max_rows": 4}, groups, PrivacyError, "max_rows must be left out with person_rows='mean'"),
+        (
+            private | {"person_rows": "sum", "max_rows": 4},
+            {},
+            PrivacyError,
+            "person_rows must be 'mean' without groups",
+        ),
+    ):
+        with pytest.raises(kind, match=says):
+            ScalarRegression(formula, family="binomial", **told).fit(table, **beside)
+
+
+def _tape(monkeypatch, fit, table, privacy, tape=None):
+    noise, right = TapeNoise(tape=tape), Privacy.cohort
+    with monkeypatch.context() as patch:
+        patch.setattr(Privacy, "cohort", lambda self, *args, **told: right(self, *args, **told | {"noise": noise}))
+        fit(table, privacy)
+    return noise.entries
+
+
+@pytest.mark.statistics
+@pytest.mark.filterwarnings("ignore::fdadp.errors.FdadpWarning")
+@pytest.mark.parametrize("delta", [1e-3, None])
+@pytest.mark.parametrize(
+    ("model", "formula", "family"),
+    [
+        (ScalarRegression, "y ~ lf(X) + z", "gaussian"),
+        (ScalarRegression, "y ~ lf(X) + z", "binomial"),
+        (ScalarRegression, "y ~ lf(X) + z", "poisson"),
+        (FunctionalRegression, "Y ~ ff(X) + z", "gaussian"),
+    ],
+)
+@pytest.mark.parametrize("law", [{}, {"person_rows": "sum", "max_rows": 3}])
+def test_no_person_moves_a_release_by_more_than_was_declared(monkeypatch, model, formula, family, delta, law):
+    """Persons of one to five rows, some of extreme entries: each in turn blanked out, or exchanged for another."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(60), rng.integers(1, 6, 60))
+    table = {"X": rng.normal(size=(ids.size, 12)), "z": rng.uniform(-1, 1, ids.size), "id": ids}
+    table["Y"], table["y"] = table["X"] + rng.normal(size=(ids.size, 12)), np.rint(rng.uniform(0, 1, ids.size))
+    for name, extreme in (("X", 50.0), ("z", 9.0), ("Y", -50.0), ("y", 1.0)):
+        table[name][ids < 3] = extreme
+    bounds = {
+        "X": (-3, 3),
+        "z": (-1, 1),
+        "Y": (-4, 4),
+        "y": {"gaussian": (0, 1), "poisson": (0, 3)}.get(family, [0, 1]),
+    }
+
+    def fit(data, privacy):
+        model(formula, family=family, privacy=privacy, bounds=bounds, **law).fit(data, groups="id")
+
+    changes = {"zero-out": 0.0, "replace": 0.0}
+    for who in (0, 2, 7):
+        others = {"zero-out": {**table, "id": np.where(ids == who, np.nan, ids)}, "replace": dict(table)}
+        for name in ("X", "z", "Y"):
+            others["replace"][name] = np.where(
+                (ids == who).reshape(-1, *[1] * (table[name].ndim - 1)), -9.0, table[name]
+            )
+        for adjacency, other in others.items():
+            privacy = Privacy(300.0, delta, n=60, adjacency=adjacency)
+            one = _tape(monkeypatch, fit, table, privacy)
+            two = _tape(monkeypatch, fit, other, privacy, one)
+            assert len(one) == len(two)
+            moved = [distance(a, b) / a.sensitivity for a, b in zip(two, one, strict=True)]
+            changes[adjacency] = max(changes[adjacency], *moved)
+    assert 0.3 < changes["zero-out"] <= 1 and changes["replace"] <= 1

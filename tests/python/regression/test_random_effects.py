@@ -1,0 +1,161 @@
+"""Tests of random effects: exact for numbers, by flipped signs for curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fdadp import FunctionalRegression, ScalarRegression
+from fdadp.errors import InputError
+from fdadp.regression.memory import free_memory
+from fdadp.solve.variance_tests import flip_test
+
+T = np.linspace(0, 1, 21)
+SMOOTH = np.linalg.cholesky(np.exp(-(np.subtract.outer(T, T) ** 2) / 0.045) + 1e-8 * np.eye(T.size))
+
+
+def numbers(seed, sd, formula="y ~ x + re(g)", counts=(5,) * 20):
+    """The p-value of a random effect of 20 groups, residual sd .6."""
+    draw = np.random.default_rng(seed)
+    g = np.repeat(np.arange(len(counts)), counts)
+    x = draw.normal(size=len(g))
+    y = x + draw.normal(size=len(counts))[g] * sd + draw.normal(size=len(g)) * 0.6
+    model = ScalarRegression(formula, progress=False).fit({"x": x, "g": [f"p{i}" for i in g], "y": y})
+    return model, model.test_terms().loc["re(g)", "p"]
+
+
+def test_the_score_test_is_exact():
+    """By brute force: its p is the share of Gaussian responses whose ratio of squares is larger."""
+    counts = [1, 1, 2, 3, 5, 8, 13]
+    model, p = numbers(4, 0.3, counts=counts)
+    g = np.repeat(np.arange(7), counts)
+    draw = np.random.default_rng(4)
+    x = draw.normal(size=len(g))
+    y = x + draw.normal(size=7)[g] * 0.3 + draw.normal(size=len(g)) * 0.6
+    q = np.linalg.qr(np.column_stack((np.ones(len(g)), x)))[0]
+
+    def ratio(of):
+        left = of - (of @ q) @ q.T
+        return ((left @ np.eye(7)[g]) ** 2).sum(axis=-1) / (left**2).sum(axis=-1)
+
+    others = np.random.default_rng(0).normal(size=(40_000, len(g)))
+    assert p == pytest.approx(np.mean(ratio(others) >= ratio(y)), abs=0.01)
+    assert model.anova(ScalarRegression("y ~ x").fit({"x": x, "y": y}))["p"].iloc[1] == pytest.approx(p)
+
+
+@pytest.mark.parametrize(
+    ("formula", "sd", "low", "high"), [("y ~ x + re(g)", 0.0, 0, 7), ("y ~ x + re(g)", 0.3, 30, 50)]
+)
+def test_level_and_power_for_numbers(formula, sd, low, high):
+    """Of 50 data sets: Wald's test on the leading directions rejected in none, and in 10."""
+    assert low <= sum(numbers(i, sd, formula)[1] < 0.05 for i in range(50)) <= high
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("formula", ["y ~ x + re(g)", "y ~ s(x) + re(g)"])
+@pytest.mark.parametrize("counts", [(5,) * 20, (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 10, 12, 15, 23)])
+def test_level_for_numbers(formula, counts):
+    found = np.mean([numbers(i, 0.0, formula, counts)[1] < 0.05 for i in range(300)])
+    assert 0.02 <= found <= 0.085
+
+
+def test_counts_have_the_same_test():
+    draw = np.random.default_rng(0)
+    g, none, some = np.repeat(np.arange(20), 5), [], []
+    for _ in range(30):
+        x, of = draw.normal(size=100), draw.normal(size=20)[g]
+        for sd, found in ((0.0, none), (0.6, some)):
+            data = {"x": x, "g": [f"p{i}" for i in g], "y": draw.poisson(np.exp(1 + 0.3 * x + sd * of)).astype(float)}
+            model = ScalarRegression("y ~ x + re(g)", family="poisson", progress=False).fit(data)
+            found.append(model.test_terms().loc["re(g)", "p"])
+    assert np.mean(np.array(none) < 0.05) <= 0.2
+    assert np.mean(np.array(some) < 0.05) >= 0.9
+
+
+def persons(seed, sd=0.0, counts=(3,) * 30, errors="smooth", visits=1):
+    """Curves of persons with smooth errors; in `visits` curves a day, whose errors go together."""
+    draw = np.random.default_rng(seed)
+    person = np.repeat(np.arange(len(counts)), counts)
+    x, n = draw.normal(size=len(counts))[person], len(person)
+    e = np.repeat(draw.normal(size=(n // visits, T.size)) @ SMOOTH.T, visits, axis=0) * 0.5
+    e = e if errors == "smooth" else e * np.sqrt(8 / np.array(counts)[person])[:, None]
+    y = 0.5 * x[:, None] * T + (draw.normal(size=len(counts)) * sd)[person][:, None] + e
+    return {"x": x, "id": [f"p{i}" for i in person], "day": [f"d{i // visits}" for i in range(n)], "Y": y}
+
+
+def test_signs_of_curves_keep_their_level_and_find_persons():
+    """Independent errors gave p < .05 in 28 % where persons had nothing in common."""
+    for counts, errors in (((3,) * 30, "smooth"), ((1, 2, 3, 8) * 8, "few are larger")):
+        left = []
+        for sd in (0.0, 0.3):
+            ps = []
+            for seed in range(40):
+                data = persons(seed, sd, counts, errors)
+                r = data["Y"] @ np.ones((T.size, 1)) / T.size**0.5
+                known = np.column_stack((np.ones(len(r)), data["x"]))
+                codes = np.unique(data["id"], return_inverse=True)[1]
+                ps.append(flip_test(r, known, codes, np.arange(len(r))).p)
+            left.append(np.mean(np.array(ps) < 0.05))
+        assert left[0] <= 0.15
+        assert left[1] >= (0.9 if errors == "smooth" else 0.3)
+
+
+def test_random_effects_of_curves_are_tested_by_signs(tmp_path):
+    data = persons(1)
+    model = FunctionalRegression("Y ~ x + re(id)").fit(data, grids={"Y": T})
+    table = model.test_terms()
+    codes = np.unique(data["id"], return_inverse=True)[1]
+    mean = data["Y"].sum(axis=1, keepdims=True) / T.size**0.5
+    alone = flip_test(mean, np.column_stack((np.ones(90), data["x"])), codes, np.arange(90))
+    order = [int(i[1:]) for i in data["id"]]
+    same = flip_test(mean, np.column_stack((np.ones(90), data["x"])), np.array(order), np.arange(90))
+    assert alone == same
+    assert table.loc["re(id)", "p"] == pytest.approx(alone.p, abs=1e-12)
+    assert table.loc["re(id)", "statistic"] == pytest.approx(alone.statistic, rel=1e-6)
+    for kind in ("curve", None):
+        assert model.test_terms(kind).loc["re(id)", "p"] == table.loc["re(id)", "p"]
+    assert model.test_terms("iid").loc["re(id)", "df"] > 1  # refund's
+    loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
+    assert loaded.test_terms().loc["re(id)", "p"] == table.loc["re(id)", "p"]
+
+
+@pytest.mark.parametrize("settings", [{"errors": "curve"}, {"response_basis": "eigen"}, {"se": "iid"}, {}])
+def test_persons_that_differ_are_found_whatever_is_believed_of_errors(settings):
+    for formula in ("Y ~ x + re(id)", "Y ~ x + re(id, k=5)"):
+        model = FunctionalRegression(formula, progress=False, **settings).fit(persons(3, 0.6), grids={"Y": T})
+        assert model.test_terms().loc["re(id)", "p"] < 0.01
+
+
+def test_groups_within_persons_have_one_sign():
+    """Curves of a day go together: signs of single curves would take that for persons."""
+    rejected = {"curves": 0, "days": 0, "re(day)": 0}
+    for seed in range(12):
+        data = persons(seed, counts=(6,) * 12, visits=3)
+        plain = FunctionalRegression("Y ~ x + re(id)", progress=False).fit(data, grids={"Y": T})
+        days = FunctionalRegression("Y ~ x + re(id)", progress=False).fit(data, grids={"Y": T}, groups="day")
+        both = FunctionalRegression("Y ~ x + re(id) + re(day)", progress=False).fit(data, grids={"Y": T})
+        for name, model in (("curves", plain), ("days", days), ("re(day)", both)):
+            rejected[name] += model.test_terms().loc["re(id)", "p"] < 0.05
+    assert rejected["curves"] >= 6
+    assert max(rejected["days"], rejected["re(day)"]) <= 3
+
+
+def test_gaps_and_points_of_their_own():
+    data = persons(2, 0.6)
+    data["Y"][np.random.default_rng(0).uniform(size=data["Y"].shape) < 0.3] = np.nan
+    model = FunctionalRegression("Y ~ x + re(id)", progress=False).fit(data, grids={"Y": T})
+    assert model.test_terms().loc["re(id)", "p"] < 0.01
+
+
+def test_a_fit_says_what_memory_it_would_take():
+    """5,000 persons with eight coefficients each took all 24 GB of a machine, without a word."""
+    n = 5000
+    data = {"id": [f"p{i}" for i in range(n)], "Y": np.zeros((n, T.size)) + np.arange(n)[:, None]}
+    text = r"re\(id\) must have fewer coefficients, got 40,000 of 40,020: .* about 141 GB .* 8\.0 GB are free"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fdadp.regression.memory.free_memory", lambda: 8_000_000_000)
+        with pytest.raises(InputError, match=text):
+            FunctionalRegression("Y ~ re(id, k=8)").fit(data, grids={"Y": T})
+        with pytest.raises(InputError, match=r"fit\(groups='id'\)"):
+            FunctionalRegression("Y ~ re(id, k=8)").fit_chunks([data], grids={"Y": T})
+    assert (free_memory() or 1) > 0

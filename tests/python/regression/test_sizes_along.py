@@ -1,0 +1,127 @@
+"""Functions along the response: as many as local effects need, where a term leaves their number to the fit."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from fdadp import DPAFF, FunctionalRegression, Privacy, terms
+from fdadp.datasets import load_lip_emg
+from fdadp.errors import InputError
+
+T = np.linspace(0, 1, 41)
+USELESS = DPAFF(allow_useless=True)
+
+ALONG = {
+    "x": terms.linear("x"),
+    "C(g)": terms.factor("g"),
+    "X": terms.concurrent("X"),
+    "ffpc": terms.ffpc("X", n_components=2),
+    "ff": terms.ff("X"),
+    "s": terms.s("x"),
+    "s, k": terms.s("x", k=6),
+    "times": terms.by("x", terms.ff("X")),
+}
+
+
+def people(n=40, t=T, seed=0):
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(n, 4)) @ np.array([np.cos(k * np.pi * t) for k in range(4)])
+    z, g = draw.normal(size=n), np.arange(n) % 2
+    return {"X": x, "x": z, "g": np.where(g, "b", "a"), "Y": z[:, None] * t + x + 0.3 * draw.normal(size=x.shape)}
+
+
+def fit(term, data, t=T, **settings):
+    model = FunctionalRegression([term], progress=False, **settings)
+    return model.fit(data, grids={"X": t, "Y": t})
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_fifteen_by_default_and_refunds_by_name(name):
+    refund = 8 if name == "ffpc" else 5
+    assert fit(ALONG[name], people())._fit.form.designs[-1].along.size == 15
+    assert fit(ALONG[name], people(), k="refund")._fit.form.designs[-1].along.size == refund
+
+
+def test_a_number_that_is_given_stays():
+    for term, size in (
+        (terms.ff("X", k=(5, 5)), 5),
+        (terms.linear("x", k=5), 5),
+        (terms.s("x", k=(8, 5)), 5),
+        (terms.s("x", k="refund"), 5),
+        (terms.ff("X", k="refund"), 5),
+        (terms.linear("x", k=20), 20),
+    ):
+        assert fit(term, people())._fit.form.designs[-1].along.size == size
+    with pytest.raises(InputError, match="k must be one of 'auto', 'refund', got 'mgcv'"):
+        fit(terms.linear("x"), people(), k="mgcv")
+    with pytest.raises(InputError, match="k of x must be a whole number, got 'many'"):
+        terms.linear("x", k="many")
+
+
+@pytest.mark.parametrize("points", range(4, 13))
+def test_few_points_are_enough(points):
+    t = np.linspace(0, 1, points)
+    data = people(t=t)
+    for term in (terms.linear("x"), terms.ff("X"), terms.s("x"), terms.concurrent("X")):
+        model = fit(term, data, t)
+        assert model._fit.form.designs[-1].along.size == max(points, 5)
+        assert np.isfinite(np.asarray(model.predict_se(data))).all()
+
+
+def test_a_difference_that_changes_sign_within_a_tenth_of_the_domain():
+    """One group is above the other at .45 and as far below it at .55; refund's five functions miss it."""
+    t = np.linspace(0, 1, 81)
+    truth = (0.5 - t) / 0.05 * np.exp(0.5 - ((t - 0.5) / 0.05) ** 2 / 2)
+    draw = np.random.default_rng(3)
+    smooth = np.linalg.cholesky(np.exp(-(np.subtract.outer(t, t) ** 2) / 0.045) + 1e-8 * np.eye(t.size))
+    g = np.arange(80) % 2
+    labels = np.where(g, "b", "a")
+    y = np.sin(2 * np.pi * t) + g[:, None] * truth + 0.3 * draw.normal(size=(80, t.size)) @ smooth.T
+    found = {}
+    for k in ("auto", "refund"):
+        model = FunctionalRegression("Y ~ g", k=k).fit({"Y": y, "g": labels}, grids={"Y": t})
+        found[k] = model.coef("g", se=True, g=["b"], t=[0.45, 0.55])
+    ours = found["auto"]
+    assert ours["value"].iloc[0] > 2 * ours["se"].iloc[0]
+    assert ours["value"].iloc[1] < -2 * ours["se"].iloc[1]
+    assert np.abs(ours["value"]).min() > 2 * np.abs(found["refund"]["value"]).min()
+
+
+def test_private_fits_have_the_prior_functions_along_the_response():
+    """Of which no term says how many there are: its default, and refund's number by name, change no private fit."""
+    data, bounds = people(60), {"X": (-4, 4), "x": (-3, 3), "Y": (-6, 6)}
+
+    def private(*model):
+        privacy = Privacy(8.0, 1e-6, n=60, random_state=1)
+        made = FunctionalRegression(list(model), response="Y", privacy=privacy, bounds=bounds, mechanism=USELESS)
+        return made.fit({name: data[name] for name in ("X", "x", "Y")}, grids={"X": T, "Y": T})._fit.coefficients
+
+    plain = private(terms.ff("X"), terms.s("x"))
+    np.testing.assert_array_equal(plain, private(terms.ff("X", k="refund"), terms.s("x", k="refund")))
+    np.testing.assert_array_equal(plain, private(terms.ff("X", k=(5, 5)), terms.s("x")))
+    with pytest.raises(InputError, match="along t in a private fit"):
+        private(terms.ff("X", k=(5, 15)))
+
+
+@pytest.mark.skipif(not os.environ.get("FDADP_DATA"), reason="FDADP_DATA: where the lip data are")
+def test_lip_on_four_scores():
+    """Held-out R2 of ten folds, about the mean curve of the training rows: -.006 with five functions along t."""
+    lip = load_lip_emg(n_points=101, download=False)
+    x, y = (np.asarray(c.data_matrix[:, :, 0]) for c in (lip.X, lip.Y))
+    t = np.linspace(0, 1, y.shape[1])
+    fold = np.random.default_rng(0).permutation(len(x)) % 10
+    left = about = 0.0
+    for k in range(10):
+        train, test = fold != k, fold == k
+        mean = x[train].mean(axis=0)
+        axes = np.linalg.svd(x[train] - mean, full_matrices=False)[2][:4]
+        of = {f"z{i}": v for i, v in enumerate(((x - mean) @ axes.T).T)}
+        model = FunctionalRegression([terms.linear(name) for name in of], progress=False)
+        model.fit({name: v[train] for name, v in of.items()} | {"Y": y[train]}, grids={"Y": t})
+        predicted = np.asarray(model.predict({name: v[test] for name, v in of.items()}))
+        left += ((y[test] - predicted) ** 2).sum()
+        about += ((y[test] - y[train].mean(axis=0)) ** 2).sum()
+    assert 1 - left / about >= 0.2
