@@ -16,6 +16,7 @@ from fdadp._common.typing import FloatArray, IntArray
 __all__ = [
     "MEAN_PRODUCT",
     "MOMENT_VARIANCE",
+    "SMALLER_SIZES",
     "SPECTRA",
     "WIDER_SPECTRA",
     "Measurement",
@@ -35,8 +36,12 @@ MEAN_PRODUCT = 0.64
 """Mean of |f r| for independent standard Gaussians, 2/π."""
 MOMENT_VARIANCE, LEAST_EIGENVALUE = 0.03, 0.1
 """Prior variance of an entry of the features' second moment about the identity, and its least eigenvalue."""
-SIZE_SD, SIZE_STEPS = 0.8, np.linspace(-3, 3, 31)
-"""Prior sd of the logarithm of the size of signals, and where it is looked at, in such sds."""
+SIZE_STEPS = np.linspace(-3, 3, 31)
+"""Where the logarithm of the size of signals is looked at, in sds of its prior."""
+SIZES = 0.8 * SIZE_STEPS
+"""It is there about what is expected."""
+SMALLER_SIZES = np.where(SIZE_STEPS < 0, 2.4, 0.8) * SIZE_STEPS
+"""The same where signals may be far smaller: of chances, which may hardly differ between persons."""
 SAMPLING = 0.6
 """Variance of residuals over that of the response, as expected, for the sampling error."""
 TINY = 1e-300
@@ -73,12 +78,18 @@ class OfPairs(Protocol):
 
 
 def posterior(
-    y: FloatArray, v: FloatArray, a: FloatArray, noise: float | FloatArray, shares: FloatArray, energy: float
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    noise: float | FloatArray,
+    shares: FloatArray,
+    energy: float,
+    sizes: FloatArray = SIZES,
 ) -> tuple[Posterior, float]:
     """Posterior of θ from ``y = A θ + N(0, diag(v) + noise A)``, ``θ ~ N(0, τ² diag(shares))``.
 
-    τ² is averaged over, under ``log τ² ~ N(log energy, 0.8²)``: where noise hides the signal its likelihood has no
-    sharp maximum, and often one at 0.
+    τ² is averaged over, under ``log τ² ~ N(log energy, 0.8²)`` (or as `sizes` say): where noise hides the signal its
+    likelihood has no sharp maximum, and often one at 0.
 
     Parameters
     ----------
@@ -86,6 +97,8 @@ def posterior(
         Of the sampling error, or the whole covariance of that.
     energy : float
         Public or released guess of τ².
+    sizes : ndarray of shape (31,)
+        Quantiles of log(τ²/energy) at :data:`SIZE_STEPS`.
 
     Returns
     -------
@@ -99,7 +112,7 @@ def posterior(
     values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
     values, seen = np.maximum(values, 0), axes.T @ y
     steps = SIZE_STEPS
-    tau2 = energy * np.exp(SIZE_SD * steps)[:, None]
+    tau2 = energy * np.exp(sizes)[:, None]
     spread = 1 + tau2 * values
     log_density = -0.5 * (np.log(spread) + seen**2 / spread).sum(axis=1) - 0.5 * steps**2
     peak = log_density.max()  # logsumexp by hand: SciPy's costs more than all the rest of this function
@@ -129,6 +142,7 @@ def posteriors(
     slopes: FloatArray | None = None,
     signal: float = 1.0,
     spectra: tuple[float, ...] = SPECTRA,
+    sizes: FloatArray = SIZES,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
 
@@ -160,6 +174,8 @@ def posteriors(
         Energy of what is explained over that of the output, as expected.
     spectra : tuple of float
         Powers of the shares between which the measurements decide.
+    sizes : ndarray of shape (31,)
+        As of :func:`posterior`.
 
     Returns
     -------
@@ -179,7 +195,7 @@ def posteriors(
             error = left / n if sampling is None else sampling[at]
             slope = 1.0 if slopes is None else slopes[j]
             own = (slope * y[on, j], v[on, j], slope * a[at], error, shares[on] / shares.sum())
-            part, log = posterior(*own, signal * energy[j])
+            part, log = posterior(*own, signal * energy[j], sizes)
             means[i, on, j], covariances[i, j][at], edf[i, j] = part
             evidence[i] += log
     return _averaged(evidence, means, covariances, edf)

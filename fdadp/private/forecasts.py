@@ -58,7 +58,8 @@ def plan_forecasts(
     """
     tuning = replace(tuning or (PURE if pure else GAUSSIAN), signal=SIGNAL, planned_signal=PLANNED_SIGNAL)
     location = replace(tuning.x_location, cap=LOCATION_CAP, max_error=LOCATION_ERROR)
-    tuning = replace(tuning, mean_square=MEAN_SQUARE, x_location=location)
+    level = replace(tuning.level, max_error=0.0)  # errors of forecasts are to both sides
+    tuning = replace(tuning, mean_square=MEAN_SQUARE, x_location=location, level=level)
     most = tuning.calibration.most
     dear = noise_multiplier / n / (most if pure else math.sqrt(most)) > USELESS
     if dear:

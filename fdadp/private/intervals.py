@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from fdadp.private.releases import Releases
 from fdadp.private.residual_rows import ResidualRows
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import SPREADS, time_blocks
-from fdadp.private.shrinkage import shrunk
+from fdadp.private.shrinkage import gain, shrunk
 
 __all__ = ["PrivateFit", "Regression", "finish", "release_outside"]
 
@@ -36,11 +36,22 @@ LEFT_OVER, LEAST_TRACE, UNCERTAIN = 0.1, 0.1, 0.2
 """Shares of that size: outside the response functions, and the sd of that; least and uncertain share within them."""
 SHAPE_SD, LEAST_EIGENVALUE = 0.3, 0.005
 """Prior sd of an entry of the residual covariance over its trace; least eigenvalue over the largest."""
+WIDE, WIDER, SURE = 1.25, 0.36, 2.0
+"""Clip of residuals whose mean is wanted, over their size, at noise of 1; its power of the noise; and sds of
+their sum of squares beyond which they are no noise. So chosen, noise and what the clip takes of log-normal errors (of which the
+logarithm has variance 1) are about equal."""
 SAMPLING_SD = 0.6
 """Of a person's log residual in a block of time."""
 LEAST_CORRECTED = 0.01
 """Residual variance over what it was before the noise of the prediction was taken off, at least."""
 TINY = 1e-9
+
+
+def with_constant(coefficients: FloatArray, by: FloatArray) -> FloatArray:
+    """Coefficients (D, K) with as much more in those of the constant."""
+    out = coefficients.copy()
+    out[0] += by
+    return out
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,22 @@ class Regression:
     energy: float
     outside: ReleasedShares | None
     pairs: Pairs | None = None
+
+    def shifted(self, by: FloatArray, variance: FloatArray) -> Regression:
+        """Return it with a number (K,) more in the constant's coefficients, with the variances (K,) of that."""
+        if not by.any():
+            return self
+        of_constant = np.zeros(self.covariance.shape)
+        if self.pairs is None:
+            of_constant[:, 0, 0] = variance
+        else:
+            constant = self.pairs.feature == 0
+            of_constant[0, constant, constant] = variance[self.pairs.output[constant]]
+        return replace(
+            self,
+            coefficients=with_constant(self.coefficients, by),
+            covariance=self.covariance + of_constant,
+        )
 
     @property
     def covariances(self) -> FloatArray:
@@ -171,9 +198,15 @@ def finish(
     forecasts = about_anchor(plan)
     if "errors by looks" in plan.budget_shares:
         residuals.looks = place_looks(releases, residuals, rows.columns, design.prior, forecasts=forecasts)
-    covariance, outside_variance, error = _size(releases, residuals, design, regression.energy)
+    norm, error = _scale(releases, residuals, regression.energy)
+    shift = of_shift = np.zeros(plan.n_outputs)
+    if releases.affords("level"):
+        shift, of_shift = _level(releases, residuals, norm)
+        rows.coefficients = with_constant(regression.coefficients, shift)
+    covariance, outside_variance, error = _size(releases, residuals, design, norm, error)
     if known is not None:
         regression = known(regression, covariance)
+    regression = regression.shifted(shift, of_shift)
     functions = design.response[:, : plan.n_outputs]
     if forecasts:  # residuals are of predictions, whose own error is added again
         total = float(np.trace(covariance)) + outside_variance
@@ -212,21 +245,43 @@ def finish(
     return guarded(releases, residuals, found) if forecasts else found
 
 
+def _scale(releases: Releases, residuals: ResidualRows, energy: float) -> tuple[float, float]:
+    """Size of a residual curve, on a log scale about a good guess, and the error of its logarithm."""
+    between = releases.plan.tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
+    norm, error = releases.size("residual scale", residuals.rms, between)
+    return _closer(releases, residuals, norm, error) if releases.affords("residual scale again") else (norm, error)
+
+
+def _level(releases: Releases, residuals: ResidualRows, norm: float) -> tuple[FloatArray, FloatArray]:
+    """Means (K,) of residuals on the response functions, as far as they are no noise, and the variance of each.
+
+    Clips of gradients hold errors that are skewed to one side, and with them the level, at any n. Here the clip has
+    about as much noise as a log-normal law of errors has beyond it, so it grows with n. What noise may be is left out:
+    symmetric errors keep the level that they have.
+    """
+    plan, k = releases.plan, releases.plan.n_outputs
+    share = plan.budget_shares["level"]
+    noise = plan.eta / (share if plan.pure else math.sqrt(share))
+    clip = norm * WIDE * noise**-WIDER * plan.tuning.mean_clip
+    found, sd = releases.mean("level", residuals.rows.residuals, clip=clip, size=k)
+    variance = sd**2 + norm**2 / plan.n
+    of = residuals.rows.design.response_shares[:k]
+    of = of / of.max()
+    beyond = float(of @ found**2) - variance * (of.sum() + SURE * math.sqrt(2 * float(of @ of)))
+    kept = gain(of * max(beyond, 0.0) / float(of @ of), variance)
+    return kept * found, kept * variance
+
+
 def _size(
-    releases: Releases, residuals: ResidualRows, design: PrivateDesign, energy: float
+    releases: Releases, residuals: ResidualRows, design: PrivateDesign, norm: float, error: float
 ) -> tuple[FloatArray, float, float]:
     """Residual covariance on the K response functions, the mean square outside them, and the error of the log size.
 
-    The size of a residual curve is released first, on a log scale about a good guess, which is accurate even where the
-    covariance is not; covariance and left-over energy are then shrunk to public shapes of that size by their noise.
+    The size of residual curves is accurate even where the covariance is not; covariance and left-over energy are
+    shrunk to public shapes of that size by their noise.
     """
     plan, tuning = releases.plan, releases.plan.tuning
     k, share = plan.n_outputs, plan.budget_shares["residual"]
-    norm, error = releases.size(
-        "residual scale", residuals.rms, tuning.residual_scale.range(UNEXPLAINED * math.sqrt(energy))
-    )
-    if releases.affords("residual scale again"):
-        norm, error = _closer(releases, residuals, norm, error)
     residuals.clip = (tuning.residual_clip + tuning.residual_clip_more * plan.signal_to_noise) * norm
     noisy, sd = releases.second_moment(
         "residual", residuals.clipped, clip=residuals.clip**2, share=tuning.residual_split * share

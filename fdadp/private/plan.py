@@ -47,6 +47,7 @@ PLANNED = {
     "looks": "roughness of {x}",
     "residual scale": "scale of residuals",
     "residual scale again": "scale of residuals, again",
+    "level": "mean of residuals",
     "residual": "covariance of residuals",
     "errors by looks": "residuals by level and roughness",
     "errors again": "residuals by level and roughness, again",

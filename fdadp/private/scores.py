@@ -18,7 +18,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy import rowwise_matmul
-from fdadp.private.bayes import SPECTRA, WIDER_SPECTRA, Measurement, posteriors, steady
+from fdadp.private.bayes import SIZES, SMALLER_SIZES, SPECTRA, WIDER_SPECTRA, Measurement, posteriors, steady
 from fdadp.private.bounded_rows import BoundedResponse
 
 __all__ = ["Found", "Scores", "gaussian_draws"]
@@ -238,6 +238,7 @@ class Scores:
                 self._owner,
                 sampling=np.pad(sampling, (0, rest)),
                 spectra=self._spectra,
+                sizes=SIZES if self.response.counts else SMALLER_SIZES,
             )
         )
 

@@ -185,6 +185,7 @@ def _auxiliary(
     shares["outside"] = tuning.outside.share((1.0 if pure else math.sqrt(0.5)) * eta, pure=pure)
     shares["gradient scale"] = size(tuning.gradient_scale)
     shares["residual scale"] = size(tuning.residual_scale)
+    shares["level"] = tuning.level.share(eta, pure=pure)
     shares["residual"] = tuning.residual.share(eta)
     blocks = int(time_blocks(design.unit_t)[-1]) + 1
     reach = 0.5 * math.log(SPREADS[1] / SPREADS[0]) * (blocks if pure else math.sqrt(blocks))

@@ -103,6 +103,8 @@ class Tuning:
     gradient_scale, residual_scale, residual_again, residual_profile
         Size of a person's gradient; size of residuals, that once more near what was found first (of forecasts), and
         that in blocks of time.
+    level
+        Means of residuals with a wide clip: what clips of gradients take of the level where errors are skewed.
     residual, calibration : Ramp
         Covariance of residuals; histogram of standardised residuals.
     residual_split : float
@@ -158,6 +160,7 @@ class Tuning:
     residual_scale: Size = Size(target=0.11, cap=0.015, below=4.0, above=4.0)
     residual_again: Size = Size(target=0.03, cap=0.06, below=2.0, above=2.0)
     residual_profile: Aux = Aux(target=0.1, cap=0.02, max_error=0.45)
+    level: Aux = Aux(target=0.002, cap=0.02, max_error=0.035)
     residual: Ramp = Ramp(least=0.01, most=0.02, scale=0.006)
     calibration: Ramp = Ramp(least=0.01, most=0.03, scale=0.0165)
     residual_split: float = 0.75
