@@ -13,7 +13,7 @@ import typer
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.additive import Additive
-from fdadp.cli.inputs import check_out, named_files, read_columns
+from fdadp.cli.inputs import check_out, named_files, read_columns, treatment_of, treatments_of
 from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
@@ -42,9 +42,7 @@ def fit(
         str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")
     ] = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
-    missing: Annotated[
-        str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator; auto: raise, in a private fit linear.")
-    ] = "auto",
+    missing: option.Missing = None,
     id: option.Id = None,
     groups: option.Groups = None,
     person_rows: option.PersonRows = None,
@@ -110,7 +108,7 @@ def fit(
                 basis_x,
                 basis_s,
                 smoothing,
-                missing,
+                treatment_of(missing),
                 shown,
                 header,
                 long,
@@ -122,7 +120,7 @@ def fit(
             settings = {
                 "family": family or "gaussian",
                 "smoothing": smoothing,
-                "missing": missing,
+                "missing": treatments_of(missing),
                 "progress": shown,
                 **law,
             }

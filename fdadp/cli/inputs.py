@@ -40,6 +40,33 @@ def named_files(entries: Sequence[str] | None) -> dict[str, Path]:
     return found
 
 
+def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
+    """What is done about gaps: of all columns, or by column.
+
+    Raises
+    ------
+    InputError
+        Both at once, two for all columns, or a column twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, how = text.rpartition("=")
+        if (equals and not name) or not how or name in found or (found and ("" in found or not name)):
+            raise InputError(
+                f"--missing must be one treatment, as linear, or one of each column, as X=linear, got {' '.join(texts or [])!r}"
+            )
+        found[name] = how
+    return found.get("", found) if found else "auto"
+
+
+def treatment_of(texts: Sequence[str] | None) -> str:
+    """What is done about gaps of two files of curves; raises InputError where columns are named."""
+    found = treatments_of(texts)
+    if not isinstance(found, str):
+        raise InputError(f"--missing must be one treatment, as linear, of two files, got {' '.join(texts or [])!r}")
+    return found
+
+
 def long_columns(text: str | None) -> Any:
     """Names of the columns of long tables, or None."""
     return None if text is None else tuple(name.strip() for name in text.split(","))

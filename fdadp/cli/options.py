@@ -19,6 +19,7 @@ __all__ = [
     "Id",
     "Long",
     "MaxRows",
+    "Missing",
     "Model",
     "N",
     "PersonRows",
@@ -49,6 +50,11 @@ MaxRows = Annotated[
     int | None,
     typer.Option(help="With --person-rows sum in a private fit: rows of a person that count at most, a public number."),
 ]
+MISSING = (
+    "Gaps of all columns: raise, linear, smooth, fpca or pace of curves, indicator of numbers; or of a column, as "
+    "--missing X=linear --missing age=indicator. (default: raise, in a private fit linear)"
+)
+Missing = Annotated[list[str] | None, typer.Option("--missing", metavar="[NAME=]HOW", help=MISSING)]
 Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")

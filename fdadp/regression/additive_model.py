@@ -73,6 +73,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     _again: CompletedAgain | None = None
     """The fit with sparse curves completed anew."""
     joined_: str | None = None
+    _settled: Mapping[str, Any] = MappingProxyType({})
     """How many rows were joined, and by what; None where rows belong together by position."""
     _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
@@ -262,6 +263,10 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         given = np.ones_like(observed.y) if observed.weights is None else observed.weights
         return replace(observed, weights=own * given)
 
+    def _as_fitted(self, name: str) -> Any:
+        """A setting as it was at the fit, whatever it is set to since."""
+        return self._settled.get(name, getattr(self, name, None))
+
     def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         """The fit of the terms to observations, all at hand or in chunks."""
         believed = judging_system(form, observed, self._family, self.smoothing)
@@ -271,6 +276,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         """Publish a fit as attributes."""
         self._fit, self.null_deviance_, self._fitted_family = fit, null_deviance, family_of(self.family)
         self._shares = None
+        self._settled = {name: getattr(self, name, None) for name in ("formula", "smoothing", "se", "variance")}
         self.smoothing_parameters_ = fit.smoothing_parameters
         self.smoothing_names_ = fit.form.penalty_names
         self.edf_ = fit.edf_total

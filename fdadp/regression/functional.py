@@ -381,7 +381,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         records, points = self._new(data, grids), self._at(t)
         mean = self._predictor(records, data, None, points)
         se = self._of_mean(records, None, points)
-        half = self._half_width(records, points, se, level, self.variance, simultaneous=simultaneous)
+        half = self._half_width(records, points, se, level, self._as_fitted("variance"), simultaneous=simultaneous)
         return self._wrapped(mean - half, points, records), self._wrapped(mean + half, points, records)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:

@@ -119,7 +119,7 @@ class LearnedErrors:
         grouped = self._grouped
         known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
         if kind is None:
-            own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
+            own = self._as_fitted("se")  # of curves; numbers have no errors along a curve
             if grouped and own != "iid":
                 return "cluster"
             return "curve" if own == "curve" and known else "iid"

@@ -53,7 +53,8 @@ def _title(model: Any) -> str:
 
 def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     fit = model._fit
-    chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "Fixed smoothing"
+    smoothing = model._as_fitted("smoothing")
+    chosen = smoothing.upper() if isinstance(smoothing, str) else "Fixed smoothing"
     t, private = fit.form.t, model.ledger_ is not None
     facts = [
         ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
@@ -133,7 +134,8 @@ ERRORS = {
 
 
 def _notes(model: Any) -> list[str]:
-    notes = [f"Formula: {model.formula}"] if isinstance(model.formula, str) else []
+    formula = model._as_fitted("formula")
+    notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
     errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
     notes += [] if model.joined_ is None else [f"Rows: {model.joined_}."]
     if model.ledger_ is not None:
