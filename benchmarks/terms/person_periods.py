@@ -1,13 +1,13 @@
 """Hazards of rows until an event: each row once, or each person once; ordinary and private fits of the same persons.
 
 A person has a row for each of eight periods until its event. The mean hazard of all rows is .167 in both simulations:
-``numbers`` (a score, age and the period) and ``curves`` (a curve in place of the score). Printed are the mean hazard that
-a fit predicts for rows of new persons, beside the true one of these rows, and slopes of predicted on true log hazards
-and log-odds, with their standard deviation between cohorts.
+``numbers`` (a score, age and the period) and ``curves`` (a curve in place of the score). Printed are the mean hazard
+that a fit predicts for rows of new persons, beside the true one of these rows, and slopes of predicted on true log
+hazards and log-odds, with their standard deviation between cohorts.
 
     python benchmarks/terms/person_periods.py [--cohorts 20] [--n 3000] [--epsilon 1 3] [--delta 1e-6]
 
-A checkout without ``person_rows`` prints what it has: ``PYTHONPATH=../before python benchmarks/terms/person_periods.py``.
+A checkout without ``person_rows`` prints what it has: ``PYTHONPATH=../before python ...``.
 """
 
 from __future__ import annotations

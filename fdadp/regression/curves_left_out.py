@@ -94,7 +94,8 @@ def _same_responses(one: Any, two: Any) -> bool:
         return one._fit.n_rows == two._fit.n_rows
     y = [f + m._residuals.values for f, m in zip(found, (one, two), strict=True)]
     seen = [
-        np.ones(v.shape) if m._residuals.weights is None else m._residuals.weights > 0 for v, m in zip(y, (one, two))
+        np.ones(v.shape) if m._residuals.weights is None else m._residuals.weights > 0
+        for v, m in zip(y, (one, two), strict=True)
     ]
     both = (seen[0] > 0) & (seen[1] > 0)
     size = float(np.abs(y[0][both]).max(initial=0.0))
