@@ -23,7 +23,7 @@ from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
 from fdadp.regression.joined_columns import aligned_columns, positioned
 from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.person_rows import check_person_rows, person_weights, warn_of_rows
+from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights, warn_of_rows
 from fdadp.regression.private_terms import PrivateTerms
 from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
@@ -247,6 +247,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     def _by_person(self, observed: Observations, groups: IntArray | None) -> Observations:
         """Rows with the weights that let each person count once, unless each row is to."""
         check_person_rows(self.person_rows, grouped=groups is not None)
+        check_max_rows(self.person_rows, self.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
         by_person = person_weights(groups)
         if by_person is None:
             return observed
