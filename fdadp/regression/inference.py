@@ -87,16 +87,27 @@ class Inference(LearnedErrors):
         """Mean over curves of the integrated squared error without the curve, at the smoothing parameters of the fit.
 
         Of numbers the mean squared error. With groups whole persons are left out, and each counts once, or as often as
-        it has rows, as `person_rows` says. It needs the training rows, and the Gaussian family.
+        it has rows, as `person_rows` says. Of the Gaussian family, of fits that were not made in chunks.
         """
         check_is_fitted(self, "_fit")
-        return mean_and_se(*errors_left_out(self))[0]
+        return (self._score or mean_and_se(*errors_left_out(self)))[0]
 
     @property
     def loo_se_(self) -> float:
         """Standard error of :attr:`loo_`, over curves or persons."""
         check_is_fitted(self, "_fit")
-        return mean_and_se(*errors_left_out(self))[1]
+        return (self._score or mean_and_se(*errors_left_out(self)))[1]
+
+    @property
+    def _score(self) -> tuple[float, float] | None:
+        """Both, where they are known; files hold them."""
+        if self._held_score is None and self._has_rows and self._family.name == "gaussian":
+            self._held_score = mean_and_se(*errors_left_out(self))
+        return self._held_score
+
+    @_score.setter
+    def _score(self, found: tuple[float, float] | None) -> None:
+        self._held_score = found
 
     def compare(self, other: Any) -> pd.DataFrame:
         """Which of two models predicts new curves, or persons, better: their errors of curves left out, in pairs.

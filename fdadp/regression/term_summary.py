@@ -78,9 +78,8 @@ def _score(model: Any) -> tuple[str, str]:
         return "AIC", "not known"
     if not model._of_curves:
         return "AIC", f"{model.aic_:.6g}"
-    if model._family.name != "gaussian" or not model._has_rows:
-        return "Error of curves left out", "not known"
-    return "Error of curves left out", f"{model.loo_:.4g}"
+    score = model._score
+    return "Error of curves left out", "not known" if score is None else f"{score[0]:.4g}"
 
 
 def _known(value: float, how: str) -> str:

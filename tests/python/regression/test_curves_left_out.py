@@ -95,7 +95,9 @@ def test_other_models_and_rows_are_refused(tmp_path):
         model.compare(fitted(data | {"Y": data["Y"][::-1]}))
     with pytest.raises(InputError, match="other must be fitted to the same responses"):
         model.compare(fitted(data, groups="id"))
+    loaded = FunctionalRegression.load(model.save(tmp_path / "model"))
+    assert (loaded.loo_, loaded.loo_se_) == (model.loo_, model.loo_se_)
     with pytest.raises(InputError, match="loo_ needs two training rows or more"):
-        _ = FunctionalRegression.load(model.save(tmp_path / "model")).loo_
+        loaded.compare(model)
     with pytest.raises(InputError, match="loo_ is there for family='gaussian', got 'poisson'"):
         _ = ScalarRegression("y ~ x", family="poisson").fit({"x": data["x"], "y": np.arange(30.0)}).loo_

@@ -99,7 +99,11 @@ def test_chunks_count_persons_as_tables_do():
     """They were refused where persons had different numbers of rows."""
     table, _ = person_periods(0, n=200)
     rng = np.random.default_rng(1)
-    curves = {"age": table["age"], "id": table["id"], "Y": rng.normal(size=(len(table["id"]), 9)) + table["age"][:, None]}
+    curves = {
+        "age": table["age"],
+        "id": table["id"],
+        "Y": rng.normal(size=(len(table["id"]), 9)) + table["age"][:, None],
+    }
     wanted = rng.uniform(0.5, 2, len(table["id"]))
     for kind, formula, data, told in (
         (ScalarRegression, "y ~ lf(X) + age + period", table, {"family": "binomial"}),
