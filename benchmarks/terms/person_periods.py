@@ -77,9 +77,7 @@ if __name__ == "__main__":
     asked.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 3.0])
     asked.add_argument("--delta", type=float, default=1e-6)
     o = asked.parse_args()
-    print(
-        "| simulation | person_rows | epsilon | mean hazard | true | slope, log hazard | (sd) | slope, log-odds | (sd) |"
-    )
+    print("| simulation | person_rows | epsilon | mean hazard | true | slope, log h | (sd) | slope, log-odds | (sd) |")
     print("|---|---|---|---|---|---|---|---|---|")
     for kind in MODELS:
         for law in laws():

@@ -13,8 +13,8 @@
 * `score`: Cohorts (n = 50, smooth errors) in which a number without effect is preferred.
 * `unobserved`: The private mean of curves about 80 of which 30 % were not observed, bounds (0, 200).
 * `level`: R2 of X and of X + 1e6.
-* `memory`: What is said of re(id, k=8) with 5,000 persons. A checkout that says nothing would take all memory: it is not
-  asked.
+* `memory`: What is said of re(id, k=8) with 5,000 persons. A checkout that says nothing would take all memory, and is
+  not asked.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from fdadp.regression.completed_again import CompletedAgain
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
 from fdadp.regression.joined_columns import aligned_columns, positioned
-from fdadp.regression.memory import refuse_too_large
 from fdadp.regression.learned_errors import clusters_of
+from fdadp.regression.memory import refuse_too_large
 from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights, warn_of_rows
 from fdadp.regression.private_terms import PrivateTerms
 from fdadp.regression.table import Grids, check_grids

@@ -76,7 +76,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         The two differ where the number of rows has to do with the response. Default ``"mean"``.
     max_rows : int, optional
         With ``person_rows="sum"`` in a private fit: rows of a person that count at most, a public number. It should
-        hold all rows of nearly everybody: those beyond it are left out. An ordinary fit leaves out none, and refuses a smaller number than that.
+        hold all rows of nearly everybody: those beyond it are left out. An ordinary fit leaves out none, and refuses a
+        number below that of a person's rows.
 
     Attributes
     ----------

@@ -76,4 +76,5 @@ class NumberDesign(TermDesign):
         return self if self.along.size == 1 else replace(self, centre=seen.mean_of(self.columns[0]))
 
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """The number less the centre, shape (n, 1)."""
         return records.numbers(self.columns[0])[:, None] - self.centre

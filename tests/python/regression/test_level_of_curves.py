@@ -75,7 +75,7 @@ def test_refunds_curves_are_not_centred(data):
 
 @pytest.mark.parametrize("formula", ["Y ~ year", "Y ~ year + ff(X) + C(g)", "Y ~ year + X"])
 def test_the_level_of_a_number_changes_nothing(data, formula):
-    """A year of 2001 to 2035 instead of 1 to 35 lost a fifth of R2: its effect and the mean curve are both penalised."""
+    """A year of 2001 to 2035 instead of 1 to 35 lost a fifth of R2: effect and mean curve are both penalised."""
     fits = []
     for level in (0.0, 2000.0, 1e6):
         moved = data | {"year": 5 * data["y"] + np.arange(35.0) / 7 + level}

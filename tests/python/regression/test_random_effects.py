@@ -119,6 +119,17 @@ def test_random_effects_of_curves_are_tested_by_signs(tmp_path):
     assert loaded.test_terms().loc["re(id)", "p"] == table.loc["re(id)", "p"]
 
 
+def test_the_order_of_rows_changes_no_fit_along_curves():
+    """Persons of equally many rows are alike: which were left out of the errors' covariance followed from the order."""
+    data, found = persons(5, 0.1), []
+    for seed in range(2):
+        order = np.arange(90) if seed == 0 else np.random.default_rng(seed).permutation(90)
+        permuted = {name: np.asarray(values)[order] for name, values in data.items()}
+        model = FunctionalRegression("Y ~ x + re(id)", errors="curve", progress=False)
+        found.append(model.fit(permuted, grids={"Y": T}).criterion_)
+    assert found[1] == pytest.approx(found[0], rel=1e-7)
+
+
 @pytest.mark.parametrize("groups", [None, "pair"])
 def test_the_order_of_rows_changes_no_p_value(groups):
     """Signs were drawn for rows in the order of the file."""
