@@ -89,6 +89,8 @@ class Grid:
         self.nodes: dict[int, Context] = {}
         self.numbers = itertools.count(100)
         self.harm: dict[str, Callable[[list[Message]], list[Message]]] = {}
+        self.killed: set[int] = set()  # Flower has them online for a while
+        self.slow: set[int] = set()  # their next message is lost: Flower takes a process for dead that starts too late
         self.sent: list[Message] = []
         for name, part in zip(contract.names, np.array_split(DATA, contract.owners), strict=True):
             (folder / name).mkdir()
@@ -124,7 +126,8 @@ class Grid:
             self.sent.append(message)
             message.metadata.__dict__["_message_id"] = f"{len(self.sent)}-{i}"
             context = self.nodes.get(message.metadata.dst_node_id)
-            if context is None:
+            if context is None or message.metadata.dst_node_id in self.killed | self.slow:
+                self.slow.discard(message.metadata.dst_node_id)
                 replies.append(Message(Error(3, "node is offline"), reply_to=message))
                 continue
             name = context.node_config["party"]
@@ -392,6 +395,55 @@ def test_a_node_that_was_started_again_takes_its_place(grid: Grid) -> None:
     again = grid.add("owner-2")
     good(Proxy(TERMS).run(exchange), 3)
     assert exchange.nodes["owner-2"] == again != first
+
+
+@pytest.mark.parametrize("party", ["owner-2", USER])
+def test_a_node_is_started_again_while_flower_has_the_killed_one_online(
+    tmp_path: Path, key: SecretKey, party: str
+) -> None:
+    """Two nodes are two if both answer."""
+    terms = replace(TERMS, lost=0)
+    grid = Grid(tmp_path, terms, key)
+    first = next(node for node, context in grid.nodes.items() if context.node_config["party"] == party)
+
+    def killed(replies: list[Message]) -> list[Message]:
+        grid.killed.add(first)
+        grid.harm.clear()
+        grid.add(party)
+        return []
+
+    grid.harm[party] = killed
+    exchange = GridExchange(grid)
+    exchange.meet([USER, *terms.names], 0.5)
+    good(Proxy(terms).run(exchange), 3)
+    assert first in grid.get_node_ids() and exchange.nodes[party] != first
+
+
+def test_a_node_whose_first_process_started_too_late_is_greeted_again(grid: Grid) -> None:
+    grid.slow = set(grid.nodes)
+    good(grid.totals()[0], 3)
+    assert grid.slow == set()
+
+
+def test_an_owner_that_missed_the_last_totals_is_told_again(grid: Grid) -> None:
+    """As many as may not be lost have the model in the end."""
+    missed: list[str] = []
+
+    def late(name: str) -> Callable[[list[Message]], list[Message]]:
+        def harm(replies: list[Message]) -> list[Message]:
+            if name in missed or Wire.from_bytes(payload(replies[0]) or b"").kind != Kind.DONE:
+                return replies
+            missed.append(name)
+            return []
+
+        return harm
+
+    grid.harm = {name: late(name) for name in ("owner-1", "owner-2")}
+    asked: list[list[str]] = []
+    exchange = GridExchange(grid)
+    exchange.meet([USER, *TERMS.names], 0.5)
+    Proxy(TERMS).run(lambda requests, timeout: asked.append(list(requests)) or exchange(requests, timeout))
+    assert asked[-2:] == [list(TERMS.names), missed] == [list(TERMS.names), ["owner-1", "owner-2"]]
 
 
 def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -> None:
