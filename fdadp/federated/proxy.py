@@ -110,7 +110,7 @@ class Proxy:
         return totals
 
     def _tell(self, exchange: Exchange, asked: bytes, index: int) -> None:
-        """Send the last totals to the owners, so that they have the model, too; again while too few say that they do."""
+        """Send owners the last totals, so that they have the model, too; again while too few say that they do."""
         waiting = set(self.contract.names)
         for attempt in range(1 + self._retries):
             self._wait(attempt)

@@ -1,4 +1,4 @@
-"""The many-owner protocol deployed: processes of Flower on 127.0.0.1, which end, fail, or are killed and start again."""
+"""The many-owner protocol deployed: processes of Flower on 127.0.0.1 that end, fail, or are killed and start again."""
 
 from __future__ import annotations
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import stat
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,9 +27,9 @@ from fdadp.cli.main import app as cli
 from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
 from fdadp.federated import Contract, Owner, ProtocolError, models
 from fdadp.federated.contract import USER
-from fdadp.federated.flower import APP, local, require_flower
+from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.client_app import app, rows
-from fdadp.federated.flower.local import FlowerError, LocalFlower
+from fdadp.federated.flower.local import LocalFlower
 from fdadp.federated.flower.server_app import serve
 from fdadp.federated.flower.store import Store, _key_path, _write, new_key
 from fdadp.federated.flower.transport import GridExchange, hello_of, payload, record, said_hello
