@@ -25,7 +25,14 @@ from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import NO_ROW, Table, joined_rows, meaning, table
 from fdadp.privacy.joined import Joined, JoinedChunks, key_of
-from fdadp.regression.joined_opened import OpenedRows, is_labelled, labels_read, public_labels, read_labelled, with_names
+from fdadp.regression.joined_opened import (
+    OpenedRows,
+    is_labelled,
+    labels_read,
+    public_labels,
+    read_labelled,
+    with_names,
+)
 
 __all__ = ["BY", "aligned", "have_labels", "joined_labels", "private_rows"]
 

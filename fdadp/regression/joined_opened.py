@@ -46,7 +46,9 @@ def read_labelled(
         name: data.values() if is_labelled(data) and not data.source.ordered else data for name, data in inputs.items()
     }
     found = {
-        name: labels_read(own[name]) if is_labelled(own[name]) else getattr(own[name], "index", labels[name])
+        name: labels_read(own[name])
+        if is_labelled(own[name])
+        else getattr(own[name], "index", labels[name])
         if is_labelled(inputs[name])
         else labels[name]
         for name in labels
