@@ -57,7 +57,9 @@ class Additive:
             )
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
-        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id, self.how).by_names(groups, privacy)
+        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id, self.how).by_names(
+            groups, privacy
+        )
         if groups is not None:
             files.check_has([groups])
         model = self._model(privacy=privacy, bounds=bounds)

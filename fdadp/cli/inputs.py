@@ -195,10 +195,10 @@ def _of_table(path: Path, prefix: str, how: Reading, id: str | None) -> pd.DataF
         first = CsvLines.of(path, **how.dialect).names[0]
         id = first if is_identifier(first) else None
     try:
-        found = open_curves(path, curves={"curves": prefix}, rows=id, **how.dialect)["curves"]
+        found: Any = open_curves(path, curves={"curves": prefix}, rows=id, **how.dialect)
     except InputError as exc:
         raise InputError(f"{path}:{prefix}*: {exc}") from None
-    return _frame_of(found.read())
+    return _frame_of(found["curves"].read())
 
 
 def _of_container(path: Path) -> pd.DataFrame | None:

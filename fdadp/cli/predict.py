@@ -54,7 +54,9 @@ def predict(
             raise InputError("--out must be given: the file for predictions")
         suffix = check_suffix(out)
         fitted = load_model(model)
-        data = _new(fitted, model, [] if x is None else [x], ["X"], curves, table, Reading(header, long, sep, decimal), id)
+        data = _new(
+            fitted, model, [] if x is None else [x], ["X"], curves, table, Reading(header, long, sep, decimal), id
+        )
         files = {out: _as_frame(fitted.predict(data), data, fitted)}
         if interval is not None:
             stem = out.name[: -len(suffix)]

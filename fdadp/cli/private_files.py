@@ -237,7 +237,10 @@ def _opened(file: CurvesFile, dialect: Mapping[str, str]) -> Any:
     path, prefix = file.path, file.prefix
     if path.name.lower().endswith((".csv", ".csv.gz")):
         return CsvLines.of(path, **dialect, prefix=prefix)
-    return open_curves(path) if prefix is None else open_curves(path, curves={"curves": prefix})["curves"]
+    if prefix is None:
+        return open_curves(path)
+    found: Any = open_curves(path, curves={"curves": prefix})
+    return found["curves"]
 
 
 def privacy_of(

@@ -25,7 +25,6 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fdadp.privacy import Privacy
 
 __all__ = ["fpca", "mean"]
 
@@ -110,7 +109,6 @@ def fpca(
     """
     with plain_messages():
         from fdadp.cli.additive import components_of
-
         from fdadp.summaries import PrivateFPCA
 
         count, how = components_of(components), Reading(header, long, sep, decimal)
@@ -136,7 +134,9 @@ def _release(
 ) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
-    check_not_read([out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [CurvesFile.of(curves).path, table])
+    check_not_read(
+        [out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [CurvesFile.of(curves).path, table]
+    )
     check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")

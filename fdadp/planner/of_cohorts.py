@@ -131,8 +131,8 @@ def outcome(
     new, after = _records(design, [values[len(ids) :] for values in block]), len(ids)
     predicted = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
-    law = released_variance(fit, design)
-    half = law.quantile(0.95) * np.sqrt(law.of_records(new, design.t) + se**2)
+    errors = released_variance(fit, design)
+    half = errors.quantile(0.95) * np.sqrt(errors.of_records(new, design.t) + se**2)
     covered = float((np.abs(predicted - y[after:]) < half).mean())
     return OfTerms(_share(predicted, f[after:]), covered, importances(fit, design))
 

@@ -91,7 +91,7 @@ def _same_responses(one: Any, two: Any) -> bool:
     """Whether two fits had the same responses, by means and residuals of the training rows."""
     found = [m._fit.form.predictor(m._residuals.records, m._fit.coefficients) for m in (one, two)]
     if any(m._residuals.points is not None for m in (one, two)) or found[0].shape != found[1].shape:
-        return one._fit.n_rows == two._fit.n_rows
+        return bool(one._fit.n_rows == two._fit.n_rows)
     y = [f + m._residuals.values for f, m in zip(found, (one, two), strict=True)]
     seen = [
         np.ones(v.shape) if m._residuals.weights is None else m._residuals.weights > 0

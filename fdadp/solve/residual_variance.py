@@ -112,8 +112,8 @@ def residual_variance(
     doi:10.1080/01621459.2017.1307116.
     """
     if record.size > MOST:
-        squares = np.bincount(record, residuals**2, int(record.max()) + 1)
-        keep = _shuffled(squares)[record] % (record.size // MOST + 1) == 0
+        size = np.bincount(record, residuals**2, int(record.max()) + 1).astype(np.float64)
+        keep = _shuffled(size)[record] % (record.size // MOST + 1) == 0
         record, t, residuals = record[keep], t[keep], residuals[keep]
     low, high = float(t.min()), float(t.max())
     along = _along(t, low, high, min(SPLINES, max(np.unique(t).size // 3, 1)))

@@ -109,7 +109,7 @@ class GridExchange:
         for node, party in self._said(online - self._greeted, timeout):
             known = self.nodes.get(party)
             # Flower has a node that was killed online for a minute: who is there answers.
-            if known in online and any(self._said([known], timeout)):
+            if known is not None and known in online and any(self._said([known], timeout)):
                 raise ProtocolError(
                     f"each party must be one node, got two that say they are {party!r}: {known}, {node}"
                 )
