@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 __all__ = ["advice", "argument", "bounds_of", "door"]
 
-_open = ["python"]
-"""The door that this process was entered by, and those before it; commands and calls from R open their own."""
+_open: ContextVar[str] = ContextVar("door", default="python")
+"""The door that this thread was entered by; commands and calls from R open their own."""
 
 
 @contextmanager
 def door(name: str) -> Iterator[None]:
     """Enter by `name`, ``"python"``, ``"r"`` or ``"shell"``: texts made meanwhile are for its readers."""
-    _open.append(name)
+    token = _open.set(name)
     try:
         yield
     finally:
-        _open.pop()
+        _open.reset(token)
 
 
 def advice(python: str, *, r: str, shell: str) -> str:
     """What to do, as the open door has it."""
-    return {"python": python, "r": r, "shell": shell}[_open[-1]]
+    return {"python": python, "r": r, "shell": shell}[_open.get()]
 
 
 def argument(name: str, value: str | Mapping[str, str]) -> str:

@@ -127,7 +127,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 def _called(text: str) -> str:
-    """What a term is called that a formula, of Python or of R, writes so: without options, ``s(z, by=g)`` is ``s(z):g``."""
+    """What a term is called that a formula writes so: without options, and ``s(z, by=g)`` is ``s(z):g``."""
     try:
         node = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):  # a name in backticks, say
@@ -148,8 +148,10 @@ def _called(text: str) -> str:
 
 def _plain(option: ast.expr | None) -> str | None:
     """A text, or a name as R writes it."""
-    return option.value if isinstance(option, ast.Constant) and isinstance(option.value, str) else (
-        ast.unparse(option) if option is not None else None
+    return (
+        option.value
+        if isinstance(option, ast.Constant) and isinstance(option.value, str)
+        else (ast.unparse(option) if option is not None else None)
     )
 
 

@@ -217,7 +217,9 @@ class Table:
             bad = ~np.isfinite(values)
             if bad.any():
                 got = "none" if np.isnan(values[bad][0]) else f"{values[bad][0]:g}"
-                raise InputError(f"{name} must have a finite number in every row, got {got} in {self._rows(bad)}{_said(cure, got)}")
+                raise InputError(
+                    f"{name} must have a finite number in every row, got {got} in {self._rows(bad)}{_said(cure, got)}"
+                )
         else:
             gone = np.array([entry is None for entry in values])
             if gone.any():

@@ -85,7 +85,11 @@ def _cure(table: Table, names: Sequence[str], treated: Collection[str], *, new: 
     """How gaps of all columns are treated together; new numbers are as complete as the training numbers were."""
     columns = {name: table.read(name) for name in names if name not in treated}
     curves = [name for name, c in columns.items() if isinstance(c.values, Curves) and np.isnan(c.values.values).any()]
-    numbers = [name for name, c in columns.items() if c.kind == "numbers" and np.isnan(c.values).any()]
+    numbers = [
+        name
+        for name, c in columns.items()
+        if isinstance(c.values, np.ndarray) and c.kind == "numbers" and np.isnan(c.values).any()
+    ]
     return cure_of(curves, () if new else numbers, others=bool(treated))
 
 

@@ -63,7 +63,7 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
         ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
         if private
         else (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
-        ("Total edf", f"{fit.edf_total:.2f}", "AIC", "not known" if private else f"{model.aic_:.6g}"),
+        ("Total edf", f"{fit.edf_total:.2f}", *_score(model)),
     ]
     if hasattr(model, "t_"):
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
@@ -71,6 +71,16 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
             share = _known(float(model.eigenbasis_.explained_ratio.sum()), ".1%")
             facts.insert(3, ("Eigenfunctions", f"{model.eigenbasis_.n_components}", "of the variance", share))
     return facts
+
+
+def _score(model: Any) -> tuple[str, str]:
+    """What models are chosen by: of curves, whose points AIC takes as independent, the error of curves left out."""
+    if model.ledger_ is not None:
+        return "AIC", "not known"
+    if not model._of_curves:
+        return "AIC", f"{model.aic_:.6g}"
+    score = model._score
+    return "Error of curves left out", "not known" if score is None else f"{score[0]:.4g}"
 
 
 def _known(value: float, how: str) -> str:

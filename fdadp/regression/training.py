@@ -71,7 +71,7 @@ class Asked:
     long: Any = None
     missing: str | Mapping[str, str] = "raise"
     groups: Any = None
-    defaults: Grids | None = None
+    defaults: Mapping[str, FloatArray] | None = None
 
 
 @dataclass(frozen=True)
