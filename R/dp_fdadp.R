@@ -48,7 +48,7 @@
 #' @export
 dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL, grids = list(), yind = NULL,
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                     missing = c("linear", "smooth"), study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
+                     missing = "linear", study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
