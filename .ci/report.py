@@ -4,6 +4,7 @@ report.py versions            what is installed where this runs
 report.py kernels             the kernels that NumPy's and SciPy's OpenBLAS use where they agree
 report.py kernel NAME         fails unless both use those of processor NAME ("own": any); a crash if these do not work
 report.py tests REPORT.xml    how many tests passed, failed, were skipped; fails when none passed
+report.py slow REPORT.xml S   an option of pytest per test that took S seconds or more: leave it out
 """
 
 from __future__ import annotations
@@ -99,6 +100,22 @@ def tests(report: Path) -> int:
     return 0
 
 
+def slow(report: Path, seconds: float) -> int:
+    """Print a --deselect for every test of the report that took so long."""
+    if not report.exists():
+        return 0
+    for case in ET.parse(report).iter("testcase"):
+        if float(case.get("time", 0)) < seconds:
+            continue
+        parts = case.get("classname", "").split(".")
+        for i in range(len(parts), 0, -1):
+            file = Path(*parts[:i]).with_suffix(".py")
+            if file.exists():
+                print("--deselect=" + "::".join([file.as_posix(), *parts[i:], case.get("name", "")]))
+                break
+    return 0
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["versions"]:
@@ -109,5 +126,7 @@ if __name__ == "__main__":
             sys.exit(kernel(name))
         case ["tests", path]:
             sys.exit(tests(Path(path)))
+        case ["slow", path, seconds]:
+            sys.exit(slow(Path(path), float(seconds)))
         case _:
             sys.exit(__doc__)

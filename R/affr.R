@@ -123,6 +123,9 @@ affr.default <- function(Y, X, s = NULL, t = NULL, k = NULL, npc = 0.95, method 
 #' @param study File of a study, made with [study_new()], on which the fit draws: what it has fixed (`delta`, `n`, `adjacency`, `unit`) is left out
 #'   here.
 #' @param purpose What the fit is for, for the study's record.
+#' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
+#'   row once.
+#' @param max_rows With `person_rows = "sum"`: rows of a person that count at most, a public number.
 #' @param seed For simulations only: noise that can be repeated. The ledger then says "not for release". Without
 #'   it the noise is secure, and [set.seed()] has no influence on it.
 #' @param allow_useless Fit even where n times epsilon is so small that the mean curve would do as well.
@@ -159,12 +162,14 @@ dp_affr.formula <- function(formula, data = NULL, ...) {
 #' @export
 dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL,
                             mechanism = "dp-aff", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                            k = NULL, npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), study = NULL, purpose = NULL, ...) {
+                            k = NULL, npc = 0.95, sensitivity = "local", missing = c("linear", "smooth"), study = NULL, purpose = NULL,
+                            person_rows = NULL, max_rows = NULL, ...) {
   no_more(...)
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   no_na(
     epsilon = epsilon, delta = delta, bounds = unlist(bounds), n = n, mechanism = mechanism, adjacency = adjacency, unit = unit,
-    labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity, study = study, purpose = purpose
+    labels = labels, seed = seed, allow_useless = allow_useless, k = k, npc = npc, sensitivity = sensitivity, study = study, purpose = purpose,
+    person_rows = person_rows, max_rows = max_rows
   )
   if (!is.null(bounds) && !(is.list(bounds) && length(names(bounds)) && all(names(bounds) %in% c("X", "Y")))) {
     privacy_error("bounds must be list(X = c(low, high), Y = c(low, high)), got ", class(bounds)[1])
@@ -177,7 +182,7 @@ dp_affr.default <- function(Y, X, s = NULL, t = NULL, epsilon, delta = NULL, bou
   settings <- list(
     n_basis_x = basis_size(k, 1), n_basis_s = basis_size(k, 2), n_components = as_whole(npc),
     missing = if (mechanism == "published") "raise" else one_of(missing, c("linear", "smooth"), "missing"),
-    bounds = bounds, mechanism = method, progress = if (interactive()) "auto" else FALSE
+    bounds = bounds, mechanism = method, progress = if (interactive()) "auto" else FALSE, person_rows = person_rows, max_rows = as_whole(max_rows)
   )
   x <- as_curves(X, s, "X", private = TRUE)
   y <- as_curves(Y, t, "Y", private = TRUE)

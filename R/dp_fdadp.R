@@ -16,7 +16,8 @@
 #' @param grids Grids of matrices by column, `list(X = s)`; default: their attribute `"grid"`, their column names, or even on \[0, 1\].
 #' @param yind Grid of the response, likewise.
 #' @param family `"gaussian"`; other families where the response is a number.
-#' @param missing How gaps of curves are filled, each within its row: `"linear"` or `"smooth"`.
+#' @param missing How gaps of curves are filled, each within its row: `"linear"` or `"smooth"`. A number that is missing is its released mean; `"indicator"`
+#'   adds a term that says where. By column: `list(X = "linear", age = "indicator")`.
 #' @param person_rows With groups, what the fit is about: `"mean"`, the default, counts each person once, by the mean of its rows; `"sum"` counts each
 #'   row once, as events and hazards want.
 #' @param max_rows With `person_rows = "sum"`: rows of a person that count at most, a public number.
@@ -47,7 +48,7 @@
 #' @export
 dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NULL, groups = NULL, grids = list(), yind = NULL,
                      family = "gaussian", adjacency = NULL, unit = NULL, labels = NULL, seed = NULL, allow_useless = FALSE,
-                     missing = c("linear", "smooth"), study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
+                     missing = "linear", study = NULL, purpose = NULL, person_rows = NULL, max_rows = NULL) {
   if (missing(epsilon)) privacy_error("epsilon must be a number above 0, got nothing")
   if (!inherits(formula, "formula") || length(formula) != 3) {
     input_error("formula must be of the form Y ~ terms, got ", paste(deparse(formula), collapse = " "))
@@ -71,7 +72,7 @@ dp_fdadp <- function(formula, data, epsilon, delta = NULL, bounds = NULL, n = NU
   )
   spec <- list(
     formula = text, columns = columns, scalar = columns[[response]]$kind != "curves", family = family_name(family), allow_useless = isTRUE(allow_useless),
-    bounds = lapply(bounds, as_bounds), missing = one_of(missing, c("linear", "smooth"), "missing"), person_rows = person_rows, max_rows = as_whole(max_rows)
+    bounds = lapply(bounds, as_bounds), missing = treatments(missing, c("linear", "smooth", "indicator")), person_rows = person_rows, max_rows = as_whole(max_rows)
   )
   path <- tempfile(fileext = ".npz")
   on.exit(unlink(path))

@@ -49,6 +49,9 @@
 #'   response_basis = "eigen")` is the model of [affr()]. `sp` is then a matrix with one row an eigenfunction.
 #' @param npc With `"eigen"`: number of eigenfunctions, or the share of variance that they must explain, in (0, 1].
 #'
+#' @param missing What to do about `NA` in covariates: `"raise"` an error; of all curves fill gaps by straight lines (`"linear"`), `"smooth"` each curve, use
+#'   the components of the training curves (`"fpca"`), or replace sparse curves by what is expected of them (`"pace"`); of all numbers fill in the mean and add a
+#'   term that says where (`"indicator"`). By column: `list(X = "linear", age = "indicator")`.
 #' @param k Of terms that give no number of functions along the response: `"auto"`, 15 or as many as it has points, and curves are centred about their
 #'   mean curve; `"refund"`, 5 functions and curves as they are, as in refund.
 #' @return An object of class `fdadp_regression`, plain R data: `fitted.values`, `residuals`, `sp`, `edf`, `term.edf`, `sigma2`, `criterion`, `r.sq`,
@@ -74,7 +77,7 @@
 fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, groups = NULL, weights = NULL, offset = NULL, smoothing = "reml",
                   grids = list(), yind = NULL, ydata = NULL, se = NULL,
                   errors = c("iid", "curve"), response_basis = c("splines", "eigen"), npc = 0.99, person_rows = NULL,
-                  k = c("auto", "refund")) {
+                  k = c("auto", "refund"), missing = "raise") {
   no_na(npc = npc, person_rows = person_rows)
   own <- substitute(list(groups = groups, weights = weights, offset = offset))
   rows <- eval(substitute(subset), data, parent.frame())
@@ -82,7 +85,10 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
   own <- lapply(lapply(as.list(own)[-1], eval, data, parent.frame()), only, rows)
   if (length(grids) && (!is.list(grids) || is.null(names(grids)))) input_error("grids must be a list with the columns' names, got ", class(grids)[1])
   model <- read_model(formula, data, grids, yind, ydata, rows)
-  settings <- list(family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE)
+  settings <- list(
+    family = family_name(family), intercept = model$intercept, progress = if (interactive()) "auto" else FALSE,
+    missing = treatments(missing, c("raise", "linear", "smooth", "fpca", "pace", "indicator"))
+  )
   if (is.null(se)) se <- if (!is.null(own$groups)) "cluster" else if (model$spec$scalar) "iid" else "curve"
   se <- one_of(se, c("curve", "cluster", "iid"), "se")
   if (!model$spec$scalar) settings <- c(settings, list(se = if (se == "iid") "iid" else "curve", errors = one_of(errors, c("iid", "curve"), "errors")))
@@ -125,6 +131,15 @@ fdadp <- function(formula, data = NULL, family = "gaussian", subset = NULL, grou
     )),
     class = "fdadp_regression"
   )
+}
+
+# What is done about gaps: a text for all columns, or a list of them by column.
+treatments <- function(missing, known) {
+  if (!is.list(missing)) {
+    return(one_of(missing, known, "missing"))
+  }
+  if (is.null(names(missing)) || !all(nzchar(names(missing)))) input_error("missing must be one of ", paste(known, collapse = ", "), ", or a list of them by column")
+  lapply(missing, one_of, known, "missing")
 }
 
 # Some rows of a column; its grid stays.

@@ -11,6 +11,7 @@
 #' @param se What is believed of errors: `"curve"`, `"cluster"` (needs groups), `"iid"`, `"unconditional"`; default that of the fit.
 #' @param unconditional `TRUE` is `se = "unconditional"`, as in mgcv: errors are independent, and smoothing parameters estimated (Gaussian fits by REML).
 #'   Standard errors by curves and groups always know that they are.
+#' @param exclude Names of terms to leave out of the predictor, as in mgcv: `"re(id)"` for a new person. Not with standard errors or intervals.
 #' @param ... Not used.
 #' @return A matrix with one predicted curve a row, or a vector where the response is a number; with `se.fit` or `interval` a list with `fit`, `se.fit`,
 #'   `lwr`, `upr`. With `type = "terms"` a list of them by the names of the terms (a matrix with one column a term where the response is a number).
@@ -23,7 +24,7 @@
 #' }
 #' @export
 predict.fdadp_regression <- function(object, newdata, type = c("response", "link", "terms"), se.fit = FALSE, t = NULL, grids = list(),
-                                     interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, ...) {
+                                     interval = c("none", "prediction"), level = 0.95, se = NULL, unconditional = FALSE, exclude = NULL, ...) {
   no_more(...)
   no_na(t = t, se.fit = se.fit, level = level)
   type <- one_of(type, c("response", "link", "terms"), "type")
@@ -31,6 +32,8 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
   if (type != "response" && interval != "none" || type == "terms" && se.fit) {
     input_error("type must be 'response' where intervals are asked for, and not 'terms' with se.fit, got '", type, "'")
   }
+  if (!is.null(exclude) && !is.character(exclude)) input_error("exclude must be names of terms, got ", class(exclude)[1])
+  if (length(exclude) && (se.fit || interval != "none")) input_error("exclude must be NULL with se.fit or interval")
   if (missing(newdata)) {
     columns <- object$spec$columns[names(object$expressions)]
     if (!length(columns)) columns <- list(rows = as_column(rep(0, object$n), "rows"))
@@ -42,7 +45,8 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     offset <- if (length(object$offsets)) per_row(Reduce(`+`, lapply(object$offsets, value_in, newdata)), "offset")
   }
   found <- call_on_fit("predict_terms", object,
-    columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level
+    columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level,
+    exclude = as.list(exclude)
   )
   response <- if (is.null(t)) object$spec$columns[[object$spec$response]]
   if (type == "terms") {

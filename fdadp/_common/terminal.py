@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
+from fdadp._common.door import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def plain_messages() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         typer.echo(f"Warning: {one_line(message)}", err=True)
 
-    with warnings.catch_warnings():
+    with door("shell"), warnings.catch_warnings():
         warnings.showwarning = show
         warnings.simplefilter("always", FdadpWarning)
         try:

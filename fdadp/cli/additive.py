@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.inputs import labelled_files
+from fdadp.cli.inputs import Reading, labelled_files
 from fdadp.cli.private_files import PrivateFiles, refuse_given
 from fdadp.errors import InputError
 
@@ -30,8 +30,7 @@ class Additive:
     smoothing: str
     missing: str
     progress: bool | str
-    header: bool
-    long: str | None
+    how: Reading
     id: str | None
     law: dict[str, Any]
 
@@ -41,7 +40,7 @@ class Additive:
             raise InputError("--table and --groups are there for formulas, and for private fits of two files")
         model = self._model()
         files = dict(zip("XY", self.files, strict=True))
-        data, by = labelled_files(files, header=self.header, long=self.long, id=self.id)
+        data, by = labelled_files(files, self.how, id=self.id)
         return model.fit(*data.values(), by=by)
 
     def fit_privately(
@@ -58,7 +57,9 @@ class Additive:
             )
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
-        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id).by_names(groups, privacy)
+        files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id, self.how).by_names(
+            groups, privacy
+        )
         if groups is not None:
             files.check_has([groups])
         model = self._model(privacy=privacy, bounds=bounds)

@@ -13,7 +13,7 @@ import typer
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.additive import Additive
-from fdadp.cli.inputs import check_out, named_files, read_columns
+from fdadp.cli.inputs import Reading, check_out, named_files, read_columns, treatment_of, treatments_of
 from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
@@ -42,9 +42,7 @@ def fit(
         str | None, typer.Option(help="gaussian, binomial, poisson or gamma. (default: gaussian)")
     ] = None,
     smoothing: Annotated[str, typer.Option(help="reml or gcv; of X and Y also two numbers with a comma.")] = "reml",
-    missing: Annotated[
-        str, typer.Option(help="raise, linear, smooth, fpca, pace or indicator; auto: raise, in a private fit linear.")
-    ] = "auto",
+    missing: option.Missing = None,
     id: option.Id = None,
     groups: option.Groups = None,
     person_rows: option.PersonRows = None,
@@ -61,6 +59,8 @@ def fit(
     ] = None,
     header: option.Header = True,
     long: option.Long = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     progress: option.Progress = None,
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
@@ -90,6 +90,7 @@ def fit(
     """
     with plain_messages():
         check_out(out)
+        how = Reading(header, long, sep, decimal)
         law = {
             name: value for name, value in (("person_rows", person_rows), ("max_rows", max_rows)) if value is not None
         }
@@ -110,10 +111,9 @@ def fit(
                 basis_x,
                 basis_s,
                 smoothing,
-                missing,
+                treatment_of(missing),
                 shown,
-                header,
-                long,
+                how,
                 id,
                 law,
             )
@@ -122,11 +122,11 @@ def fit(
             settings = {
                 "family": family or "gaussian",
                 "smoothing": smoothing,
-                "missing": missing,
+                "missing": treatments_of(missing),
                 "progress": shown,
                 **law,
             }
-            asked = Formula(what[0], curves, settings, offset, header, long, id)
+            asked = Formula(what[0], curves, settings, offset, how, id)
         else:
             raise InputError(
                 "fit must have a formula, as 'Y ~ ff(X)', or two files, of predictor and of response curves, got "
@@ -158,13 +158,12 @@ class Formula:
     curves: list[str] | None
     settings: dict[str, Any]
     offset: str | None
-    header: bool
-    long: str | None
+    how: Reading
     id: str | None
 
     def fit(self, table: Path | None, groups: str | None) -> Any:
         """Fit without privacy."""
-        data, by = read_columns(self.curves, table, header=self.header, long=self.long, id=self.id)
+        data, by = read_columns(self.curves, table, self.how, id=self.id)
         kind = model_of(self.formula, [name for name, c in data.items() if getattr(c, "ndim", 1) == 2], data)
         model = kind(self.formula, **self.settings)
         beside = {"groups": groups, "offset": self.offset, "by": by}
@@ -174,7 +173,7 @@ class Formula:
         self, table: Path | None, groups: str | None, privacy: Privacy, bounds: dict[str, Any], *, dry_run: bool
     ) -> Any:
         """Show the plan, then fit from files; None for a dry run."""
-        files = PrivateFiles.of(named_files(self.curves), table, self.id).by_names(groups, privacy)
+        files = PrivateFiles.of(named_files(self.curves), table, self.id, self.how).by_names(groups, privacy)
         kind = model_of(self.formula, files.grids(), files.names)
         model = kind(self.formula, privacy=privacy, bounds=bounds, **self.settings)
         named = {name.strip("`") for name in re.findall(r"`[^`]*`|\w+", self.formula)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +17,97 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
+
+    Raises
+    ------
+    InputError
+        When made: other marks than there are.
+    """
+
+    header: bool = True
+    long: str | None = None
+    sep: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        from fdadp.functional.csv_lines import check_dialect
+
+        object.__setattr__(self, "sep", {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep))
+        check_dialect(self.sep, self.decimal)
+
+    @property
+    def dialect(self) -> dict[str, str]:
+        """Marks between fields and before decimals."""
+        return {"sep": self.sep, "decimal": self.decimal}
+
+
+@dataclass(frozen=True)
+class CurvesFile:
+    """A file of curves; of a table with other columns those whose names start with `prefix`."""
+
+    path: Path
+    prefix: str | None = None
+
+    @classmethod
+    def of(cls, text: str | Path) -> CurvesFile:
+        """Read FILE, or FILE:PREFIX*."""
+        match = re.fullmatch(r"(.*?\.(?:csv|csv\.gz|parquet)):(.+)\*", str(text))
+        return cls(Path(text)) if match is None else cls(Path(match[1]), match[2])
+
+
 def check_out(out: Path) -> None:
     """Refuse the name of a model file that has another suffix; raises FileFormatError."""
     if out.suffix not in ("", ".npz"):
         raise FileFormatError(f"--out must end in .npz, got {out.name!r}")
 
 
-def named_files(entries: Sequence[str] | None) -> dict[str, Path]:
+def named_files(entries: Sequence[str] | None) -> dict[str, CurvesFile]:
     """Files of curves by name.
 
     Raises
     ------
     InputError
-        An entry that is not NAME=FILE, or a name twice.
+        An entry that is not NAME=FILE or NAME=FILE:PREFIX*, or a name twice.
     """
-    found: dict[str, Path] = {}
+    found: dict[str, CurvesFile] = {}
     for entry in entries or []:
         name, equals, path = entry.partition("=")
         if not equals or not name or not path:
-            raise InputError(f"--curves must be NAME=FILE, as X=x.csv, got {entry!r}")
+            raise InputError(f"--curves must be NAME=FILE or NAME=FILE:PREFIX*, as X=x.csv, got {entry!r}")
         if name in found:
             raise InputError(f"--curves must have different names, got {name!r} twice")
-        found[name] = Path(path)
+        found[name] = CurvesFile.of(path)
+    return found
+
+
+def treatments_of(texts: Sequence[str] | None) -> str | dict[str, str]:
+    """What is done about gaps: of all columns, or by column.
+
+    Raises
+    ------
+    InputError
+        Both at once, two for all columns, or a column twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, how = text.rpartition("=")
+        if (equals and not name) or not how or name in found or (found and ("" in found or not name)):
+            raise InputError(
+                "--missing must be one treatment, as linear, or one of each column, as X=linear, "
+                f"got {' '.join(texts or [])!r}"
+            )
+        found[name] = how
+    return found.get("", found) if found else "auto"
+
+
+def treatment_of(texts: Sequence[str] | None) -> str:
+    """What is done about gaps of two files of curves; raises InputError where columns are named."""
+    found = treatments_of(texts)
+    if not isinstance(found, str):
+        raise InputError(f"--missing must be one treatment, as linear, of two files, got {' '.join(texts or [])!r}")
     return found
 
 
@@ -45,14 +116,19 @@ def long_columns(text: str | None) -> Any:
     return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def read_file(path: Path, *, header: bool = True, long: str | None = None) -> pd.DataFrame:
+def read_file(file: Path | CurvesFile, how: Reading, id: str | None = None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
     from fdadp.functional.curves import as_curves
     from fdadp.functional.tables import read_curves
 
-    frame = _of_container(path) if long is None else None
-    if frame is None:
-        frame = read_curves(path, header=header, long=long_columns(long))
+    own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
+    path = own.path
+    if own.prefix is not None:
+        frame = _of_table(path, own.prefix, how, id)
+    else:
+        found = _of_container(path) if how.long is None else None
+        long = long_columns(how.long)
+        frame = read_curves(path, header=how.header, long=long, **how.dialect) if found is None else found
     read = as_curves(frame, name=str(path))
     grid = "no grid in the file, so an even one"
     if read.gridded:
@@ -63,12 +139,7 @@ def read_file(path: Path, *, header: bool = True, long: str | None = None) -> pd
 
 
 def read_columns(
-    curves: Sequence[str] | None,
-    table: Path | None,
-    *,
-    header: bool = True,
-    long: str | None = None,
-    id: str | None = None,
+    curves: Sequence[str] | None, table: Path | None, how: Reading, *, id: str | None = None
 ) -> tuple[dict[str, Any], str]:
     """Columns of all files by name: data frames of curves, and the columns of the table; and how rows are joined.
 
@@ -79,12 +150,12 @@ def read_columns(
     files = named_files(curves)
     data: dict[str, Any] = {}
     if table is not None:
-        known = {id} if id is not None else _label_columns(files.values(), header=header, long=long)
-        data = _columns_of(table, known, wanted=id is not None)
+        known = {id} if id is not None else _label_columns(files.values(), how)
+        data = _columns_of(table, known, how, wanted=id is not None)
     twice = next((name for name in files if name in data), None)
     if twice is not None:
         raise InputError(f"--curves and --table must have different names, got {twice!r} twice")
-    found, _ = labelled_files(files, header=header, long=long, id=id)
+    found, _ = labelled_files(files, how, id=id)
     data |= found
     if not data:
         raise InputError("--curves or --table must be given, got neither")
@@ -92,12 +163,10 @@ def read_columns(
 
 
 def labelled_files(
-    files: Mapping[str, Path], *, header: bool, long: str | None, id: str | None
+    files: Mapping[str, Path] | Mapping[str, CurvesFile], how: Reading, *, id: str | None
 ) -> tuple[dict[str, Any], str]:
     """Curves by name, labelled by their ids where files have them; and how rows are joined."""
-    return _how_joined(
-        {name: _labelled(read_file(path, header=header, long=long), path, long, id) for name, path in files.items()}, id
-    )
+    return _how_joined({name: _labelled(read_file(file, how, id), file, how, id) for name, file in files.items()}, id)
 
 
 def _how_joined(data: dict[str, Any], id: str | None) -> tuple[dict[str, Any], str]:
@@ -118,27 +187,46 @@ def has_ids(rows: Any) -> bool:
     return type(getattr(rows, "index", None)).__name__ not in ("NoneType", "RangeIndex", "builtin_function_or_method")
 
 
-def _label_columns(files: Iterable[Path], *, header: bool, long: str | None) -> set[str]:
+def _label_columns(files: Iterable[CurvesFile], how: Reading) -> set[str]:
     """Names of the columns that label rows of CSV files of curves, by their first lines alone."""
     from fdadp.functional.csv_lines import CsvLines
 
-    if long is not None:
-        return set(long_columns(long)[:1])
-    plain = [path for path in files if header and path.name.lower().endswith((".csv", ".csv.gz"))]
-    return {own.names[0] for own in map(CsvLines.of, plain) if own.labelled and own.names[0]}
+    if how.long is not None:
+        return set(long_columns(how.long)[:1])
+    plain = [own for own in files if how.header and own.path.name.lower().endswith((".csv", ".csv.gz"))]
+    read = [CsvLines.of(own.path, **how.dialect, prefix=own.prefix) for own in plain]
+    return {own.names[0] for own in read if own.labelled and own.names[0]}
 
 
-def _labelled(frame: pd.DataFrame, path: Path, long: str | None, id: str | None) -> pd.DataFrame:
+def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: Reading, id: str | None) -> pd.DataFrame:
     """Curves under their ids; raises InputError where the file has no such column."""
-    if id is None:
+    own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
+    if id is None or own.prefix is not None:
         return frame
-    known = _label_columns([path], header=True, long=long)
+    path = own.path
+    known = _label_columns([own], how)
     unnamed = not known and not path.name.lower().endswith((".csv", ".csv.gz"))
     if type(frame.index).__name__ == "RangeIndex" or not (unnamed or id in known):
         raise InputError(
             f"--id must be the first column of a file of curves, and label its rows: {id!r} of {path} is not"
         )
     return frame.rename_axis(index=id)
+
+
+def _of_table(path: Path, prefix: str, how: Reading, id: str | None) -> pd.DataFrame:
+    """Curves of the columns of a table whose names start with `prefix`, under their ids."""
+    from fdadp.functional.axis import is_identifier
+    from fdadp.functional.containers.open import open_curves
+    from fdadp.functional.csv_lines import CsvLines
+
+    if id is None and path.suffix.lower() != ".parquet":
+        first = CsvLines.of(path, **how.dialect).names[0]
+        id = first if is_identifier(first) else None
+    try:
+        found: Any = open_curves(path, curves={"curves": prefix}, rows=id, **how.dialect)
+    except InputError as exc:
+        raise InputError(f"{path}:{prefix}*: {exc}") from None
+    return _frame_of(found["curves"].read())
 
 
 def _of_container(path: Path) -> pd.DataFrame | None:
@@ -164,7 +252,7 @@ def _frame_of(curves: Any) -> pd.DataFrame:
     return frame
 
 
-def _columns_of(path: Path, known: set[str], *, wanted: bool) -> dict[str, Any]:
+def _columns_of(path: Path, known: set[str], how: Reading, *, wanted: bool) -> dict[str, Any]:
     """Columns of a table by name; those of lists, and of two dimensions, are data frames of curves.
 
     Rows are labelled by a column that is `known` to hold ids, which must be there where it is `wanted`.
@@ -189,7 +277,7 @@ def _columns_of(path: Path, known: set[str], *, wanted: bool) -> dict[str, Any]:
                     f"--id must be a column of every file, got {next(iter(known))!r}, which {path} has not"
                 )
             return read
-    frame = _read_table(path)
+    frame = _read_table(path, how)
     own = [str(name) for name in frame.columns]
     column = next((name for name in own if name in known), None)
     if column is not None:
@@ -199,16 +287,21 @@ def _columns_of(path: Path, known: set[str], *, wanted: bool) -> dict[str, Any]:
     return {str(name): frame[name] for name in frame.columns}
 
 
-def _read_table(path: Path) -> pd.DataFrame:
+def _read_table(path: Path, how: Reading) -> pd.DataFrame:
     import pandas as pd
 
     from fdadp.functional.axis import is_identifier
+    from fdadp.functional.containers.frames import EXACT
+    from fdadp.functional.csv_lines import CsvLines
 
     check_file(path)
     if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
         raise FileFormatError(f"--table must end in .csv, .csv.gz or .parquet, got {path.name!r}")
+    if path.suffix != ".parquet":
+        CsvLines.of(path, **how.dialect)  # names semicolons, and UTF-16
     try:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, encoding="utf-8-sig")
+        text = {"encoding": "utf-8-sig", **how.dialect, **EXACT}
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, **text)
     except ImportError as exc:
         raise FileFormatError("parquet needs pyarrow: pip install pyarrow") from exc
     except (ValueError, UnicodeDecodeError, OSError) as exc:  # pandas' parser raises ValueError's kinds

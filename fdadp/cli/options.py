@@ -11,6 +11,7 @@ __all__ = [
     "Adjacency",
     "Bounds",
     "Curves",
+    "Decimal",
     "Delta",
     "DryRun",
     "Epsilon",
@@ -19,16 +20,21 @@ __all__ = [
     "Id",
     "Long",
     "MaxRows",
+    "Missing",
     "Model",
     "N",
     "PersonRows",
     "Progress",
     "Purpose",
+    "Sep",
     "StudyFile",
     "Table",
 ]
 
-CURVES = "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet, .npz, .npy or .zarr. May be repeated."
+CURVES = (
+    "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet, .npz, .npy or .zarr. Of a table with other columns "
+    "those of one prefix: --curves 'X=people.csv:h*'. May be repeated."
+)
 TABLE = "Numbers and labels, one column each (parquet, zarr: curves, too); a first column named id labels rows."
 LONG = "Files of curves are long tables, one value a row: the columns of id, point and value, as --long id,s,value."
 BOUNDS = (
@@ -41,6 +47,10 @@ Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start wi
 Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
 ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
+Sep = Annotated[
+    str, typer.Option("--sep", metavar="MARK", help="Between the fields of CSV files: a comma, ';' or 'tab'.")
+]
+Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="Before decimals in CSV files: '.' or ','.")]
 PersonRows = Annotated[
     str | None,
     typer.Option(help="With --groups: 'mean', each person counts once (the default), or 'sum', each row counts once."),
@@ -49,6 +59,11 @@ MaxRows = Annotated[
     int | None,
     typer.Option(help="With --person-rows sum in a private fit: rows of a person that count at most, a public number."),
 ]
+MISSING = (
+    "Gaps of all columns: raise, linear, smooth, fpca or pace of curves, indicator of numbers; or of a column, as "
+    "--missing X=linear --missing age=indicator. (default: raise, in a private fit linear)"
+)
+Missing = Annotated[list[str] | None, typer.Option("--missing", metavar="[NAME=]HOW", help=MISSING)]
 Groups = Annotated[str | None, typer.Option(help="Column of --table that says whose each row is.")]
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file written by fit, mean, fpca, table1 or save.")

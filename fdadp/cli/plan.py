@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from fdadp._common.terminal import no_window, plain_messages
+from fdadp.cli import options as option
 from fdadp.cli.options import BOUNDS
 from fdadp.cli.private_files import bounds_of, points_of
 from fdadp.errors import InputError
@@ -30,6 +31,8 @@ def plan(
     rate: Annotated[float | None, typer.Option(help="Expected share of ones, or mean count, of such families.")] = None,
     offset: Annotated[str | None, typer.Option(help="Of a formula: what the response is fitted less of.")] = None,
     errors: Annotated[str, typer.Option(help="Of a formula: normal or skewed.")] = "normal",
+    person_rows: option.PersonRows = None,
+    max_rows: option.MaxRows = None,
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
 ) -> None:
     """Predict what a private fit will explain, before any data are touched: by n, by ε, and what it takes.
@@ -44,10 +47,11 @@ def plan(
 
         forecast: Any
         if formula is None:
-            if bounds or points or offset or rate is not None or family != "gaussian" or errors != "normal":
+            law = person_rows is not None or max_rows is not None
+            if bounds or points or offset or rate is not None or family != "gaussian" or errors != "normal" or law:
                 raise InputError(
                     "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
-                    "--offset and --errors"
+                    "--offset, --errors, --person-rows and --max-rows"
                 )
             forecast = planner.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
         else:
@@ -55,6 +59,7 @@ def plan(
                 raise InputError("--n must be given with a formula, and --accuracy left out")
             own: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points)}
             own |= {"family": family, "rate": rate, "offset": offset, "errors": errors}
+            own |= {"person_rows": person_rows, "max_rows": max_rows}
             forecast = planner.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
         typer.echo(str(forecast))
         if out is None:

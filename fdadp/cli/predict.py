@@ -11,7 +11,7 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import has_ids, labelled_files, load_model, read_columns
+from fdadp.cli.inputs import Reading, has_ids, labelled_files, load_model, read_columns
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def predict(
     ] = None,
     header: option.Header = True,
     long: option.Long = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
 ) -> None:
     """Predict the responses of new rows with a saved model.
 
@@ -52,7 +54,9 @@ def predict(
             raise InputError("--out must be given: the file for predictions")
         suffix = check_suffix(out)
         fitted = load_model(model)
-        data = _new(fitted, model, [] if x is None else [x], ["X"], curves, table, header, long, id)
+        data = _new(
+            fitted, model, [] if x is None else [x], ["X"], curves, table, Reading(header, long, sep, decimal), id
+        )
         files = {out: _as_frame(fitted.predict(data), data, fitted)}
         if interval is not None:
             stem = out.name[: -len(suffix)]
@@ -79,6 +83,8 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="The figures as JSON. (default: only shown)")] = None,
     header: option.Header = True,
     long: option.Long = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
 ) -> None:
     """Hold a saved model against observed responses: share explained, error, and what intervals cover.
 
@@ -91,7 +97,7 @@ def evaluate(
     """
     with plain_messages():
         fitted = load_model(model)
-        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, header, long, id)
+        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, Reading(header, long, sep, decimal), id)
         found = _figures(fitted, data, level)
         for name, value in found.items():
             typer.echo(f"{name:<24}{value:.4g}")
@@ -154,8 +160,7 @@ def _new(
     names: list[str],
     curves: list[str] | None,
     table: Path | None,
-    header: bool,
-    long: str | None,
+    how: Reading,
     id: str | None,
 ) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""
@@ -166,12 +171,12 @@ def _new(
     if hasattr(fitted, "response_name_"):
         if files:
             raise InputError(f"files must be named for a model by a formula, as --curves X={files[0]}")
-        data, by = read_columns(curves, table, header=header, long=long, id=id)
+        data, by = read_columns(curves, table, how, id=id)
         *_, last = [name for name, own in data.items() if has_ids(own)] or data  # curves, where there are any
         return aligned(by, data, last, every=True)[0]
     if len(files) != len(names) or curves or table:
         raise InputError(f"{model} must have {' and '.join(names)} as files, without --curves and --table")
-    data, by = labelled_files(dict(zip(names, files, strict=True)), header=header, long=long, id=id)
+    data, by = labelled_files(dict(zip(names, files, strict=True)), how, id=id)
     frames = list(aligned(by, data, names[0], every=True)[0].values())
     _check_grid(frames[0], files[0], fitted)
     return frames if len(frames) > 1 else frames[0]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from fdadp.cli.inputs import CurvesFile, Reading
 from fdadp.errors import InputError
 from fdadp.files.atomic import replacing
 
@@ -89,7 +90,13 @@ class PrivateFiles:
     id: str | None = None
 
     @classmethod
-    def of(cls, curves: Mapping[str, Path], table: Path | None, id: str | None = None) -> PrivateFiles:
+    def of(
+        cls,
+        curves: Mapping[str, Path] | Mapping[str, CurvesFile],
+        table: Path | None,
+        id: str | None = None,
+        how: Reading | None = None,
+    ) -> PrivateFiles:
         """Open files of curves by name, and a table; of CSV files the first line is read.
 
         Raises
@@ -99,7 +106,8 @@ class PrivateFiles:
         """
         from fdadp.functional.containers.open import opened
 
-        lines = None if table is None else _opened(table)
+        dialect = {} if how is None else how.dialect
+        lines = None if table is None else _opened(CurvesFile(table), dialect)
         if lines is not None and not hasattr(lines, "names"):
             raise InputError(f"--table must have named columns, got one sample of curves in {table}")
         own = () if lines is None else lines.names
@@ -110,8 +118,9 @@ class PrivateFiles:
             raise InputError("--curves or --table must be given, got neither")
         if id is not None and lines is not None and id not in own:
             raise InputError(f"--id must be a column of every file, got {id!r}, which {table} has not")
-        files = {name: opened(_opened(path), str(path)) for name, path in curves.items()}
-        return cls({name: _labelled(lines, curves[name], id) for name, lines in files.items()}, lines, id)
+        known = {name: own if isinstance(own, CurvesFile) else CurvesFile.of(own) for name, own in curves.items()}
+        files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
+        return cls({name: _labelled(own, known[name].path, id) for name, own in files.items()}, lines, id)
 
     def grids(self) -> dict[str, FloatArray]:
         """Points of all columns of curves."""
@@ -213,19 +222,25 @@ def _labelled(lines: Any, path: Path, id: str | None) -> Any:
         if id not in [field.name for field in lines.source.columns]:
             raise InputError(f"--id must be a column of every file, got {id!r}, which {path} has not")
         return lines
-    if lines.names[0] != id:
+    if lines.names[0] != id if lines.prefix is None else id not in lines.names:
         raise InputError(
             f"--id must be the first column of a file of curves, got {id!r}; {path} has {lines.names[0]!r}"
         )
     return replace(lines, id=id)
 
 
-def _opened(path: Path) -> Any:
+def _opened(file: CurvesFile, dialect: Mapping[str, str]) -> Any:
     """A file by lines, or a container by what is public of it."""
     from fdadp.functional.containers.open import open_curves
     from fdadp.functional.csv_lines import CsvLines
 
-    return CsvLines.of(path) if path.name.lower().endswith((".csv", ".csv.gz")) else open_curves(path)
+    path, prefix = file.path, file.prefix
+    if path.name.lower().endswith((".csv", ".csv.gz")):
+        return CsvLines.of(path, **dialect, prefix=prefix)
+    if prefix is None:
+        return open_curves(path)
+    found: Any = open_curves(path, curves={"curves": prefix})
+    return found["curves"]
 
 
 def privacy_of(

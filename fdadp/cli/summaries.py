@@ -9,7 +9,7 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import check_out, read_file
+from fdadp.cli.inputs import CurvesFile, Reading, check_out, read_file
 from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
@@ -25,7 +25,6 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from fdadp.privacy import Privacy
 
 __all__ = ["fpca", "mean"]
 
@@ -45,6 +44,8 @@ def mean(
     table: option.Table = None,
     groups: option.Groups = None,
     id: option.Id = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
     n: option.N = None,
@@ -72,7 +73,7 @@ def mean(
             raise InputError("--epsilon must be given: mean is a private release")
         fraction(level, "level")
         fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
-        _release(fitted, curves, table, groups, id, out)
+        _release(fitted, curves, table, groups, id, out, Reading(sep=sep, decimal=decimal))
         low, high = (np.ravel(side) for side in fitted.band(level))
         columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
         _finish(fitted, pd.DataFrame(columns), out)
@@ -89,6 +90,8 @@ def fpca(
     table: option.Table = None,
     groups: option.Groups = None,
     id: option.Id = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
     n: option.N = None,
@@ -106,50 +109,40 @@ def fpca(
     """
     with plain_messages():
         from fdadp.cli.additive import components_of
+        from fdadp.summaries import PrivateFPCA
 
-        count = components_of(components)
+        count, how = components_of(components), Reading(header, long, sep, decimal)
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         if privacy is not None:
             refuse_given({"--long": long, "--no-header": not header}, "cannot be in a private release")
-            _private_fpca(count, privacy, _range(bounds), curves, table, groups, id, out)
+            released = PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
+            _release(released, curves, table, groups, id, out, how)
+            _say_shares(released)
+            _finish(released, _functions(released), out)
             return
         from fdadp.functional.fpca import FPCA
 
         refuse_given({"--bounds": bounds, "--groups": groups, "--id": id, "--table": table}, ONLY_PRIVATE)
-        check_not_read([out.with_suffix(".csv")], [curves])
-        fitted = FPCA(n_components=count).fit(read_file(curves, header=header, long=long))
+        check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
+        fitted = FPCA(n_components=count).fit(read_file(curves, how))
         _say_shares(fitted)
         _write(_functions(fitted), out)
 
 
-def _private_fpca(
-    count: float,
-    privacy: Privacy,
-    bounds: Any,
-    curves: Path,
-    table: Path | None,
-    groups: str | None,
-    id: str | None,
-    out: Path,
+def _release(
+    fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path, how: Reading
 ) -> None:
-    from fdadp.summaries import PrivateFPCA
-
-    fitted = PrivateFPCA(n_components=count, privacy=privacy, bounds=bounds)
-    _release(fitted, curves, table, groups, id, out)
-    _say_shares(fitted)
-    _finish(fitted, _functions(fitted), out)
-
-
-def _release(fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
-    check_not_read([out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [curves, table])
+    check_not_read(
+        [out, *(out.with_suffix(kind) for kind in (".csv", ".ledger.json"))], [CurvesFile.of(curves).path, table]
+    )
     check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")
     if id is not None:
         refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is")
-    files = PrivateFiles.of({"Y": curves}, table, id)
+    files = PrivateFiles.of({"Y": CurvesFile.of(curves)}, table, id, how)
     if groups is not None:
         files.check_has([groups])
         typer.echo(f"rows of {curves} and {table} are taken by position; --id takes ids of {curves} itself", err=True)

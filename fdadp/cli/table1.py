@@ -11,7 +11,7 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import check_out
+from fdadp.cli.inputs import Reading, check_out
 from fdadp.cli.private_files import (
     PrivateFiles,
     bounds_of,
@@ -48,6 +48,8 @@ def table1(
     facts: Annotated[Path | None, typer.Option(help=FACTS)] = None,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     groups: Annotated[str | None, typer.Option(help="Column that says whose each row is.")] = None,
+    sep: option.Sep = ",",
+    decimal: option.Decimal = ".",
     epsilon: option.Epsilon = None,
     delta: option.Delta = None,
     n: option.N = None,
@@ -100,7 +102,7 @@ def table1(
             )
         fitted = PrivateTable1(privacy=privacy, **said, **{k: v for k, v in given.items() if v is not None})
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
-        files = PrivateFiles.of({}, people)
+        files = PrivateFiles.of({}, people, how=Reading(sep=sep, decimal=decimal))
         _check_has(files.names, names, people)
         privacy.check_unit(groups)
         if dry_run:

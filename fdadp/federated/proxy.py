@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpWarning
@@ -105,8 +106,22 @@ class Proxy:
             totals.append(total)
             if self._progress is not None:
                 self._progress(index, total[1])
-        exchange(dict.fromkeys(self.contract.names, self._ask(key, totals)), self._timeout)  # they get the model, too
+        self._tell(exchange, self._ask(key, totals), len(totals))
         return totals
+
+    def _tell(self, exchange: Exchange, asked: bytes, index: int) -> None:
+        """Send owners the last totals, so that they have the model, too; again while too few say that they do."""
+        waiting = set(self.contract.names)
+        for attempt in range(1 + self._retries):
+            self._wait(attempt)
+            replies = exchange(dict.fromkeys(sorted(waiting), asked), self._timeout)
+            for name in sorted(waiting):
+                for data in replies.get(name, []):
+                    with suppress(ProtocolError):
+                        self._open(data, name, Kind.DONE, index)
+                        waiting.discard(name)
+            if len(waiting) <= self.contract.lost:
+                return
 
     def _ask(self, key: PublicKey, totals: list[tuple[IntArray, int]]) -> bytes:
         return self._request(Kind.ASK, len(totals), key.modulus + Totals.to_bytes(totals))

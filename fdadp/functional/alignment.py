@@ -31,7 +31,8 @@ def row_labels(data: Any) -> pd.Index[Any] | None:
     if module == "skfda":
         names = tuple(data.sample_names) if hasattr(data, "sample_names") else ()
         return pd.Index(names, dtype=object) if names.count(None) < len(names) else None
-    if module == "xarray" and hasattr(data, "dims") and data.dims and data.dims[0] in data.coords:
+    dims = getattr(data, "dims", ())
+    if module == "xarray" and isinstance(dims, tuple) and dims and dims[0] in data.coords:  # a Dataset's are no tuple
         return data.indexes.get(data.dims[0])  # type: ignore[no-any-return]
     if module == "fdadp":  # Curves
         return getattr(data, "index", None)

@@ -20,7 +20,7 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of"]
+__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of", "points_after"]
 
 Kind = Literal["number", "date", "time", "word"]
 
@@ -113,6 +113,15 @@ def numbers_of(labels: list[Any], name: str) -> FloatArray:
         raise InputError(f"{name} must be numbers, dates or times, got {labels[0]!r}")
     kind = kinds.pop()
     return np.array([float(v) for v in labels]) if kind == "number" else _seconds(labels, kind, name)[0]
+
+
+def points_after(names: list[str], prefix: str) -> pd.Index[Any]:
+    """Labels of points in columns that share a prefix: what follows it, or the whole where that is a point itself.
+
+    So "h00" with "h" is 0, and "2024-03-01 00:00" with "2024" is the date that it is.
+    """
+    whole = all(_kind(name) != "word" for name in names)
+    return pd.Index(names if whole else [name[len(prefix) :] for name in names])
 
 
 def is_identifier(label: Any) -> bool:

@@ -25,7 +25,7 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
-from fdadp.functional.axis import axis_of, is_identifier, is_odd_one
+from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, points_after
 
 __all__ = ["CsvLines", "check_dialect", "refuse_semicolons", "refuse_utf16", "with_point"]
 
@@ -51,6 +51,8 @@ class CsvLines:
         Name of the column that labels rows, where it is known.
     sep, decimal : str
         Between fields, and before the decimals of a number.
+    prefix : str, optional
+        Of the names of the columns that hold curves, where others stand beside them.
     """
 
     path: Path
@@ -58,9 +60,12 @@ class CsvLines:
     id: str | None = None
     sep: str = ","
     decimal: str = "."
+    prefix: str | None = None
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], sep: str = ",", decimal: str = ".") -> CsvLines:
+    def of(
+        cls, path: str | os.PathLike[str], sep: str = ",", decimal: str = ".", prefix: str | None = None
+    ) -> CsvLines:
         """Read the first line of a file.
 
         Raises
@@ -82,22 +87,34 @@ class CsvLines:
         names = _fields(first, sep)
         if not any(names):
             raise FileFormatError(f"{source} must start with a line of column labels")
-        return cls(source, tuple(name.strip() for name in names), sep=sep, decimal=decimal)
+        return cls(source, tuple(name.strip() for name in names), sep=sep, decimal=decimal, prefix=prefix)
 
     @property
     def labelled(self) -> bool:
         """Whether the first column holds labels of curves, by the labels of columns alone."""
         first, *others = self.names
-        return not first or first == self.id or is_identifier(first) or (bool(others) and is_odd_one(first, others))
+        odd = self.prefix is None and bool(others) and is_odd_one(first, others)
+        return not first or first == self.id or is_identifier(first) or odd
 
-    def grid(self) -> tuple[FloatArray, slice]:
+    def grid(self) -> tuple[FloatArray, Any]:
         """Points of curves, and the columns that hold them; raises InputError for labels that are half a grid."""
+        if self.prefix is not None:
+            return self._part_of(self.prefix)
         start = int(self.labelled)
         names = self.names[start:]
         axis = axis_of(pd.Index(names), str(self.path))
         if axis is None:
             return np.linspace(0, 1, len(names)), slice(start, None)
         return axis.points, slice(None, start - 1 if start else None, -1) if axis.backwards else slice(start, None)
+
+    def _part_of(self, prefix: str) -> tuple[FloatArray, Any]:
+        at = [i for i, name in enumerate(self.names) if name.startswith(prefix) and name != prefix]
+        if len(at) < 2:
+            raise InputError(f"{self.path} must have two columns or more that start with {prefix!r}, got {len(at)}")
+        axis = axis_of(points_after([self.names[i] for i in at], prefix), str(self.path))
+        if axis is None:
+            return np.linspace(0, 1, len(at)), at
+        return axis.points, at[::-1] if axis.backwards else at
 
     def blocks(self) -> Iterator[Texts]:
         """Rows below the first line as text, in blocks of shape (m, columns); None in lines of another length."""
@@ -140,7 +157,7 @@ def refuse_semicolons(path: Path, first: str, sep: str) -> None:
         what, cure = ("semicolons", 'sep=";"') if found == ";" else ("tabs", 'sep="\\t"')
         raise FileFormatError(
             f'{path} must have commas between its fields, got {what}: say {cure}, and decimal="," where numbers have '
-            "decimal commas"
+            "decimal commas (--sep and --decimal on the command line)"
         )
 
 

@@ -175,8 +175,8 @@ def refuse_other_domain(curves: Curves, grid: FloatArray, name: str) -> None:
         )
 
 
-def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
-    """Refuse NaN and infinite values, naming the curve (counted from `first`) and the position.
+def check_finite(curves: Curves, name: str = "X", first: int = 0, cure: str = "") -> None:
+    """Refuse NaN and infinite values, naming the curve (counted from `first`), the position, and of gaps the `cure`.
 
     Raises
     ------
@@ -191,6 +191,6 @@ def check_finite(curves: Curves, name: str = "X", first: int = 0) -> None:
         label = f" (label {curves.index.tolist()[i]!r})" if curves.index is not None else ""
         raise InputError(
             f"{name} must be finite, got {curves.values[i, j]} in curve {first + i}{label} at position {j} "
-            f"(grid point {curves.grid[j]:g}); {len(bad)} such value(s) in all. "
-            "Choose a treatment with missing='smooth' or missing='fpca', or mend the data"
+            f"(grid point {curves.grid[j]:g}); {len(bad)} such value(s) in all"
+            + (f". {cure}" if cure and np.isnan(curves.values[i, j]) else "")
         )

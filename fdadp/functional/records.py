@@ -27,6 +27,9 @@ Column = Curves | FloatArray | Labels
 RECORDS_AT_A_TIME = 4096
 """That are added up at once."""
 
+SAME = 1e-10
+"""Share of the largest number by which numbers that are the same may differ."""
+
 
 @dataclass(frozen=True)
 class Records:
@@ -192,11 +195,14 @@ class SeenRows:
     numbers: dict[str, list[FloatArray]]
     levels: dict[str, set[Any]]
     order: dict[str, tuple[Any, ...]]
+    weights: list[FloatArray] = field(default_factory=list)
+    """Of the rows, as many as there are."""
 
     @classmethod
     def of(cls, block: Records, weights: FloatArray | None = None) -> SeenRows:
         """Of a block, and of a weight for each of its rows."""
-        found = cls(block.n, block.n if weights is None else float(weights.sum()), {}, {}, {}, dict(block.order))
+        each = np.ones(block.n) if weights is None else weights
+        found = cls(block.n, float(each.sum()), {}, {}, {}, dict(block.order), [each])
         for name, column in block.columns.items():
             if isinstance(column, Curves):
                 v = column.values
@@ -219,6 +225,7 @@ class SeenRows:
         self.n += other.n
         self.weight += other.weight
         self.order.update(other.order)
+        self.weights += other.weights
         for name, (grid, low, high, total, weighted) in other.curves.items():
             none = np.zeros_like(total)
             _, before, above, *sums = self.curves.get(name, (grid, low, high, none, none))
@@ -241,6 +248,7 @@ class SeenRows:
             {name: tuple(in_order(found, self.order.get(name, ()))) for name, found in self.levels.items()},
             over,
             observed,
+            np.concatenate(self.weights),
         )
 
 
@@ -281,6 +289,8 @@ class Seen:
         must know beyond this; `finish` is of the merged value, and computed where the rows are.
     observed : (ndarray, ndarray) or None
         Record and point t of every observation, shapes (N,), where these are not all records at all points.
+    weights : ndarray of shape (n,) or None
+        Of the rows; None: 1.
     """
 
     n: int
@@ -289,6 +299,7 @@ class Seen:
     levels: Mapping[str, tuple[Any, ...]]
     over: Over
     observed: tuple[IntArray, FloatArray] | None = None
+    weights: FloatArray | None = None
 
     @classmethod
     def of(
@@ -317,6 +328,13 @@ class Seen:
         if name in self.numbers:
             return tuple(in_order(set(Records(self.n, {name: self.numbers[name]}).labels(name).tolist())))
         raise InputError(f"data must have the column {name!r} (labels), got " + self._names())
+
+    def mean_of(self, name: str) -> float:
+        """Weighted mean of a column of numbers, 0 where all are the same but for rounding."""
+        values = self.numbers_of(name)
+        if np.ptp(values) <= SAME * np.abs(values).max():
+            return 0.0
+        return float(np.average(values, weights=self.weights))
 
     def curves_of(self, name: str) -> SeenCurves:
         """What was seen of a column of curves.

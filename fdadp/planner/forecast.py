@@ -138,6 +138,9 @@ def plan(
     offset: str | None = None,
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
+    errors: str = "normal",
+    person_rows: str | None = None,
+    max_rows: int | None = None,
 ) -> TermsForecast: ...
 
 
@@ -156,6 +159,8 @@ def plan(
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
     errors: str = "normal",
+    person_rows: str | None = None,
+    max_rows: int | None = None,
 ) -> Forecast | TermsForecast:
     """Predict what a private fit explains, before any data are touched.
 
@@ -196,6 +201,11 @@ def plan(
         With a formula: grids of curves, or their numbers of points; default 51.
     errors : {"normal", "skewed"}
         With a formula: skewed ones are log-normal, as costs and lengths of stay are; fits explain less of them.
+    person_rows : {"mean", "sum"}, optional
+        With a formula: how the rows of a person count, as in the fit. Of ``"mean"``, the default, persons of one row
+        are simulated. Of ``"sum"`` persons of one to `max_rows` rows (at most 8) with the same covariates.
+    max_rows : int, optional
+        With ``"sum"``: rows of a person that count at most.
 
     Returns
     -------
@@ -235,15 +245,19 @@ def plan(
             what = f"accuracy {accuracy!r}" if isinstance(formula, str) else repr(formula)
             raise InputError(f"formula must be text such as 'Y ~ ff(X)', and come with n, not accuracy, got {what}")
         from fdadp.planner.of_formulas import plan_formula
+        from fdadp.regression.person_rows import private_law
 
         people = whole(n, "n")
-        return plan_formula(formula, people, epsilon, delta, stated, bounds, grids, prior, offset, family, rate, errors)
+        law = private_law(person_rows, max_rows)
+        own = (bounds, grids, prior, offset, family, rate, errors, law)
+        return plan_formula(formula, people, epsilon, delta, stated, *own)
     given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate}
+    given |= {"person_rows": person_rows, "max_rows": max_rows}
     given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate and errors must be left out without a formula: the forecast does not "
-            "depend on them"
+            "bounds, grids, offset, family, rate, errors, person_rows and max_rows must be left out without a formula: "
+            "the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)

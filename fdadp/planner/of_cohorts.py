@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fdadp._common.threads import one_blas_thread
-from fdadp._common.typing import FloatArray
+from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.private.as_terms import as_terms, importances, released_variance
 from fdadp.private.bounded_rows import BoundedResponse
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
@@ -23,6 +24,7 @@ from fdadp.private.dp_aff import fit_dp_aff
 from fdadp.private.families import ATTENUATION, DPAFFOfFamily
 from fdadp.private.forecasts import SIGNAL
 from fdadp.private.mechanisms import DPAFF
+from fdadp.private.plan import Plan
 from fdadp.private.prior import CurvePrior
 from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
@@ -32,6 +34,8 @@ __all__ = ["EXPLAINABLE", "OfTerms", "Responses", "outcome", "outcome_of_family"
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain; of the rest, what is white."""
+OF_PERSON = 0.5
+"""Of the smooth errors of a person's rows, the share that its rows have in common."""
 OF_THE_REST = SIGNAL / (1 + SIGNAL)
 """The same of what an anchor leaves."""
 TEST_ROWS = 500
@@ -86,14 +90,24 @@ class Responses:
 
 
 def outcome(
-    design: PrivateDesign, mechanism: DPAFF, n: int, multiplier: float, seed: int, *, pure: bool, skewed: bool = False
+    design: PrivateDesign,
+    mechanism: DPAFF,
+    n: int,
+    multiplier: float,
+    seed: int,
+    *,
+    pure: bool,
+    skewed: bool = False,
+    law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
-    `skewed`: errors are as large for each person as a log-normal law has it, to one side.
+    `skewed`: errors are as large for each person as a log-normal law has it, to one side. `law`: where it adds rows up,
+    persons have one to as many as count, of the same covariates.
     """
     rng = np.random.default_rng([seed, n])
     block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng)
+    ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
     explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
@@ -105,38 +119,48 @@ def outcome(
     if skewed:
         size = (rng.lognormal(size=(len(f), 1)) - math.exp(0.5)) / math.sqrt(math.expm1(1.0) * math.e)
         smooth = size * np.sqrt(rest * (1 - WHITE) * design.response_shares)
+    if law.most > 1:
+        smooth[: len(ids)] = math.sqrt(1 - OF_PERSON) * smooth[: len(ids)] + math.sqrt(OF_PERSON) * smooth[ids]
     y = f + smooth @ design.response.T + math.sqrt(rest * WHITE) * rng.normal(size=f.shape)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
-    cohort = _cohort(block, y, n, multiplier, seed, pure=pure)
-    plan = mechanism.plan(float(n), multiplier, design, pure=pure)
+    cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
+    plan = _planned(mechanism, n, multiplier, design, ids, pure=pure, law=law)
     with one_blas_thread():
         fit = fit_dp_aff(cohort, plan, design, Rows(design, (-Y_HALF, Y_HALF)))
         fitted = as_terms(fit, design, plan)
-    new = _records(design, [values[n:] for values in block])
+    new, after = _records(design, [values[len(ids) :] for values in block]), len(ids)
     predicted = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
-    law = released_variance(fit, design)
-    half = law.quantile(0.95) * np.sqrt(law.of_records(new, design.t) + se**2)
-    covered = float((np.abs(predicted - y[n:]) < half).mean())
-    return OfTerms(_share(predicted, f[n:]), covered, importances(fit, design))
+    errors = released_variance(fit, design)
+    half = errors.quantile(0.95) * np.sqrt(errors.of_records(new, design.t) + se**2)
+    covered = float((np.abs(predicted - y[after:]) < half).mean())
+    return OfTerms(_share(predicted, f[after:]), covered, importances(fit, design))
 
 
 def outcome_of_family(
-    design: PrivateDesign, mechanism: DPAFF, responses: Responses, n: int, multiplier: float, seed: int, *, pure: bool
+    design: PrivateDesign,
+    mechanism: DPAFF,
+    responses: Responses,
+    n: int,
+    multiplier: float,
+    seed: int,
+    *,
+    pure: bool,
+    law: Law = MEAN,
 ) -> OfTerms:
     """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
     rng = np.random.default_rng([seed, n])
     bounded = responses.bounded
-    block, signal = _drawn(design, bounded.bounds, n, rng)
+    ids, block, signal = _persons(law, n, *_drawn(design, bounded.bounds, n, rng), rng)
     mean, y = responses.draw(signal, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     spending = DPAFFOfFamily(mechanism, bounded)
-    cohort = _cohort(block, y, n, multiplier, seed, pure=pure)
-    plan = spending.plan(float(n), multiplier, design, pure=pure)
+    cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
+    plan = _planned(spending, n, multiplier, design, ids, pure=pure, law=law)
     with one_blas_thread():
         fit, _ = spending.spend(cohort, plan, design, spending.rows(design, bounded.bounds))
         fitted = as_terms(fit, design, plan)
-    new, truth = _records(design, [values[n:] for values in block]), mean[n:]
+    new, truth = _records(design, [values[len(ids) :] for values in block]), mean[len(ids) :]
     eta = fitted.form.predictor(new, fitted.coefficients)
     se = fitted.standard_errors(new)
     covered = float((np.abs(eta - bounded.family.predictor(truth)) < NORMAL * se).mean())
@@ -160,11 +184,44 @@ def _drawn(
     return block, signal
 
 
-def _cohort(block: Sequence[FloatArray], y: FloatArray, n: int, multiplier: float, seed: int, *, pure: bool) -> Cohort:
-    """The first `n` rows as the kernel would have them, with a budget of which a sum has noise of this size."""
-    data = (*(values[:n] for values in block), y[:n])
+def _persons(
+    law: Law, n: int, block: tuple[FloatArray, ...], signal: FloatArray, rng: np.random.Generator
+) -> tuple[IntArray, tuple[FloatArray, ...], FloatArray]:
+    """The person of each row of a cohort, and its rows, those to judge by last: one a person, unless rows are added."""
+    ids = np.arange(n)
+    if law.most == 1:
+        return ids, block, signal
+    ids = np.repeat(ids, rng.integers(1, law.most + 1, n))
+    rows = np.append(ids, np.arange(n, len(signal)))
+    return ids, tuple(values[rows] for values in block), signal[rows]
+
+
+def _cohort(
+    block: Sequence[FloatArray],
+    y: FloatArray,
+    ids: IntArray,
+    n: int,
+    multiplier: float,
+    seed: int,
+    *,
+    pure: bool,
+    law: Law,
+) -> Cohort:
+    """The rows of persons as the kernel would have them, with a budget of which a sum has noise of this size."""
+    data = (*(values[: len(ids)] for values in block), y[: len(ids)])
     budget = noisy_budget(multiplier, pure=pure)
-    return Cohort(data, budget=budget, n=n, noise=SeededNoise(seed), mechanism="simulation")
+    how: dict[str, Any] = {"n": n, "noise": SeededNoise(seed), "mechanism": "simulation"}
+    if law.name == "sum":
+        how |= {"groups": ids, "person_rows": law.name, "max_rows": law.max_rows}
+    return Cohort(data, budget=budget, **how)
+
+
+def _planned(
+    spending: Any, n: int, multiplier: float, design: PrivateDesign, ids: IntArray, *, pure: bool, law: Law
+) -> Plan:
+    rows = len(ids) / n
+    plan: Plan = spending.plan(float(n), multiplier * law.most / rows, design, pure=pure)
+    return replace(plan, rows=rows, max_rows=law.most)
 
 
 def _share(predicted: FloatArray, truth: FloatArray) -> float:

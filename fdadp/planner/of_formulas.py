@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fdadp.functional.curves import as_grid
 from fdadp.planner.of_cohorts import Responses, outcome, outcome_of_family
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
+from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.counting import expected_left
@@ -42,8 +43,8 @@ from fdadp.terms.spec import TermSpec
 
 __all__ = ["TermsForecast", "plan_formula"]
 
-MOST, POPULATIONS, POINTS = 10_000, 8, 51
-"""Persons simulated at most, cohorts, and points of a grid."""
+MOST, POPULATIONS, POINTS, ROWS = 10_000, 8, 51, 8
+"""Rows simulated at most, cohorts, points of a grid, and rows of a simulated person at most."""
 ERRORS = ("normal", "skewed")
 """Laws of what the terms leave unexplained."""
 EVEN, OF_RANGE = 0.5, 0.1
@@ -82,6 +83,8 @@ class TermsForecast(Shown):
     family : str
     rate : float or None
         Mean of zeros and ones, or of counts, that was simulated.
+    max_rows : int or None
+        Rows of a person that count at most, where each row counts once; simulated persons have one to :data:`ROWS`.
     """
 
     formula: str
@@ -94,6 +97,7 @@ class TermsForecast(Shown):
     less: tuple[float, float] | None = None
     family: str = "gaussian"
     rate: float | None = None
+    max_rows: int | None = None
 
     _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
 
@@ -109,6 +113,8 @@ class TermsForecast(Shown):
         ]
         if other:
             facts.insert(0, (f"simulated {self.family} responses have the mean", f"{self.rate:.3g}"))
+        if self.max_rows is not None:
+            facts.insert(0, ("each row counts once; rows of a person at most", f"{self.max_rows}"))
         if self.offset is not None:
             less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
             facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
@@ -129,6 +135,7 @@ def plan_formula(
     family: str = "gaussian",
     rate: float | None = None,
     errors: str = "normal",
+    law: Law = MEAN,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
     mechanism = DPAFF(prior=prior)
@@ -137,14 +144,14 @@ def plan_formula(
         raise InputError(f"bounds must say what is public of each column, as of a private fit, got {bounds!r}")
     kinds = {str(name): "numbers" if is_pair(own) else "labels" for name, own in bounds.items()}
     parsed = parse(formula, {formula.split("~")[0].strip(): "numbers"} | kinds)
-    law, offset = family_of(family), parsed.one_offset(offset)
-    if one_of(errors, "errors", ERRORS) != ERRORS[0] and law.name != "gaussian":
+    of, offset = family_of(family), parsed.one_offset(offset)
+    if one_of(errors, "errors", ERRORS) != ERRORS[0] and of.name != "gaussian":
         raise InputError(f"errors must be left out with family={family!r}, got {errors!r}")
-    columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=law.name != "gaussian")
+    columns, curves = _columns(parsed, bounds, grids or {}, prior, numbers=of.name != "gaussian")
     by_name = {column.name: column for column in columns}
     response = parsed.response or ("Y" if curves else "y")
-    check_family(law, curves=curves)
-    asked = None if law.name == "gaussian" else _asked(law, bounds, response, mechanism.anchor or offset)
+    check_family(of, curves=curves)
+    asked = None if of.name == "gaussian" else _asked(of, bounds, response, mechanism.anchor or offset)
     responses = _responses(asked, rate)
     t = _grid(response, (grids or {}).get(response, POINTS)) if curves else None
     made = [white_term(spec, by_name, prior, curves=curves, t=t) for spec in parsed.terms]
@@ -153,20 +160,24 @@ def plan_formula(
     declared = None if adjacency == "add-remove" else n
     privacy = Privacy(epsilon, delta, n=declared, adjacency=adjacency)
     privacy.check()
-    mechanism.check_n(privacy, float(n))
+    rows = law.usual_rows
+    mechanism.check_n(privacy, n * rows / law.most)
     pure = delta is None
     noise = noise_multiplier(Budget(epsilon, delta).total, adjacency, pure=pure)
-    left = expected_left(n, noise, pure=pure) if adjacency == "add-remove" else 1.0
+    counted = adjacency == "add-remove" or law.name == "sum"
+    left = expected_left(n * rows, noise * law.most, pure=pure) if counted else 1.0
     noise = noise / (left if pure else math.sqrt(left))
     spending = mechanism if asked is None else asked.spending(mechanism)
-    plan = spending.plan(float(n), noise, design, pure=pure)
-    few = min(n, MOST)
+    plan = replace(spending.plan(float(n), noise * law.most / rows, design, pure=pure), rows=rows, max_rows=law.most)
+    simulated = law if law.name == "mean" else Law("sum", min(law.most, ROWS))
+    few = min(n, int(MOST / simulated.usual_rows))
+    told: dict[str, Any] = {"pure": pure, "law": simulated}
     found = []
     for seed in range(POPULATIONS):
         if responses is None:
-            found.append(outcome(design, mechanism, few, noise / n * few, seed, pure=pure, skewed=errors == "skewed"))
+            found.append(outcome(design, mechanism, few, noise / n * few, seed, skewed=errors == "skewed", **told))
         else:
-            found.append(outcome_of_family(design, mechanism, responses, few, noise / n * few, seed, pure=pure))
+            found.append(outcome_of_family(design, mechanism, responses, few, noise / n * few, seed, **told))
     shares = [one.share for one in found]
     return TermsForecast(
         formula=formula,
@@ -182,8 +193,9 @@ def plan_formula(
         plan=plan.scaled(left),
         offset=offset,
         less=less,
-        family=law.name,
+        family=of.name,
         rate=None if responses is None else responses.rate,
+        max_rows=law.max_rows,
     )
 
 

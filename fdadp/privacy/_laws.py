@@ -46,6 +46,11 @@ class Law:
         """What a person adds at most where each row adds at most 1."""
         return self.max_rows if self.name == "sum" and self.max_rows is not None else 1
 
+    @property
+    def usual_rows(self) -> float:
+        """Rows of a person as planned for, before any are seen: half of the most."""
+        return (1 + self.most) / 2
+
     def shares(self, row_counts: IntArray) -> IntArray:
         """Over how many rows the bound of a person is spread, by its number of rows."""
         return row_counts if self.name == "mean" else np.where(row_counts > 0, self.most, 0)

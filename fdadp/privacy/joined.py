@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import NO_ROW, Key, Table, joined_rows, table
 from fdadp.privacy.boundary.tables import entries
 
-__all__ = ["Joined", "JoinedChunks"]
+__all__ = ["Joined", "JoinedChunks", "key_of"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,39 +94,59 @@ class JoinedChunks(Joined):
     Attributes
     ----------
     tables : tuple of Table
-        An empty one for each: its shape says what a row is.
-    chunks : tuple of iterables
-        One a source: of tuples of the columns that it has among `tables`, in their order, then the ids of their rows.
+        An empty one for each column of chunks: its shape says what a row is.
+    chunks : tuple of (iterable or None)
+        One a source: of tuples of the columns that it has among `tables`, in their order, then the ids of their rows,
+        or their labels. None: the source is in memory, as its tables and its key.
     """
 
-    chunks: tuple[Iterable[tuple[Any, ...]], ...] = ()
+    chunks: tuple[Iterable[tuple[Any, ...]] | None, ...] = ()
 
     def identity(self) -> object:
         """Which sources these are."""
-        return ("chunks", *map(id, self.chunks))
+        return ("chunks", *map(id, self._sources()))
 
     @property
     def source(self) -> Any:
         """The caller's own object, by which data are known again."""
-        return self.chunks[self.primary]
+        return self._sources()[self.primary]
+
+    def _sources(self) -> list[Any]:
+        known = [self.tables[self.of.index(k)].source if own is None else own for k, own in enumerate(self.chunks)]
+        return [getattr(own, "source", own) for own in known]
 
     def read(self) -> tuple[Sequence[FloatArray], Sequence[Key]]:
         """Numbers of the tables, and the keys of the sources, from one pass over each."""
         parts: list[list[FloatArray]] = [[np.empty((0, *own.shape[1:]))] for own in self.tables]
         keys = []
         for k, source in enumerate(self.chunks):
-            own, ids = [j for j, of in enumerate(self.of) if of == k], list[Any]()
+            own = [j for j, of in enumerate(self.of) if of == k]
+            if source is None:
+                keys.append(self.keys[k])
+                for j in own:
+                    parts[j].append(self.tables[j].read())
+                continue
+            ids, visits = list[Any](), list[Any]()
             for *columns, who in source:
-                rows = entries(who)
+                key = key_of(who)
+                rows = entries(key.ids)
                 ids.extend(rows)
+                visits.extend([] if key.visits is None else entries(key.visits))
                 for j, column in zip(own, columns, strict=True):
                     shape = self.tables[j].shape[1:]
                     read = table(column, width=shape[0] if len(shape) == 1 else None).read()
                     if read.shape != (len(rows), *shape):
                         raise PrivacyError("a chunk has rows of another shape")
                     parts[j].append(read)
-            keys.append(Key(ids))
+            keys.append(Key(ids, visits or None))
         return [np.concatenate(own) for own in parts], keys
+
+
+def key_of(labels: Any) -> Key:
+    """Ids of rows: the first level of their labels; the others tell rows of a person apart."""
+    if not isinstance(labels, pd.MultiIndex):
+        return Key(labels)
+    return Key(labels.get_level_values(0), labels.droplevel(0) if labels.nlevels > 1 else None)
 
 
 def _taken(values: FloatArray, rows: IntArray) -> FloatArray:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from fdadp.errors import InputError
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves
@@ -13,7 +15,7 @@ from fdadp.functional.containers.together import chunks_together
 from fdadp.functional.curves import Curves
 from fdadp.functional.kinds import Given
 
-__all__ = ["chunks_of", "public_head"]
+__all__ = ["chunks_of", "public_head", "refuse_unknown_length", "stand_in"]
 
 
 def public_head(curves: OpenedCurves) -> Curves:
@@ -21,6 +23,24 @@ def public_head(curves: OpenedCurves) -> Curves:
     head = curves.head
     given = head.given or Given()
     return replace(head, given=Given(given.name, row_name=given.row_name))
+
+
+def stand_in(column: Any) -> Any:
+    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
+    if not isinstance(column, OpenedColumn) or column.n is not None:
+        return column
+    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
+
+
+def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
+    """Refuse columns of unknown length that belong together by position; raises InputError."""
+    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
+            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
+            "columns, or read the file first, read_curves(path)"
+        )
 
 
 def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None] | None:

@@ -74,7 +74,7 @@ def planned(
     if privacy.n is not None and people != privacy.n:
         raise InputError(f"n must be left out where {privacy.n} is declared, got {n}")
     check_delta(privacy.delta, float(people))
-    rows = (1 + law.most) / 2  # of a person, as guessed
+    rows = law.usual_rows
     mechanism.check_n(privacy, float(people) * rows / law.most)
     pure = privacy.delta is None
     budget, share = privacy.budget_share()

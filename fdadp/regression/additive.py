@@ -22,7 +22,7 @@ from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.joined import aligned
 from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.pairs import Pairs, pairs_of
-from fdadp.regression.person_rows import check_person_rows, person_weights
+from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights
 from fdadp.regression.views import Views
 from fdadp.solve.chunks import is_dask, pairs_in_partitions
 from fdadp.solve.surface_fit import SurfaceFit
@@ -259,6 +259,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
             same_rows(X=x, Y=y, groups=groups)
         persons = codes_of(groups, len(x))
         check_person_rows(self.person_rows, grouped=persons is not None)
+        check_max_rows(self.person_rows, self.max_rows, 1 if persons is None else int(np.bincount(persons).max()))
         if person_weights(persons) is not None and self.person_rows != "sum":
             raise InputError(
                 "person_rows must be 'sum' (each curve counts once) in an ordinary fit where persons have different "

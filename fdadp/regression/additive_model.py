@@ -6,6 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,9 @@ from fdadp.regression.completed_again import CompletedAgain
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
 from fdadp.regression.joined_columns import aligned_columns, positioned
+from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.memory import refuse_too_large
-from fdadp.regression.person_rows import check_person_rows, person_weights, warn_of_rows
+from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights, warn_of_rows
 from fdadp.regression.private_terms import PrivateTerms
 from fdadp.regression.table import Grids, check_grids
 from fdadp.regression.tables import kinds_of
@@ -74,6 +76,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     """The fit with sparse curves completed anew."""
     joined_: str | None = None
     """How many rows were joined, and by what; None where rows belong together by position."""
+    _settled: Mapping[str, Any] = MappingProxyType({})
+    """Settings as they were at the fit."""
     _fitted_family: Family | None = None
     _n_unpenalized: int | None = None
     """Dimension that REML counts as unpenalised, for comparisons with programs that count otherwise."""
@@ -129,9 +133,11 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
             raise InputError(f"columns of terms must be named by text, got {odd!r}")
         return ParsedFormula(None, specs, self.intercept, self.intercept)
 
-    def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm]:
-        """Training rows with their responses, and the terms on bases that suit them."""
+    def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm, IntArray | None]:
+        """Training rows with their responses, the terms on bases that suit them, and numbers of groups of rows."""
         training = read_training(asked, self._family, curves=curves)
+        groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
+        training = replace(training, observed=self._by_person(training.observed, groups))
         self._covariates = training.covariates
         indicators = map(Linear, training.covariates.completion.indicators.values())
         specs = (*self._parsed.terms, *indicators)
@@ -141,7 +147,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         form = self._designs(specs, seen, training.points)
         if training.curves is not None:
             _check_axes(form, records, training.curves.unit, asked.response)
-        return training, form
+        return training, form, groups
 
     @property
     def _as_refund(self) -> bool:
@@ -223,10 +229,10 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     def _about_means(
         self, designs: Sequence[TermDesign], specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None
     ) -> tuple[TermDesign, ...]:
-        """Curves less their mean curve, where the model has what this takes from them: a mean curve, or a constant.
+        """Curves and numbers less their means, where the model has what this takes: a mean curve, or a constant.
 
-        Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of the
-        curves' unit, which a penalised mean curve cannot make up for.
+        Of a product with a column that is the column itself, as a term. The fit then does not depend on the zero of
+        their units, which a penalised mean curve cannot make up for.
         """
         if self._as_refund or not self._parsed.intercept or (t is not None and not self._parsed.mean_curve):
             return tuple(designs)
@@ -235,7 +241,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
 
     def _fitted(self, form: LongForm, observed: Observations, groups: IntArray | None = None) -> None:
         """Fit all terms, and publish what was found."""
-        observed, working = self._by_person(observed, groups), None
+        working = None
         if self._along_curves:
             fit, working = fit_along_curves(form, observed, self.smoothing, self._n_unpenalized)
         else:
@@ -247,6 +253,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     def _by_person(self, observed: Observations, groups: IntArray | None) -> Observations:
         """Rows with the weights that let each person count once, unless each row is to."""
         check_person_rows(self.person_rows, grouped=groups is not None)
+        check_max_rows(self.person_rows, self.max_rows, 1 if groups is None else int(np.bincount(groups).max()))
         by_person = person_weights(groups)
         if by_person is None:
             return observed
@@ -262,6 +269,10 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         given = np.ones_like(observed.y) if observed.weights is None else observed.weights
         return replace(observed, weights=own * given)
 
+    def _as_fitted(self, name: str) -> Any:
+        """A setting as it was at the fit, whatever it is set to since."""
+        return self._settled.get(name, getattr(self, name, None))
+
     def _estimated(self, form: LongForm, observed: Observations | ChunkedObservations) -> AdditiveFit:
         """The fit of the terms to observations, all at hand or in chunks."""
         believed = judging_system(form, observed, self._family, self.smoothing)
@@ -270,7 +281,8 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
         """Publish a fit as attributes."""
         self._fit, self.null_deviance_, self._fitted_family = fit, null_deviance, family_of(self.family)
-        self._shares = None
+        self._shares = self._held_score = None
+        self._settled = {name: getattr(self, name, None) for name in ("formula", "smoothing", "se", "variance")}
         self.smoothing_parameters_ = fit.smoothing_parameters
         self.smoothing_names_ = fit.form.penalty_names
         self.edf_ = fit.edf_total

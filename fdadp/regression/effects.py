@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -117,11 +118,41 @@ def place_of(form: LongForm, name: str) -> int:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """A name as it is, and what a term written so in a formula is called: ``C(g):ff(X)`` is ``ff(X):g``."""
+    """A name as it is, and what a term written so in a formula is called: ``C(g):ff(X, k=8)`` is ``ff(X):g``."""
     yield name
-    plain = re.sub(r"\b(?:C|factor|linear)\(\s*([^(),]+?)\s*\)", r"\1", str(name))
-    yield from map(":".join, permutations([part.strip() for part in plain.split(":")][:MOST_FACTORS]))
+    factors = re.split(r":(?![^()]*\))", str(name))
+    plain = ":".join(_called(factor.strip()) for factor in factors).split(":")
+    yield from map(":".join, permutations(plain[:MOST_FACTORS]))
     yield f"concurrent({name})"
+
+
+def _called(text: str) -> str:
+    """What a term is called that a formula writes so: without options, and ``s(z, by=g)`` is ``s(z):g``."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):  # a name in backticks, say
+        return re.sub(r"^(?:C|factor|linear)\(\s*([^(),]+?)\s*\)$", r"\1", text)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+        return text
+    options = {option.arg: option.value for option in node.keywords}
+    kind, columns = node.func.id, [ast.unparse(column) for column in node.args]
+    if kind in ("C", "factor", "linear") and len(columns) == 1:
+        return columns[0]
+    if kind == "s" and _plain(options.get("bs")) == "re":
+        kind = "re"
+    if kind == "c" and len(columns) == 1:
+        columns = [_called(columns[0])]
+    by = _plain(options.get("by"))
+    return f"{kind}({', '.join(columns)})" + (f":{by}" if by else "")
+
+
+def _plain(option: ast.expr | None) -> str | None:
+    """A text, or a name as R writes it."""
+    return (
+        option.value
+        if isinstance(option, ast.Constant) and isinstance(option.value, str)
+        else (ast.unparse(option) if option is not None else None)
+    )
 
 
 def varies(design: TermDesign) -> bool:

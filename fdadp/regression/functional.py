@@ -20,7 +20,6 @@ from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.afresh import afresh
-from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.on_eigenfunctions import OnEigenfunctions
 from fdadp.regression.predictions import points_within
 from fdadp.regression.private_terms import say_of_public_inputs
@@ -237,8 +236,8 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by, long=response)
-            training, form = self._trained_on(asked, curves=True)
-            self._fitted(form, training.observed, clusters_of(asked.groups, asked.data, training.observed.records.n))
+            training, form, persons = self._trained_on(asked, curves=True)
+            self._fitted(form, training.observed, persons)
             self._complete_again(training)
             assert training.curves is not None and training.grid is not None
             form = self._fit.form
@@ -381,7 +380,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         records, points = self._new(data, grids), self._at(t)
         mean = self._predictor(records, data, None, points)
         se = self._of_mean(records, None, points)
-        half = self._half_width(records, points, se, level, self.variance, simultaneous=simultaneous)
+        half = self._half_width(records, points, se, level, self._as_fitted("variance"), simultaneous=simultaneous)
         return self._wrapped(mean - half, points, records), self._wrapped(mean + half, points, records)
 
     def score(self, data: Any, y: Any = None, sample_weight: None = None) -> float:

@@ -13,6 +13,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, IntArray
 from fdadp.errors import InputError
 from fdadp.regression.bootstrap import Bootstrap
+from fdadp.regression.curves_left_out import compared, errors_left_out, mean_and_se
 from fdadp.regression.effects import effect_of, effect_rows
 from fdadp.regression.learned_errors import BY_CLUSTERS, LearnedErrors, clusters_of
 from fdadp.regression.random_effects import curves_tested, numbers_tested
@@ -73,11 +74,68 @@ class Inference(LearnedErrors):
         than the Gaussian Vc is to first order, and so the number is within about 1 of mgcv's.
 
         Do not choose models of curves by it: points of a curve count as independent observations, so that a covariate
-        without effect is taken in most samples. Use :meth:`anova`, or the error in curves held out.
+        without effect is taken in most samples. Use :meth:`compare`, or :meth:`anova`.
         """
         check_is_fitted(self, "_fit")
         edf = corrected_edf(self._fit, first_order=self._family.name != "gaussian")
         return -2 * self.loglik_ + 2 * (edf + (not self._family.known_scale))
+
+    # --- errors of curves left out ---
+
+    @property
+    def loo_(self) -> float:
+        """Mean over curves of the integrated squared error without the curve, at the smoothing parameters of the fit.
+
+        Of numbers the mean squared error. With groups whole persons are left out, and each counts once, or as often as
+        it has rows, as `person_rows` says. Of the Gaussian family, of fits that were not made in chunks.
+        """
+        check_is_fitted(self, "_fit")
+        return (self._score or mean_and_se(*errors_left_out(self)))[0]
+
+    @property
+    def loo_se_(self) -> float:
+        """Standard error of :attr:`loo_`, over curves or persons."""
+        check_is_fitted(self, "_fit")
+        return (self._score or mean_and_se(*errors_left_out(self)))[1]
+
+    @property
+    def _score(self) -> tuple[float, float] | None:
+        """Both, where they are known; files hold them."""
+        if self._held_score is None and self._has_rows and self._family.name == "gaussian":
+            self._held_score = mean_and_se(*errors_left_out(self))
+        return self._held_score
+
+    @_score.setter
+    def _score(self, found: tuple[float, float] | None) -> None:
+        self._held_score = found
+
+    def compare(self, other: Any) -> pd.DataFrame:
+        """Which of two models predicts new curves, or persons, better: their errors of curves left out, in pairs.
+
+        Parameters
+        ----------
+        other : model of the same class
+            Fitted to the same rows, with any terms.
+
+        Returns
+        -------
+        DataFrame
+            A row for each model, that of fewer degrees of freedom first: ``edf``, ``loo`` and ``se``; in the second the
+            ``gain`` over the first and its standard error ``gain_se``, over curves; and which is ``preferred``: the
+            first, unless the gain is larger than its standard error.
+
+        Raises
+        ------
+        InputError
+            Other responses or groups, families other than the Gaussian, models without their training rows.
+
+        Notes
+        -----
+        Smoothing parameters are those of the fit to all curves. Models whose smoothing the same error chose are
+        compared by curves held out (:func:`fdadp.functional.probabilities.compare_over_splits`).
+        """
+        check_is_fitted(self, "_fit")
+        return compared(self, other)
 
     # --- tests ---
 

@@ -7,7 +7,7 @@ frame share one index object (``docs/theory/kernel.md#join``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,20 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_rows
+from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.containers.together import rows_of
 from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.privacy.boundary import NO_ROW, Key, Table, joined_rows, meaning
-from fdadp.privacy.joined import Joined
+from fdadp.privacy.boundary import NO_ROW, Table, joined_rows, meaning, table
+from fdadp.privacy.joined import Joined, JoinedChunks, key_of
+from fdadp.regression.joined_opened import (
+    OpenedRows,
+    is_labelled,
+    labels_read,
+    public_labels,
+    read_labelled,
+    with_names,
+)
 
 __all__ = ["BY", "aligned", "have_labels", "joined_labels", "private_rows"]
 
@@ -58,7 +67,7 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
         )
     labels = {name: _labels_of(data) for name, data in inputs.items()}
     without = next((name for name, own in labels.items() if own is None), None)
-    if by is None and (without is not None or len(labels) < 2):
+    if by is None and (without is not None or len(_tables(inputs)) < 2):
         return None
     if without is not None:
         raise InputError(f"{without} must have row labels with by='label', as a data frame or a series has")
@@ -75,7 +84,17 @@ def joined_labels(by: str | None, inputs: Mapping[str, Any]) -> Labels | None:
 
 def have_labels(inputs: Mapping[Any, Any]) -> bool:
     """Whether each of several inputs has labels of its rows, by its type."""
-    return len(inputs) > 1 and all(_labels_of(data) is not None for data in inputs.values())
+    return len(_tables(inputs)) > 1 and all(_labels_of(data) is not None for data in inputs.values())
+
+
+def _tables(inputs: Mapping[Any, Any]) -> dict[Any, int]:
+    """Numbers of different tables: columns of one table that was opened are one, all other inputs are one each."""
+    return {
+        key: k
+        for k, key in enumerate(
+            dict.fromkeys(id(data.source) if is_labelled(data) else name for name, data in inputs.items())
+        )
+    }
 
 
 def name_of(labels: Labels) -> str:
@@ -89,6 +108,7 @@ def private_rows(
     groups: Any,
     privacy: Privacy,
     inputs: Mapping[str, Any],
+    convert: Callable[[int, Any], Any] = lambda _, column: column,
 ) -> tuple[Any, Any]:
     """What a private fit hands to the kernel, and whose the rows are; nothing is read.
 
@@ -102,6 +122,8 @@ def private_rows(
     privacy : Privacy
     inputs : mapping of str to object
         What was given, whose labels are compared where they are public.
+    convert : callable, optional
+        From the number of a table, and a chunk of its column as it was opened, to what the kernel takes for it.
 
     Raises
     ------
@@ -112,26 +134,35 @@ def private_rows(
     if labels is None:
         if public:
             same_rows(**inputs, groups=groups)
-        return tuple(table for _, table in tables), groups
+        return tuple(own for _, own in tables), groups
     name = name_of(labels)
     if groups is not None and not (isinstance(groups, str) and groups == name):
         raise InputError(
             f"groups must be left out where rows are joined by their labels, for these say whose a row is; or be their "
             f"name, {name!r}. If they are no persons, say by='position'"
         )
-    sources = list(labels)
-    keys = tuple(key_of(own) for own in labels.values())
     if public:
-        _refuse_others(sources, keys)
-    of = tuple(sources.index(source) for source, _ in tables)
-    return Joined(tuple(table for _, table in tables), of, keys, of[-1], name), None
-
-
-def key_of(labels: pd.Index[Any]) -> Key:
-    """Ids of rows: the first level of their labels; the others tell rows of a person apart."""
-    if not isinstance(labels, pd.MultiIndex):
-        return Key(labels)
-    return Key(labels.get_level_values(0), labels.droplevel(0) if labels.nlevels > 1 else None)
+        own = [labels_read(inputs[name]) if is_labelled(inputs[name]) else one for name, one in labels.items()]
+        _refuse_others(list(labels), [key_of(one) for one in own])
+    known = _tables({name: inputs[name] for name in labels})
+    where = {name: known[id(inputs[name].source) if is_labelled(inputs[name]) else name] for name in labels}
+    of = tuple(where[source] for source, _ in tables)
+    keys = {where[source]: key_of(one) for source, one in labels.items()}
+    held: dict[int, list[int]] = {}
+    for j, (source, _) in enumerate(tables):
+        if is_labelled(inputs[source]):
+            held.setdefault(of[j], []).append(j)
+    read = tuple(own for _, own in tables)
+    if not held:
+        return Joined(read, of, tuple(keys[k] for k in sorted(keys)), of[-1], name), None
+    used = sorted(set(of))
+    chunks = [
+        None if k not in held else OpenedRows([inputs[tables[j][0]] for j in held[k]], held[k], convert) for k in used
+    ]
+    opened = {j for own in held.values() for j in own}
+    heads = tuple(table(np.empty((0, *own.shape[1:]))) if j in opened else own for j, own in enumerate(read))
+    of = tuple(map(used.index, of))
+    return JoinedChunks(heads, of, tuple(keys[k] for k in used), of[-1], name, tuple(chunks)), None
 
 
 def _is_dask_frame(data: Any) -> bool:
@@ -142,10 +173,12 @@ def _labels_of(data: Any) -> pd.Index[Any] | None:
     """Labels that objects of this kind have."""
     if isinstance(data, pd.DataFrame | pd.Series | Curves):
         return data.index
+    if is_labelled(data):
+        return public_labels(data)
     return row_labels(data) if type(data).__module__.split(".")[0] == "xarray" else None
 
 
-def _refuse_others(sources: Sequence[str], keys: Sequence[Key]) -> None:
+def _refuse_others(sources: Sequence[str], keys: Sequence[Any]) -> None:
     """Refuse ids that are not in every input, where ids are public."""
     for k, name in enumerate(sources):
         found = joined_rows(keys, lambda _, rows: rows, k)
@@ -188,11 +221,13 @@ def aligned(
         As :func:`joined_labels`; by name, rows without an id, rows of one id that differ where one is wanted, and no
         record that is in all inputs.
     """
+    inputs = with_names(opened_columns(inputs))
     labels = joined_labels(by, inputs)
     if labels is None:
         return _by_position(inputs, primary) if by == "position" else dict(inputs), None
-    names, own = list(labels), labels[primary]
     called = name_of(labels)
+    inputs, labels = read_labelled(inputs, labels)
+    names, own = list(labels), labels[primary]
     if own.is_unique and all(one.equals(own) for one in labels.values()):
         counted = isinstance(own, pd.RangeIndex)
         return dict(inputs), None if counted else f"joined {len(own)} of {len(own)} by {called}"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fdadp.functional.containers.opened import OpenedTable
 from fdadp.regression.joined import aligned
 from fdadp.regression.row_functions import column_named, row_function
 from fdadp.regression.training import Asked
@@ -20,6 +21,8 @@ def aligned_columns(by: str | None, asked: Asked) -> tuple[Asked, str | None]:
     data, response = asked.data, [] if asked.y is not None else [asked.response]
     beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
     inputs = {name: given for name, given in beside.items() if given is not None and not isinstance(given, str)}
+    if isinstance(data, OpenedTable) and inputs:
+        data = {name: data[name] for name in data.names}
     own: dict[Any, Any] = {"data": data}
     if isinstance(data, Mapping):
         named = [given for given in beside.values() if isinstance(given, str)]

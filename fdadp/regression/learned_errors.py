@@ -49,6 +49,8 @@ class LearnedErrors:
     _flipped: Mapping[str, TermTest] = MappingProxyType({})
     """Tests of random effects on curves that were made."""
     _changes: FloatArray | None = None
+    _held_score: tuple[float, float] | None = None
+    """Error of curves left out and its standard error, of a model from a file."""
     _precision: LowRankPrecision | None = None
     """Along the response, where the fit is to the scores on eigenfunctions."""
     _beyond: Mapping[str, FloatArray] | None = None
@@ -68,7 +70,7 @@ class LearnedErrors:
         believed = (self._precision, None) if working is None else (working.precision, working.learned)
         self._residuals = Residuals.of(observed, eta, family, *believed)
         self._groups = groups
-        self._found, self._spread, self._changes, self._flipped = {}, {}, None, {}
+        self._found, self._spread, self._changes, self._flipped, self._held_score = {}, {}, None, {}, None
         scale = 1.0 if family.known_scale else self._fit.rss / self._fit.n_rows
         if working is not None:
             rows = self._fit.n_rows
@@ -119,7 +121,7 @@ class LearnedErrors:
         grouped = self._grouped
         known = self._fit.n > 1 and (self._residuals is not None or "curve" in self._found)
         if kind is None:
-            own = getattr(self, "se", None)  # of curves; numbers have no errors along a curve
+            own = getattr(self, "_settled", {}).get("se")  # of curves; numbers have no errors along a curve
             if grouped and own != "iid":
                 return "cluster"
             return "curve" if own == "curve" and known else "iid"

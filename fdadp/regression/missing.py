@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fdadp._common.door import argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import Curves, check_finite
@@ -13,7 +15,7 @@ from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.smoothing import smooth_curves
 
-__all__ = ["MISSING", "MissingValues", "filled"]
+__all__ = ["MISSING", "MissingValues", "cure_of", "filled"]
 
 MISSING = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
@@ -89,12 +91,28 @@ class MissingValues:
 
     def _complete(self, curves: Curves, basis: Eigenbasis | None, name: str) -> Curves:
         if self.how == "raise":
-            check_finite(curves, name)
+            check_finite(curves, name, cure=cure_of(curves=(name,)))
             return curves
         own = basis if basis is None or np.array_equal(basis.grid, curves.grid) else basis.on_grid(curves.grid)
         complete = filled(curves, self.how, own, within_rows=self.within_rows)
         check_finite(complete, name)
         return complete
+
+
+def cure_of(curves: Sequence[str], numbers: Sequence[str] = (), *, others: bool = False) -> str:
+    """What to say of gaps: the treatment of curves and of numbers that lack entries, by column where both do.
+
+    Beside `others`, columns that have a treatment already, each is named, too.
+    """
+    lines = "fills gaps by straight lines ('smooth' and 'fpca' in other ways)"
+    means = "fills in the mean and adds a term that says where"
+    if others or (curves and numbers):
+        treatments = dict.fromkeys(curves, "linear") | dict.fromkeys(numbers, "indicator")
+        said = [f"'linear' {lines}"] * bool(curves) + [f"'indicator' {means}"] * bool(numbers)
+        return f"Fit with {argument('missing', treatments)}: {', '.join(said)}" if said else ""
+    if curves:
+        return f"Fit with {argument('missing', 'linear')}, which {lines}"
+    return f"Fit with {argument('missing', 'indicator')}, which {means}" if numbers else ""
 
 
 def filled(

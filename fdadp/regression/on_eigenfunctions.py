@@ -71,7 +71,6 @@ class OnEigenfunctions(AdditiveModel):
         if not self._on_eigenfunctions or observed.whole or observed.weighted:
             super()._fitted(form, observed, groups)
             return
-        self._by_person(observed, groups)  # refuses persons of different numbers of rows
         t = form.t if observed.points is None else observed.points.grid()
         own = Functional(self.n_components)
         found = fit_components_of_gaps(form.designs, observed, t, own, self.smoothing, self._n_unpenalized)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.privacy._laws import LAWS, Law, law_of
 
-__all__ = ["check_person_rows", "person_weights", "private_law", "said_of_rows", "warn_of_rows"]
+__all__ = [
+    "ByPerson",
+    "check_max_rows",
+    "check_person_rows",
+    "person_weights",
+    "private_law",
+    "said_of_rows",
+    "warn_of_rows",
+]
 
 
 def check_person_rows(person_rows: Any, *, grouped: bool) -> None:
@@ -21,6 +32,24 @@ def check_person_rows(person_rows: Any, *, grouped: bool) -> None:
     if person_rows is not None and not grouped:
         raise InputError(
             f"groups must say whose each row is where person_rows is given, got person_rows={person_rows!r}"
+        )
+
+
+def check_max_rows(person_rows: Any, max_rows: Any, most: int) -> None:
+    """Refuse an ordinary fit that would count rows which `max_rows` leaves out; `most`: rows of a person, at most.
+
+    Raises
+    ------
+    InputError
+    """
+    if max_rows is None:
+        return
+    if (person_rows or "mean") == "mean":
+        raise InputError(f"max_rows must be left out with person_rows='mean', got {max_rows!r}")
+    if whole(max_rows, "max_rows", least=1) < most:
+        raise InputError(
+            f"max_rows must be at least {most}, the rows of a person, in an ordinary fit, which counts all rows, got "
+            f"{max_rows}"
         )
 
 
@@ -45,6 +74,27 @@ def person_weights(codes: IntArray | None) -> FloatArray | None:
         return None
     weights = 1 / counts
     return np.asarray(weights / weights.mean())
+
+
+@dataclass(frozen=True)
+class ByPerson:
+    """Weights of rows that come in chunks, so that each person counts once.
+
+    Attributes
+    ----------
+    groups : str
+        Column of the persons.
+    counts : mapping
+        Rows of each.
+    """
+
+    groups: str
+    counts: Mapping[Any, int]
+
+    def weights(self, labels: list[Any]) -> FloatArray:
+        """As :func:`person_weights`, of some rows by their labels, shape (n, 1)."""
+        usual = sum(self.counts.values()) / len(self.counts)
+        return np.array([[usual / self.counts[label]] for label in labels])
 
 
 def said_of_rows(person_rows: str | None, max_rows: int | None = None) -> str:

@@ -12,11 +12,13 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
+from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.curves import Curves, Kind, as_grid
 from fdadp.functional.gaps import GAPS
 from fdadp.functional.names import names_of
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
+from fdadp.privacy.boundary import table
 from fdadp.private.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.private.ranges import Range, public_ranges
 from fdadp.regression.joined import joined_labels, private_rows
@@ -96,6 +98,7 @@ class PrivateSurface(Kin):
         from fdadp.private.opened import chunks_of
 
         assert self.privacy is not None
+        X, Y = opened_columns({"X": X, "Y": Y}).values()
         inputs = {"X": X, "Y": Y} | ({} if groups is None or isinstance(groups, str) else {"groups": groups})
         labels = joined_labels(by, inputs)
         empty = labels is not None  # then the number of rows is nobody's business
@@ -103,7 +106,7 @@ class PrivateSurface(Kin):
             private_curves(curves, grid, name, empty=empty, streamed=True)
             for curves, grid, name in ((X, s, "X"), (Y, t, "Y"))
         )
-        chunks = chunks_of({"X": X, "Y": Y}, groups)
+        chunks = None if labels is not None else chunks_of({"X": X, "Y": Y}, groups)
         data: Any
         if chunks is not None:
             data = PrivateChunks(chunks[0], {"X": x.grid, "Y": y.grid}, groups=chunks[1])
@@ -113,7 +116,7 @@ class PrivateSurface(Kin):
                 raise InputError("X and Y must hold the same number of curves")
             if labels is None and groups is not None:
                 check_groups(groups, len(x))
-            tables: Any = [("X", x.values), ("Y", y.values)]
+            tables = [(name, table(own.values)) for name, own in (("X", x), ("Y", y))]
             data, groups = private_rows(labels, tables, groups, self.privacy, inputs)
         self._check_saveable(y.columns)
         ranges = self._public_ranges()

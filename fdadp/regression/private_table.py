@@ -8,7 +8,7 @@ could change them.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.containers.open import opened_columns
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import in_order
 from fdadp.privacy import Privacy
@@ -23,6 +24,7 @@ from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.inputs import check_groups, private_curves
+from fdadp.private.opened import refuse_unknown_length, stand_in
 from fdadp.private.prior import PublicPrior
 from fdadp.private.ranges import Range, public_range
 from fdadp.regression.joined import joined_labels, private_rows
@@ -68,8 +70,10 @@ class PrivateTable:
     """
 
     def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any], y: Any = None) -> None:
+        if isinstance(data, Mapping):
+            data = opened_columns(data)
         self._table, self._grids, self._bounds = Table(data, grids), dict(grids or {}), bounds
-        self._data, self._y = data, y
+        self._data, self._y = data, None if y is None else opened_columns({"the response": y})["the response"]
 
     @property
     def kinds(self) -> Mapping[str, str]:
@@ -96,12 +100,12 @@ class PrivateTable:
         return "numbers" if is_pair(self._bounds[name]) else "labels"
 
     def raw(self, name: str) -> Any:
-        """A column as the user gave it; an FDataGrid in a data frame as itself."""
-        return held_in(self._table.raw(name))
+        """A column as the user gave it, an FDataGrid in a data frame as itself; of unknown length, no row of it."""
+        return stand_in(held_in(self._table.raw(name)))
 
     def curves(self, name: str, raw: Any = None) -> Curves:
         """A column of curves, whose values are a private table."""
-        return private_curves(self.raw(name) if raw is None else raw, self._grids.get(name), name, empty=True)
+        return private_curves(self.raw(name) if raw is None else stand_in(raw), self._grids.get(name), name, empty=True)
 
     def bounded(self, name: str) -> bool:
         """Whether bounds were given of a column."""
@@ -162,7 +166,7 @@ class PrivateTable:
 
     def entries(self, asked: Entries) -> Any:
         """A table of one column for the kernel, by its shape alone."""
-        raw = self._y if asked.beside else self.raw(asked.column)
+        raw = stand_in(self._y) if asked.beside else self.raw(asked.column)
         if asked.kind == "curves":
             return self.curves(asked.column, raw).values
         if asked.kind == "labels":
@@ -192,7 +196,7 @@ class PrivateTable:
         framed = isinstance(self._data, pd.DataFrame)
         sources = [f"{response}, the response" if one.beside else "data" if framed else one.column for one in asked]
         inputs: dict[str, Any] = {
-            source: self._y if one.beside else self._data if framed else self.raw(one.column)
+            source: self._y if one.beside else self._data if framed else held_in(self._table.raw(one.column))
             for source, one in zip(sources, asked, strict=True)
         }
         named = isinstance(groups, str)
@@ -200,13 +204,22 @@ class PrivateTable:
             inputs["groups"] = self.raw(groups) if named else groups
         labels = joined_labels(by, inputs)
         if labels is None:
+            refuse_unknown_length(inputs)
             groups = self.raw(groups) if named else groups
             n_rows = len(values[-1])
             if any(len(part) != n_rows for part in values):
                 raise InputError(f"columns and {response} must have the same number of rows")
             if groups is not None:
                 check_groups(groups, n_rows)
-        return private_rows(labels, list(zip(sources, values, strict=True)), groups, privacy, inputs)
+        tables = list(zip(sources, values, strict=True))
+
+        def chunk(j: int, column: Any) -> Any:
+            if asked[j].kind == "curves":
+                return column
+            found = PrivateTable({asked[j].column: column}, None, self._bounds).entries(replace(asked[j], beside=False))
+            return replace(found, shape=found.shape[:1], convert=lambda rows: found.convert(rows).reshape(len(rows)))
+
+        return private_rows(labels, tables, groups, privacy, inputs, chunk)
 
 
 class _Kinds(Mapping[str, str]):
@@ -229,7 +242,7 @@ class _Kinds(Mapping[str, str]):
 
 
 def _is_curves(raw: Any, name: str, width: int | None) -> bool:
-    if type(raw).__module__.split(".")[0] == "skfda":
+    if isinstance(raw, Curves) or type(raw).__module__.split(".")[0] == "skfda":
         return True
     shape = table(raw, name, width).shape
     return len(shape) == 2 and shape[1] > 1

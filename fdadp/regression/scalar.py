@@ -23,7 +23,6 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.additive_model import AdditiveModel
 from fdadp.regression.afresh import afresh
 from fdadp.regression.joined_columns import aligned_rows
-from fdadp.regression.learned_errors import clusters_of
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.tables import read_response
 from fdadp.regression.term_residuals import shares_explained
@@ -77,7 +76,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
         The two differ where the number of rows has to do with the response. Default ``"mean"``.
     max_rows : int, optional
         With ``person_rows="sum"`` in a private fit: rows of a person that count at most, a public number. It should
-        hold all rows of nearly everybody: those beyond it are left out. An ordinary fit counts all rows.
+        hold all rows of nearly everybody: those beyond it are left out. An ordinary fit leaves out none, and refuses a
+        number below that of a person's rows.
 
     Attributes
     ----------
@@ -174,8 +174,8 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
             return self
         with afresh(self):
             asked = self._asked(data, y, grids, weights=weights, offset=offset, groups=groups, by=by)
-            training, form = self._trained_on(asked, curves=False)
-            self._fitted(form, training.observed, clusters_of(asked.groups, asked.data, training.observed.records.n))
+            training, form, persons = self._trained_on(asked, curves=False)
+            self._fitted(form, training.observed, persons)
             self._complete_again(training)
             self._classes = None if training.classes is None else training.classes.tolist()
             mean = self._family.mean(training.observed.predictor(form, self._fit.coefficients))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -203,8 +203,8 @@ class Table:
         label = None if self.index is None or isinstance(self.index, pd.RangeIndex) else self.index.tolist()[i]
         return f"row {self._first + i}" + ("" if label is None else f" (label {label!r})")
 
-    def refuse_missing(self, name: str, column: TableColumn) -> None:
-        """Refuse entries that are missing or infinite."""
+    def refuse_missing(self, name: str, column: TableColumn, cure: Callable[[], str] = str) -> None:
+        """Refuse entries that are missing or infinite, and say the `cure` of what is missing."""
         values = column.values
         if isinstance(values, Curves):
             if np.isfinite(values.values.sum()):  # cheap
@@ -212,17 +212,27 @@ class Table:
             gone = np.isnan(values.values).all(axis=1)
             if gone.any():
                 raise InputError(f"{name} must have a curve in every row, got none in {self._rows(gone)}")
-            check_finite(replace(values, index=self.index), name, self._first)
+            check_finite(replace(values, index=self.index), name, self._first, cure())
         elif column.kind == "numbers":
             bad = ~np.isfinite(values)
             if bad.any():
                 got = "none" if np.isnan(values[bad][0]) else f"{values[bad][0]:g}"
-                raise InputError(f"{name} must have a finite number in every row, got {got} in {self._rows(bad)}")
+                raise InputError(
+                    f"{name} must have a finite number in every row, got {got} in {self._rows(bad)}{_said(cure, got)}"
+                )
         else:
             gone = np.array([entry is None for entry in values])
             if gone.any():
-                raise InputError(f"{name} must have a label in every row, got none in {self._rows(gone)}")
+                raise InputError(
+                    f"{name} must have a label in every row, got none in {self._rows(gone)}; leave such rows out or "
+                    "name the level"
+                )
 
     def _rows(self, where: Any) -> str:
         more = int(np.sum(where)) - 1
         return self.row(int(np.argmax(where))) + (f" and {more} more" if more else "")
+
+
+def _said(cure: Callable[[], str], got: str) -> str:
+    text = cure() if got == "none" else ""
+    return f". {text}" if text else ""

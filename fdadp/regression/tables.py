@@ -8,6 +8,7 @@ are computed (:mod:`fdadp.regression.row_functions`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_rows
 from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
+from fdadp.regression.missing import cure_of
 from fdadp.regression.table import Grids, Table
 from fdadp.responses.pointwise import PointwiseResponse
 
@@ -71,12 +73,24 @@ def read_records(
     for name in names:
         column = table.read(name)
         if name not in missing:
-            table.refuse_missing(name, column)
+            table.refuse_missing(name, column, partial(_cure, table, names, missing, new=defaults is not None))
         columns[name] = column.values
         if column.order is not None:
             order[name] = column.order
     n, columns = table.n_rows(), {**table.sources, **columns}
     return Records(n, columns, order, first, table.index), table.index
+
+
+def _cure(table: Table, names: Sequence[str], treated: Collection[str], *, new: bool) -> str:
+    """How gaps of all columns are treated together; new numbers are as complete as the training numbers were."""
+    columns = {name: table.read(name) for name in names if name not in treated}
+    curves = [name for name, c in columns.items() if isinstance(c.values, Curves) and np.isnan(c.values.values).any()]
+    numbers = [
+        name
+        for name, c in columns.items()
+        if isinstance(c.values, np.ndarray) and c.kind == "numbers" and np.isnan(c.values).any()
+    ]
+    return cure_of(curves, () if new else numbers, others=bool(treated))
 
 
 def read_response(
@@ -87,6 +101,7 @@ def read_response(
     index: pd.Index[Any] | None = None,
     n: int | None = None,
     first: int = 0,
+    defaults: Mapping[str, FloatArray] | None = None,
 ) -> Response:
     """Read the response of a regression, which may have gaps.
 
@@ -103,6 +118,8 @@ def read_response(
         Number of rows of the covariates.
     first : int
         Number of the first row, for messages.
+    defaults : mapping of ndarray, optional
+        Points of the training curves, for curves that come without any.
 
     Returns
     -------
@@ -115,7 +132,7 @@ def read_response(
         No such column, another number of rows or other labels than the covariates, a missing or infinite number, an
         infinite value of a curve, a label that is missing, nothing observed at all.
     """
-    table = Table(data, grids, first=first, gaps=True)
+    table = Table(data, grids, defaults=defaults, first=first, gaps=True)
     raw = table.raw(name) if table.has(name) else None
     held: Any = raw.array if isinstance(raw, pd.Series) else raw
     if type(held).__module__.startswith("skfda") and type(held).__name__ == "FDataIrregular":

@@ -39,7 +39,10 @@ def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> 
     if model._offset is not None and (offset is None or f"I({offset})" == model._offset):
         offset = model._offset
         names[offset] = None
-    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps)
+    known = dict(model._covariates.grids)
+    if hasattr(model, "t_"):
+        known.setdefault(model.response_name_, model.t_)
+    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps, defaults=known)
     observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
     mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
     left = deviance_residuals(model._family, observed.y, mean, observed.weights)

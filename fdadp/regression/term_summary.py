@@ -53,7 +53,8 @@ def _title(model: Any) -> str:
 
 def _facts(model: Any) -> list[tuple[str, str, str, str]]:
     fit = model._fit
-    chosen = model.smoothing.upper() if isinstance(model.smoothing, str) else "Fixed smoothing"
+    smoothing = model._as_fitted("smoothing")
+    chosen = smoothing.upper() if isinstance(smoothing, str) else "Fixed smoothing"
     t, private = fit.form.t, model.ledger_ is not None
     facts = [
         ("Response", model.response_name_, "Family", f"{model._family.name}, {model._family.link}"),
@@ -62,7 +63,7 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
         ("Smoothing", "public prior", "Scale", f"{fit.sigma2:.4g}")
         if private
         else (chosen, f"{fit.criterion:.6g}", "Scale", f"{fit.sigma2:.4g}"),
-        ("Total edf", f"{fit.edf_total:.2f}", "AIC", "not known" if private else f"{model.aic_:.6g}"),
+        ("Total edf", f"{fit.edf_total:.2f}", *_score(model)),
     ]
     if hasattr(model, "t_"):
         facts.insert(2, ("Points of t", f"{t.size}", "Domain", f"{t.min():.4g} to {t.max():.4g}"))
@@ -70,6 +71,16 @@ def _facts(model: Any) -> list[tuple[str, str, str, str]]:
             share = _known(float(model.eigenbasis_.explained_ratio.sum()), ".1%")
             facts.insert(3, ("Eigenfunctions", f"{model.eigenbasis_.n_components}", "of the variance", share))
     return facts
+
+
+def _score(model: Any) -> tuple[str, str]:
+    """What models are chosen by: of curves, whose points AIC takes as independent, the error of curves left out."""
+    if model.ledger_ is not None:
+        return "AIC", "not known"
+    if not model._of_curves:
+        return "AIC", f"{model.aic_:.6g}"
+    score = model._score
+    return "Error of curves left out", "not known" if score is None else f"{score[0]:.4g}"
 
 
 def _known(value: float, how: str) -> str:
@@ -133,7 +144,8 @@ ERRORS = {
 
 
 def _notes(model: Any) -> list[str]:
-    notes = [f"Formula: {model.formula}"] if isinstance(model.formula, str) else []
+    formula = model._as_fitted("formula")
+    notes = [f"Formula: {formula}"] if isinstance(formula, str) else []
     errors = "Standard errors and tests know the noise of the releases" if model.ledger_ is not None else None
     notes += [] if model.joined_ is None else [f"Rows: {model.joined_}."]
     if model.ledger_ is not None:

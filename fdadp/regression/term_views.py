@@ -43,6 +43,7 @@ class TermViews(TermDiagnostics):
         "_clusters",
         "_variances",
         "_random_tests",
+        "_score",
         "_shares",
         "_offset",
         "notes_",

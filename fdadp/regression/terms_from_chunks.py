@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -22,7 +22,7 @@ from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.formula import ParsedFormula
 from fdadp.regression.learned_errors import LearnedErrors
-from fdadp.regression.person_rows import check_person_rows
+from fdadp.regression.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
 from fdadp.regression.private_terms import say_of_public_inputs
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records
@@ -58,6 +58,7 @@ class TermsFromChunks(LearnedErrors):
     _prior_weights: FloatArray | None
     _n_unpenalized: int | None
     person_rows: str | None
+    max_rows: int | None
     _of_curves: ClassVar[bool]
     """Whether responses are curves, or numbers."""
 
@@ -155,15 +156,9 @@ class TermsFromChunks(LearnedErrors):
             t = response.grid if isinstance(response, Curves) else None
             read = _Responses(source, _How(self._family, self._of_curves, looked.response, weights, offset))
             with one_blas_thread():
+                read = self._of_persons(read, groups)
                 observed, seen = ChunkedObservations.seen(read, t)
                 form = self._designs(self._parsed.terms, seen, t)
-                if groups is not None and self.person_rows != "sum":
-                    counts: Counter[Any] = observed.over(partial(_rows_of_persons, groups), _together)
-                    if len(set(counts.values())) > 1:
-                        raise InputError(
-                            "person_rows must be 'sum' (each row counts once) when fitting from chunks where persons "
-                            f"have different numbers of rows, got {self.person_rows!r}"
-                        )
                 fit = self._estimated(form, observed)
                 self._adopt(fit, observed.null_deviance(self._family))
                 known = {name: c.grid for name, c in head.items() if isinstance(c, Curves) and c is not response}
@@ -198,6 +193,21 @@ class TermsFromChunks(LearnedErrors):
             table, None, None, groups, curves=self._of_curves, weights=weights, offset=offset
         )
         return warned
+
+    def _of_persons(self, read: _Responses, groups: str | None) -> _Responses:
+        """The same with weights that let each person count once, unless each row is to."""
+        if groups is None:
+            check_max_rows(self.person_rows, self.max_rows, 1)
+        if groups is None or (self.person_rows == "sum" and self.max_rows is None):
+            return read
+        counts: Counter[Any] = read.over(partial(_rows_of_persons, groups), _together)
+        check_max_rows(self.person_rows, self.max_rows, max(counts.values()))
+        if len(set(counts.values())) == 1:
+            return read
+        warn_of_rows(self.person_rows, self._family.name)
+        if self.person_rows == "sum":
+            return read
+        return replace(read, how=replace(read.how, persons=ByPerson(groups, counts)))
 
     def _learn_errors_of(self, observed: ChunkedObservations, groups: str | None) -> None:
         """Go through the chunks once more for what the fit leaves of them."""
@@ -236,12 +246,16 @@ class _How:
     name: str
     weights: str | None
     offset: str | None
+    persons: ByPerson | None = None
 
     def __call__(self, records: Records, response: Any) -> Observations:
         y = _numbers(response, self.name, self.curves)
         w = weights_beside(_column(records, self.weights), {}, y.shape, first=records.first)
         added = beside(_column(records, self.offset), "offset", {}, y.shape, first=records.first)
         check_responses(self.family, y, w, added, self.name, records.first)
+        if self.persons is not None:
+            own = np.broadcast_to(self.persons.weights(records.labels(self.persons.groups).tolist()), y.shape)
+            w = own if w is None else w * own
         return Observations(records, y, w, added)
 
     def then(self, function: Callable[[Observations], Any], records: Records, response: Any) -> Any:

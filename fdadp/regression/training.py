@@ -57,6 +57,8 @@ class Asked:
         Columns of the terms.
     missing : str or mapping of str to str
         What to do about entries that columns lack, see :func:`fdadp.regression.completion.treatments`.
+    defaults : mapping of ndarray, optional
+        Points of curves that come without any, where a fitted model knows them.
     """
 
     data: Any
@@ -69,6 +71,7 @@ class Asked:
     long: Any = None
     missing: str | Mapping[str, str] = "raise"
     groups: Any = None
+    defaults: Mapping[str, FloatArray] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,9 +150,9 @@ def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
     if asked.long is not None:
         response = read_long_response(asked.long, n, index, name)
     elif asked.y is None:
-        response = read_response(asked.data, name, asked.grids, n=n, index=index)
+        response = read_response(asked.data, name, asked.grids, n=n, index=index, defaults=asked.defaults)
     else:
-        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index)
+        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index, defaults=asked.defaults)
     made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
     return replace(made, loose=loose)
 
@@ -165,9 +168,9 @@ def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates
     """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
     if asked.missing != "raise":
-        loose, _ = read_records(asked.data, asked.columns, asked.grids, missing=asked.columns)
+        loose, _ = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=asked.columns)
         how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
-    records, index = read_records(asked.data, asked.columns, asked.grids, missing=how)
+    records, index = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=how)
     grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
     completion = Completion.learned(records, how)
     return completion(records), index, Covariates(grids, completion), records if how else None

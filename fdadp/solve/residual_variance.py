@@ -20,7 +20,7 @@ SPLINES = 8
 """Cubic B-splines of the logarithm of the variance over t; fewer where there are few points."""
 
 MOST = 400_000
-"""Observations that the model is fitted to; of more, those of every k-th record."""
+"""Observations that the model is fitted to; of more, those of one record in k."""
 
 REACH = 3.0
 """Standard deviations from their mean beyond which the looks of a record say no more."""
@@ -112,7 +112,8 @@ def residual_variance(
     doi:10.1080/01621459.2017.1307116.
     """
     if record.size > MOST:
-        keep = record % (record.size // MOST + 1) == 0
+        size = np.bincount(record, residuals**2, int(record.max()) + 1).astype(np.float64)
+        keep = _shuffled(size)[record] % (record.size // MOST + 1) == 0
         record, t, residuals = record[keep], t[keep], residuals[keep]
     low, high = float(t.min()), float(t.max())
     along = _along(t, low, high, min(SPLINES, max(np.unique(t).size // 3, 1)))
@@ -150,10 +151,17 @@ def _over_looks(record: IntArray, residuals: FloatArray, shapes: FloatArray) -> 
         return slopes, scales, 0.0
     logs, x = np.log(squares[here]), shapes[here]
     slopes = _ridge(x, logs)
+    parts = _shuffled(squares[here]) % FOLDS
     for fold in range(FOLDS):
-        own = here % FOLDS == fold
+        own = parts == fold
         scales[here[own]] = np.exp((x[own] - x.mean(axis=0)) @ _ridge(x[~own], logs[~own]) / 2)
     return slopes, scales, float(x.mean(axis=0) @ slopes)
+
+
+def _shuffled(values: FloatArray) -> IntArray:
+    """Places in an order that is random, but follows from the values: the order of rows is of no effect."""
+    ranks = np.argsort(np.argsort(values, kind="stable"))
+    return np.asarray(np.random.default_rng(0).permutation(len(values))[ranks])
 
 
 def _ridge(x: FloatArray, y: FloatArray) -> FloatArray:

@@ -160,6 +160,9 @@ def flip_test(left: FloatArray, features: FloatArray, levels: IntArray, units: I
             within += float(column @ column) - (lost**2).sum(axis=1)
         return np.asarray(between / np.maximum(usual * within, 1e-300))
 
+    # The signs of a unit follow from its size, not from its place: the order of rows is of no effect.
+    energy = np.bincount(units, (left**2).sum(axis=1))
+    units = np.argsort(np.argsort(energy, kind="stable"))[units]
     rng = np.random.default_rng(seed)
     seen = float(ratio(np.ones((1, n)))[0])
     step, above = max(NUMBERS_AT_A_TIME // n, 1), 1

@@ -138,6 +138,10 @@ def _residuals(form: LongForm, records: Records, y: FloatArray) -> tuple[FloatAr
     return residuals, max(left - extra, 1), leverage
 
 
+TIE = 0.01
+"""By how much features that are alike are told apart where not all of them are taken."""
+
+
 def size_of(features: FloatArray) -> float:
     """Root of the variance of a term's features together; 1 where they are constant."""
     size = float(np.sqrt(features.var(axis=0).sum()))
@@ -149,6 +153,9 @@ def _directions(features: FloatArray, most: int, size: float = 0.0) -> FloatArra
     centred = features - features.mean(axis=0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     count = int((sizes > 1e-8 * max(float(sizes.max(initial=0.0)), size, 1e-300)).sum())
+    if count > most:  # levels of equally many rows are alike: which of them are left out follows from their order
+        uneven = np.linspace(1 + TIE, 1, centred.shape[1])
+        left = np.linalg.svd(centred * uneven, full_matrices=False)[0]
     return left[:, : min(count, most)]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
-__all__ = ["Linear"]
+__all__ = ["Linear", "NumberDesign"]
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,19 @@ class Linear(TermSpec):
         along = along_response(
             t, size_along(self.k, self.refund_k, t), self.m, constant=self.constant, name=f"k of {self.name}"
         )
-        return _Number(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
+        return NumberDesign(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Number(TermDesign):
+class NumberDesign(TermDesign):
+    """A number, less `centre`."""
+
+    centre: float = 0.0
+
+    def about(self, seen: Seen) -> TermDesign:
+        """With the mean training number as centre, where the effect varies along the response."""
+        return self if self.along.size == 1 else replace(self, centre=seen.mean_of(self.columns[0]))
+
     def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
-        return records.numbers(self.columns[0])[:, None]
+        """The number less the centre, shape (n, 1)."""
+        return records.numbers(self.columns[0])[:, None] - self.centre

@@ -145,7 +145,7 @@ class TermDesign(ABC):
         """
 
     def about(self, seen: Seen) -> TermDesign:
-        """The term of curves less their mean over the training rows, where it is linear in them; else as it is."""
+        """The term of curves or numbers less their mean over the training rows, where it is linear in them."""
         return self
 
     def trained(self, records: Records) -> tuple[FloatArray, Any]:

@@ -13,6 +13,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
+from fdadp.terms.scalar_linear import NumberDesign
 from fdadp.terms.spec import TermDesign, TermSpec
 
 __all__ = ["By", "is_numeric", "multiplied", "multiplier_of"]
@@ -147,8 +148,11 @@ class _Times(TermDesign):
     n_copies: int
 
     def about(self, seen: Seen) -> TermDesign:
-        """The product of the term about its mean: another model, unless the column is in the model by itself."""
-        return self if isinstance(self.of, _Times) else replace(self, of=self.of.about(seen))
+        """The product of the term about its mean: another model, unless the column is in the model by itself.
+
+        Of two numbers it stays: the effect of the one is where the other is 0, as it is written.
+        """
+        return self if isinstance(self.of, _Times | NumberDesign) else replace(self, of=self.of.about(seen))
 
     def _weights(self, records: Records) -> FloatArray:
         """What multiplies each copy in each row, shape (n, copies)."""

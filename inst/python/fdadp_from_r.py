@@ -19,6 +19,7 @@ import pandas as pd
 
 import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
+from fdadp._common.door import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
 from fdadp.functional.axis import axis_of
 from fdadp.functional.curves import Curves, as_grid, same_rows
@@ -37,7 +38,7 @@ def run(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         getattr(module, name) for module in others if hasattr(module, name)
     )
     result: dict[str, Any] = {"value": None, "error": None}
-    with warnings.catch_warnings(record=True) as caught:
+    with door("r"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for category in QUIET:
             warnings.simplefilter("ignore", category)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import pandas as pd
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
+from fdadp.regression.effects import place_of
 from fdadp.terms.spec import TermSpec
 
 MOST_KEPT = 16
@@ -166,16 +167,22 @@ def predict_terms(
     se: bool,
     errors: str | None,
     level: float | None,
+    exclude: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Predictions of new rows, with standard errors and prediction intervals where asked for."""
+    """Predictions of new rows, with standard errors and prediction intervals where asked for, without some terms."""
     model = model_of(fit)
     data, grids = table(columns)
     more: dict[str, Any] = {"grids": grids} | ({} if t is None else {"t": np.atleast_1d(t)})
+    out = {model.term_names_[place_of(model._fit.form, str(name))] for name in exclude or ()}
+    if kind == "terms" or out:
+        parts = {name: np.asarray(part) for name, part in model.predict(data, type="terms", **more).items()}
     if kind == "terms":
-        parts = model.predict(data, type="terms", **more)
-        return {"terms": {name: np.asarray(part) for name, part in parts.items()}}
+        return {"terms": {name: part for name, part in parts.items() if name not in out}}
     added = {} if offset is None else {"offset": as_given(offset)}
     result = {"fit": np.asarray(model.predict(data, type=kind, **more, **added))}
+    if out:
+        link = np.asarray(model.predict(data, type="link", **more, **added)) - sum(parts[name] for name in out)
+        return {"fit": link if kind == "link" else model._family.mean(link)}
     if se:
         scale = "link" if kind == "link" else "response"
         result["se.fit"] = np.asarray(model.predict_se(data, kind=errors, type=scale, **more, **added))

@@ -31,6 +31,8 @@ FORMS += ("polars", "Arrow table", "parquet", "Dataset")
 """The last are opened by ``open_curves``."""
 QUERIES = ("DuckDB", "LazyFrame")
 """Opened, too, and read anew on each pass."""
+LABELLED = ("frame", "nullable", "arrow", "categories", "xarray", "files")
+"""Tables whose rows have labels, which are the persons' ids; or files with a column of ids."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,32 @@ def opened(columns, form):
         pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=7)
         table = folder / "a.parquet"
     return open_curves(table, **by_prefix)
+
+
+def two_tables(columns, others, form, rng):
+    """The curves of two files, labelled by their ids, each file in an order of its own."""
+    return tuple(_labelled(own, form, rng.permutation(len(own["id"]))) for own in (columns, others))
+
+
+def _labelled(columns, form, order):
+    text = csv({name: [own[i] for i in order] for name, own in columns.items() if name != "y"})
+    if form == "files":
+        path = Path(tempfile.mkdtemp()) / "a.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+    frame = pd.read_csv(io.StringIO(text))
+    if form in ("nullable", "arrow"):
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            frame = frame.convert_dtypes(dtype_backend="pyarrow" if form == "arrow" else "numpy_nullable")
+    if form == "categories":
+        frame = frame.astype("category")
+    frame = frame.set_index("id")
+    if form == "xarray":
+        import xarray as xr
+
+        return xr.DataArray(frame.to_numpy(), {"id": frame.index}, ("id", "point"))
+    return frame
 
 
 class Lazy:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import warnings
 from unittest import mock
 
 import numpy as np
 import pandas as pd
 
-from fdadp.privacy import SeededNoise, TapeNoise
+from fdadp.audit.replay import own_garbage
+from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy._sources import padded
 from fdadp.privacy.replay import losses
 
@@ -62,3 +64,46 @@ def chunks(columns, size, split):
 def texts(values):
     """Numbers as they stand in a file."""
     return [f"{value:.6g}" for value in np.ravel(values)]
+
+
+def observed(fit, data, tape=None):
+    """Tape of a fit, what was said (its error and its warnings), and what was spent of each budget."""
+    taped = TapeNoise(SeededNoise(0), tape)
+    said, budgets, reserve = None, [], Budget.reserve
+
+    def noted(budget, *args, **kwargs):
+        budgets.append(budget)
+        return reserve(budget, *args, **kwargs)
+
+    with (
+        mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
+        mock.patch.object(Budget, "reserve", noted),
+        own_garbage(),
+        warnings.catch_warnings(record=True) as seen,
+    ):
+        warnings.simplefilter("always")
+        try:
+            fit(data)
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+    warned = [str(w.message) for w in seen if "NotAccounted" not in w.category.__name__]
+    return taped.entries, said, warned, [budget.spent for budget in budgets]
+
+
+def moved(fit, first, second):
+    """Largest change over sensitivity; infinite where anything else than the sums tells the two apart."""
+    entries, *said = observed(fit, first)
+    again, *said_again = observed(fit, second, entries)
+    if said != said_again or len(entries) != len(again):
+        raise AssertionError(f"neighbours were told apart: {said} and {said_again}")
+    return max((loss.change for loss in losses(entries, again)), default=0.0)
+
+
+def costs_the_same(fit, first, second):
+    """A source that fails at somebody's entry: no sum is left to compare, but what was spent is."""
+    *_, spent = observed(fit, first)
+    *_, spent_again = observed(fit, second)
+    assert any(spent), "nothing was spent"
+    if spent != spent_again:
+        raise AssertionError(f"a failed read gave budget back: {spent} and {spent_again}")
+    return 0.0

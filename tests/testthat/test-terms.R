@@ -278,3 +278,27 @@ test_that("rows of columns are joined by their names, whatever their order", {
   X <- Y[n:1, ]
   expect_error(fdadp(Y ~ ff(X) + plain), "must have the same row labels", class = "fdadp_input_error")
 })
+
+test_that("gaps are treated by column, and errors say how in R", {
+  skip_without_python()
+  d <- terms_data()
+  d$X[3, 5:8] <- NA
+  d$age[7] <- NA
+  said <- tryCatch(fdadp(number ~ lf(X) + age, data = d), error = conditionMessage)
+  expect_match(said, 'missing = list(X = "linear", age = "indicator")', fixed = TRUE)
+  fit <- fdadp(number ~ lf(X) + age, data = d, missing = list(X = "linear", age = "indicator"))
+  expect_true(any(grepl("missing", names(fit$term.edf))))
+  expect_error(fdadp(number ~ lf(X) + age, data = d, missing = list("linear")), "by column", class = "fdadp_input_error")
+  expect_error(fdadp(number ~ lf(X) + age, data = d, missing = "any"), "missing", class = "fdadp_input_error")
+})
+
+test_that("terms are left out of predictions as in mgcv", {
+  skip_without_python()
+  d <- terms_data()
+  fit <- fdadp(number ~ lf(X) + s(age), data = d)
+  parts <- predict(fit, d, type = "terms")
+  expect_same(predict(fit, d, exclude = "s(age)"), predict(fit, d) - parts[, "s(age)"], tolerance = 1e-10)
+  expect_false("s(age)" %in% colnames(predict(fit, d, type = "terms", exclude = "s(age)")))
+  expect_error(predict(fit, d, exclude = "s(none)"), class = "fdadp_input_error")
+  expect_error(predict(fit, d, exclude = "s(age)", se.fit = TRUE), "exclude", class = "fdadp_input_error")
+})

@@ -117,11 +117,22 @@ class LocalFlower:
             "OPENBLAS_NUM_THREADS": "1",
         }
         self._guard = subprocess.Popen([sys.executable, "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
-        self._launch("superlink", "flower-superlink", "--insecure", "--host", HOST, "--port", str(port))
-        self._wait_for_link(port)
-        self._link, self._ports = link, dict(zip(self.nodes, others, strict=True))
+        self._link, self._ports = link, {"superlink": port, **dict(zip(self.nodes, others, strict=True))}
+        self.start_link()
         for name in self.nodes:
             self.start_node(name)
+
+    def start_link(self) -> None:
+        """Start the SuperLink and what it starts runs with, or start them again after they have ended.
+
+        Nodes and runs are in its database.
+        """
+        port = self._ports["superlink"]
+        address = ["--insecure", "--host", HOST, "--port", str(port)]
+        # Its own SuperExec would leave the process group.
+        self._launch("superlink", "flower-superlink", *address, "--isolation", "process", "--database", "superlink.db")
+        self._launch("superexec", "flower-superexec", "--insecure", "--runtime-api-address", self._link)
+        self._wait_for_link(port)
 
     def start_node(self, name: str) -> None:
         """Start a SuperNode, or start it again after it has ended."""
@@ -129,8 +140,6 @@ class LocalFlower:
         self._launch(name, "flower-supernode", *address, "--node-config", _pairs(self.nodes[name]))
 
     def _launch(self, name: str, command: str, *options: str) -> subprocess.Popen[bytes]:
-        if command == "flower-superlink":  # whose own SuperExec would leave the process group
-            options += ("--isolation", "process")
         log = self._files.enter_context((self.logs / f"{name}.log").open("wb"))  # of the last start
         process = subprocess.Popen(
             [command, *options],
@@ -142,9 +151,6 @@ class LocalFlower:
             process_group=self._guard.pid,
         )
         self._processes[name] = process
-        if command == "flower-superlink":
-            link = options[options.index("--port") + 1]
-            self._launch("superexec", "flower-superexec", "--insecure", "--runtime-api-address", f"{HOST}:{link}")
         return process
 
     def _wait_for_link(self, port: int) -> None:
@@ -186,8 +192,8 @@ class LocalFlower:
         if process.returncode:
             raise FlowerError(f"flwr run failed with status {process.returncode}{self._tail('run')}")
 
-    def stop_node(self, name: str, number: int = signal.SIGTERM) -> None:
-        """Send a signal to one SuperNode."""
+    def stop(self, name: str, number: int = signal.SIGTERM) -> None:
+        """Send a signal to one process: a SuperNode, or one that :meth:`log` names."""
         self._processes[name].send_signal(number)
 
     def log(self, name: str) -> str:

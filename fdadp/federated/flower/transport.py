@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from flwr.app import ConfigRecord, Message, RecordDict
@@ -95,7 +95,7 @@ class GridExchange:
         Raises
         ------
         ProtocolError
-            Two nodes that are online say that they are the same party.
+            Two nodes that answer say that they are the same party.
         """
         wanted, end = set(names), time.monotonic() + patience
         while not wanted <= self.nodes.keys() and (left := end - time.monotonic()) > 0:
@@ -104,24 +104,27 @@ class GridExchange:
                 time.sleep(min(_BETWEEN_GREETINGS, left))
 
     def _greet(self, timeout: float | None) -> None:
-        """Say hello to the nodes that are new."""
+        """Say hello to the nodes that have not answered one yet."""
         online = set(self._grid.get_node_ids())
-        new = online - self._greeted
-        self._greeted |= new
-        number = secrets.token_bytes(32)
-        for node, answer in self._send(dict.fromkeys(new, number), HELLO, timeout):
-            try:
-                party = said_hello(answer, number, self._contract)
-            except ProtocolError as exc:
-                log.warning("node %d was left out: %s", node, exc)
-                continue
+        for node, party in self._said(online - self._greeted, timeout):
             known = self.nodes.get(party)
-            if known in online:
+            # Flower has a node that was killed online for a minute: who is there answers.
+            if known is not None and known in online and any(self._said([known], timeout)):
                 raise ProtocolError(
                     f"each party must be one node, got two that say they are {party!r}: {known}, {node}"
                 )
-            self.nodes[party] = node  # of a node that was started again, this is the new one
+            self.nodes[party] = node
             log.info("%s is node %d", party, node)
+
+    def _said(self, nodes: Iterable[int], timeout: float | None) -> Iterator[tuple[int, str]]:
+        """Which party each node is, of those that answer a greeting."""
+        number = secrets.token_bytes(32)
+        for node, answer in self._send(dict.fromkeys(nodes, number), HELLO, timeout):
+            self._greeted.add(node)
+            try:
+                yield node, said_hello(answer, number, self._contract)
+            except ProtocolError as exc:
+                log.warning("node %d was left out: %s", node, exc)
 
     def __call__(self, requests: Mapping[str, bytes], timeout: float | None) -> dict[str, list[bytes]]:
         """Send each request to its party; return the answers that came in time.

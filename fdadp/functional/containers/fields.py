@@ -11,7 +11,7 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.axis import axis_of, is_identifier, is_odd_one
+from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, points_after
 from fdadp.functional.kinds import Given
 from fdadp.functional.sample import as_grid
 
@@ -178,7 +178,7 @@ def _points(
     """Columns of the points of curves, and their labels."""
     if isinstance(wanted, str):
         sources = tuple(n for n in names if str(n).startswith(wanted) and str(n) != wanted)
-        labels = [str(n)[len(wanted) :] for n in sources]
+        labels = list(points_after([str(n) for n in sources], wanted))
     else:
         sources, labels = tuple(wanted), list(wanted)
     odd = [n for n in sources if n not in names or n in taken]

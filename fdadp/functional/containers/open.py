@@ -18,7 +18,7 @@ from fdadp.functional.containers.fields import ALONE
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.containers.source import Source
 
-__all__ = ["open_curves", "opened", "opened_table"]
+__all__ = ["open_curves", "opened", "opened_columns", "opened_table"]
 
 Opener = Callable[..., Source]
 
@@ -140,6 +140,17 @@ def opened(data: Any, name: str) -> Any:
             raise InputError(f"{name} must have one column of curves, got {', '.join(data.grids) or 'none'}")
         return data[next(iter(data.grids))]
     return data
+
+
+def opened_columns(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs by name, tables of other libraries as the curves that they hold; all else as it is.
+
+    Raises
+    ------
+    InputError
+        As :func:`opened`.
+    """
+    return {name: opened(data, name) if _is_foreign(data) else data for name, data in inputs.items()}
 
 
 def opened_table(data: Any) -> Any:

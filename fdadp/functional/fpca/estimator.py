@@ -21,6 +21,7 @@ from fdadp.functional.quadrature import RULES
 
 __all__ = ["FPCA"]
 
+OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")
 
 
@@ -125,7 +126,7 @@ class FPCA(Components):
         if self.method == "sc":
             check_observed(curves.values, "Y")
         else:
-            check_finite(curves, "Y")
+            check_finite(curves, "Y", cure=OF_GAPS)
             # Equal curves have a mean that differs from them by rounding; that is no variation.
             if np.ptp(curves.values, axis=0).max() <= 1e-14 * np.abs(curves.values).max():
                 raise InputError(f"Y must vary from curve to curve, got {len(curves)} equal ones")
@@ -183,7 +184,7 @@ class FPCA(Components):
         if self.method == "sc":
             check_observed(curves.values, "Y")
             return basis.conditional_scores(curves.values)
-        check_finite(curves, "Y")
+        check_finite(curves, "Y", cure=OF_GAPS)
         if self.method == "ssvd":
             return sequential_scores(basis, curves.values)
         return basis.conditional_scores(curves.values) if self.shrink else basis.scores(curves.values)

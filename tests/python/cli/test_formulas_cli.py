@@ -57,7 +57,10 @@ def test_fit_and_predict_equal_the_python_api(folder: Path, tmp_path: Path, form
     ("args", "text"),
     [
         (["Y ~ ff(X)"], "--curves or --table must be given"),
-        (["Y ~ ff(X)", "--curves", "x.csv"], "--curves must be NAME=FILE, as X=x.csv, got 'x.csv'"),
+        (
+            ["Y ~ ff(X)", "--curves", "x.csv"],
+            "--curves must be NAME=FILE or NAME=FILE:PREFIX*, as X=x.csv, got 'x.csv'",
+        ),
         (["Y ~ ff(X)", "--curves", "X=nowhere.csv"], "no such file: nowhere.csv"),
         (["Y ~ ff(X)", "--table", "nowhere.csv"], "no such file: nowhere.csv"),
         (["risk ~ age", "--table", "x.txt"], "--table must end in .csv, .csv.gz or .parquet, got 'x.txt'"),

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import stat
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -32,9 +27,9 @@ from fdadp.cli.main import app as cli
 from fdadp.errors import FdadpWarning, FileFormatError, InputError, PrivacyError
 from fdadp.federated import Contract, Owner, ProtocolError, models
 from fdadp.federated.contract import USER
-from fdadp.federated.flower import APP, local, require_flower
+from fdadp.federated.flower import APP, require_flower
 from fdadp.federated.flower.client_app import app, rows
-from fdadp.federated.flower.local import FlowerError, LocalFlower
+from fdadp.federated.flower.local import LocalFlower
 from fdadp.federated.flower.server_app import serve
 from fdadp.federated.flower.store import Store, _key_path, _write, new_key
 from fdadp.federated.flower.transport import GridExchange, hello_of, payload, record, said_hello
@@ -89,6 +84,8 @@ class Grid:
         self.nodes: dict[int, Context] = {}
         self.numbers = itertools.count(100)
         self.harm: dict[str, Callable[[list[Message]], list[Message]]] = {}
+        self.killed: set[int] = set()  # Flower has them online for a while
+        self.slow: set[int] = set()  # their next message is lost: Flower takes a process for dead that starts too late
         self.sent: list[Message] = []
         for name, part in zip(contract.names, np.array_split(DATA, contract.owners), strict=True):
             (folder / name).mkdir()
@@ -124,7 +121,8 @@ class Grid:
             self.sent.append(message)
             message.metadata.__dict__["_message_id"] = f"{len(self.sent)}-{i}"
             context = self.nodes.get(message.metadata.dst_node_id)
-            if context is None:
+            if context is None or message.metadata.dst_node_id in self.killed | self.slow:
+                self.slow.discard(message.metadata.dst_node_id)
                 replies.append(Message(Error(3, "node is offline"), reply_to=message))
                 continue
             name = context.node_config["party"]
@@ -394,6 +392,55 @@ def test_a_node_that_was_started_again_takes_its_place(grid: Grid) -> None:
     assert exchange.nodes["owner-2"] == again != first
 
 
+@pytest.mark.parametrize("party", ["owner-2", USER])
+def test_a_node_is_started_again_while_flower_has_the_killed_one_online(
+    tmp_path: Path, key: SecretKey, party: str
+) -> None:
+    """Two nodes are two if both answer."""
+    terms = replace(TERMS, lost=0)
+    grid = Grid(tmp_path, terms, key)
+    first = next(node for node, context in grid.nodes.items() if context.node_config["party"] == party)
+
+    def killed(replies: list[Message]) -> list[Message]:
+        grid.killed.add(first)
+        grid.harm.clear()
+        grid.add(party)
+        return []
+
+    grid.harm[party] = killed
+    exchange = GridExchange(grid)
+    exchange.meet([USER, *terms.names], 0.5)
+    good(Proxy(terms).run(exchange), 3)
+    assert first in grid.get_node_ids() and exchange.nodes[party] != first
+
+
+def test_a_node_whose_first_process_started_too_late_is_greeted_again(grid: Grid) -> None:
+    grid.slow = set(grid.nodes)
+    good(grid.totals()[0], 3)
+    assert grid.slow == set()
+
+
+def test_an_owner_that_missed_the_last_totals_is_told_again(grid: Grid) -> None:
+    """As many as may not be lost have the model in the end."""
+    missed: list[str] = []
+
+    def late(name: str) -> Callable[[list[Message]], list[Message]]:
+        def harm(replies: list[Message]) -> list[Message]:
+            if name in missed or Wire.from_bytes(payload(replies[0]) or b"").kind != Kind.DONE:
+                return replies
+            missed.append(name)
+            return []
+
+        return harm
+
+    grid.harm = {name: late(name) for name in ("owner-1", "owner-2")}
+    asked: list[list[str]] = []
+    exchange = GridExchange(grid)
+    exchange.meet([USER, *TERMS.names], 0.5)
+    Proxy(TERMS).run(lambda requests, timeout: asked.append(list(requests)) or exchange(requests, timeout))
+    assert asked[-2:] == [list(TERMS.names), missed] == [list(TERMS.names), ["owner-1", "owner-2"]]
+
+
 def test_an_owner_gives_the_same_bytes_again_and_never_fresh_noise(grid: Grid) -> None:
     answers: list[bytes] = []
     grid.harm["owner-1"] = harmed(lambda data: answers.append(data) or data)
@@ -588,160 +635,7 @@ def test_the_protocol_is_imported_without_flower() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-# ---------------------------------------------------------------- deployed: processes on 127.0.0.1
-
-
-def left(folder: Path) -> list[int]:
-    """Processes that run with this folder as Flower's; those that only wait to be reaped have no environment."""
-    marker, found = f"FLWR_HOME={folder.resolve() / 'flwr'}".encode(), []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except OSError:
-            pass
-    return found
-
-
-def until(condition: Callable[[], object], seconds: float = 600.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-@pytest.mark.statistics
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
-def test_a_deployed_run_that_loses_an_owner(tmp_path: Path, key: SecretKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = threading.Event()
-
-    class Losing(LocalFlower):
-        """Stops the third owner's SuperNode once the proxy knows it: the user's key is made and sent next."""
-
-        def run(self, config: Any, *, timeout: float | None = None) -> None:
-            threading.Thread(target=self._lose, daemon=True).start()
-            super().run(config, timeout=1800.0)
-
-        def _lose(self) -> None:
-            until(lambda: (self.logs / "run.log").exists() and "parties:" in self.log("run"), 1800.0)
-            self.stop_node("owner-3")
-            stopped.set()
-
-    monkeypatch.setattr(local, "LocalFlower", Losing)
-    parts = [(part,) for part in np.array_split(DATA, 3)]
-    totals = local.run_local(DRAFT, parts, tmp_path, patience=1200.0)
-    assert stopped.is_set()
-    good(totals, 2)
-    assert "left out: owner-3: no answer in time" in (tmp_path / "logs" / "run.log").read_text()
-    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
-def test_what_fails_is_said_and_leaves_no_process(tmp_path: Path) -> None:
-    """First a run that cannot be, then a parent that is killed."""
-    with (
-        pytest.raises(FlowerError, match=r"(?s)flwr run failed.*run.log ends with.*Failed to load Flower App"),
-        LocalFlower(tmp_path / "a", {}, app=tmp_path) as flower,
-    ):
-        assert left(tmp_path / "a")
-        flower.run({})
-    assert not left(tmp_path / "a")
-
-    code = f"""
-import time
-from fdadp.federated.flower.local import LocalFlower
-with LocalFlower({str(tmp_path / "b")!r}, {{}}):
-    print("ready", flush=True)
-    time.sleep(600)
-"""
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None and parent.stdout.readline() == "ready\n"
-    assert left(tmp_path / "b")
-    os.kill(parent.pid, signal.SIGKILL)
-    parent.wait()
-    until(lambda: not left(tmp_path / "b"))
-
-
 def test_the_app_names_what_there_is() -> None:
     text = (APP / "pyproject.toml").read_text()
     assert 'serverapp = "fdadp.federated.flower.server_app:app"' in text
     assert 'clientapp = "fdadp.federated.flower.client_app:app"' in text
-
-
-@pytest.mark.long
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
-def test_a_deployed_server_app_is_killed_and_the_run_started_again(tmp_path: Path) -> None:
-    """SIGKILL of the process of the proxy after its first release; ``flwr run`` again ends the run."""
-    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
-    draft = Contract("kmeans", {**settings, "n_features": D}, 3, n_max=1000, key_bits=2048)
-    killed: list[int] = []
-
-    class Killing(LocalFlower):
-        def run(self, config: Any, *, timeout: float | None = None) -> None:
-            threading.Thread(target=self._kill, daemon=True).start()
-            with suppress(FlowerError):
-                super().run(config, timeout=1800.0)
-            first.append(self.log("run"))
-            super().run(config, timeout=1800.0)
-
-        def _kill(self) -> None:
-            until(lambda: (self.logs / "run.log").exists() and "release 0:" in self.log("run"), 1800.0)
-            for pid in left(self.folder):
-                if b"flwr-serverapp" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
-
-    first: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "LocalFlower", Killing)
-        parts = [(part,) for part in np.array_split(DATA, 3)]
-        totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
-    assert killed and "release 1:" not in first[0]
-    assert [shares for _, shares in totals] == [3, 3, 3]
-    assert "release 0:" not in (tmp_path / "logs" / "run.log").read_text()  # it went on where it was
-    until(lambda: not left(tmp_path), 120.0)  # a process that was told to stop may take its time
-
-
-@pytest.mark.parametrize("party", ["owner-1", USER])
-@pytest.mark.parametrize(
-    "pause",
-    [pytest.param(6, marks=pytest.mark.statistics), pytest.param(70, marks=pytest.mark.long)],
-)
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
-def test_a_deployed_node_is_killed_and_started_again(tmp_path: Path, party: str, pause: int) -> None:
-    """SIGKILL of a SuperNode after the first release, and the same command after a while: the run ends well."""
-    settings = {"epsilon": 1.0, "delta": 1e-6, "bounds": [-3, 3], "n_clusters": 2, "n_iter": 2, "random_state": 0}
-    draft = Contract("kmeans", {**settings, "n_features": D}, 3, n_max=1000, key_bits=2048)
-    started: list[str] = []
-
-    class Killing(LocalFlower):
-        def run(self, config: Any, *, timeout: float | None = None) -> None:
-            threading.Thread(target=self._kill, daemon=True).start()
-            super().run(config, timeout=1800.0)
-
-        def _kill(self) -> None:
-            until(lambda: (self.logs / "run.log").exists() and "release 0:" in self.log("run"), 1800.0)
-            self.stop_node(party, signal.SIGKILL)
-            for pid in left(self.folder):  # what it started for a message
-                with suppress(OSError):
-                    if f'party="{party}"' in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
-                        os.kill(pid, signal.SIGKILL)
-            time.sleep(pause)
-            for _ in range(60):  # as systemd does: Flower refuses a node until it has missed the one of before
-                self.start_node(party)
-                started.append(party)
-                time.sleep(10)
-                if self._processes[party].poll() is None:
-                    break
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "LocalFlower", Killing)
-        parts = [(part,) for part in np.array_split(DATA, 3)]
-        totals = local.run_local(draft, parts, tmp_path, patience=1200.0)
-    assert started
-    assert [shares for _, shares in totals] == [3, 3, 3]
-    terms = Contract.from_json((tmp_path / "contract.json").read_text())
-    for name in terms.names:  # each release was answered once, and everybody has the same totals
-        with Store(tmp_path / "parties" / name, terms, name).opened() as store:
-            assert store.state()["totals"] == Totals.to_bytes(totals)
-    until(lambda: not left(tmp_path), 120.0)

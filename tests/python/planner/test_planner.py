@@ -329,3 +329,26 @@ def test_a_forecast_does_not_take_numbers_to_fill_their_bounds():
     bounds = {"X": (-4, 4), "age": (18, 100), "y": (-12, 12)}
     forecast = plan("y ~ lf(X) + age", 300, 1.0, bounds=bounds, grids={"X": 21})
     assert 0.7 < forecast.share < 0.9 and forecast.worst_share < 0.8
+
+
+def test_rows_of_a_person_are_planned_for_as_the_fit_counts_them():
+    """Each row once: more rows in all, and a person that moves a sum by as many as count."""
+    bounds = {"x": (-3, 3), "y": (-8, 8)}
+    plain = fdadp.plan("y ~ x", 1000, 1.0, 1e-6, bounds=bounds)
+    mean = fdadp.plan("y ~ x", 1000, 1.0, 1e-6, bounds=bounds, person_rows="mean")
+    added = fdadp.plan("y ~ x", 1000, 1.0, 1e-6, bounds=bounds, person_rows="sum", max_rows=6)
+    assert str(plain) == str(mean)
+    assert plain.max_rows is None
+    assert (added.max_rows, added.plan.max_rows, added.plan.rows) == (6, 6, 3.5)
+    assert "each row counts once; rows of a person at most" in str(added)
+    assert "each row counts once" not in str(plain)
+    assert "number of rows" in str(added.plan)
+    assert 0.8 < added.share <= 1
+    for settings, message in (
+        ({"person_rows": "sum"}, "max_rows must be given with person_rows='sum'"),
+        ({"max_rows": 6}, "max_rows must be left out with person_rows='mean'"),
+    ):
+        with pytest.raises(PrivacyError, match=message):
+            fdadp.plan("y ~ x", 1000, 1.0, 1e-6, bounds=bounds, **settings)
+    with pytest.raises(InputError, match="person_rows and max_rows must be left out without a formula"):
+        fdadp.plan(None, 1000, person_rows="sum", max_rows=6)

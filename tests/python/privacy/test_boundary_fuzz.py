@@ -12,19 +12,19 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from fuzz_tables import ADJACENCIES, FORMS, QUERIES, neighbouring, opened, source, table
+from fuzz_tables import ADJACENCIES, FORMS, LABELLED, QUERIES, neighbouring, opened, source, table, two_tables
 from learner_registry import LEARNERS
+from neighbour_tools import costs_the_same, moved
 from privacy_tools import COUNT, RELEASES
 from sklearn.base import clone
 
 import fdadp.privacy.cohort as cohorts
-from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateFPCA, PrivateMean
-from fdadp.audit.replay import own_garbage
+from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateFPCA, PrivateMean, ScalarRegression
+from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import PublicInputWarning
 from fdadp.learners import DPLinearRegression
-from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, noise
+from fdadp.privacy import Budget, Cohort, noise
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.replay import losses
 from fdadp.private.mechanisms import SHORT
 from fdadp.summaries import (
     PrivateTable1,
@@ -40,48 +40,6 @@ ON_TAPE = [learner for learner in LEARNERS if learner.sums]
 OFF_TAPE = [learner for learner in LEARNERS if not learner.sums]
 
 
-def observed(fit, data, tape=None):
-    """Tape of a fit, what was said (its error and its warnings), and what was spent of each budget."""
-    taped = TapeNoise(SeededNoise(0), tape)
-    said, budgets, reserve = None, [], Budget.reserve
-
-    def noted(budget, *args, **kwargs):
-        budgets.append(budget)
-        return reserve(budget, *args, **kwargs)
-
-    with (
-        mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
-        mock.patch.object(Budget, "reserve", noted),
-        own_garbage(),
-        warnings.catch_warnings(record=True) as seen,
-    ):
-        warnings.simplefilter("always")
-        try:
-            fit(data)
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-    warned = [str(w.message) for w in seen if "NotAccounted" not in w.category.__name__]
-    return taped.entries, said, warned, [budget.spent for budget in budgets]
-
-
-def moved(fit, first, second):
-    """Largest change over sensitivity; infinite where anything else than the sums tells the two apart."""
-    entries, *said = observed(fit, first)
-    again, *said_again = observed(fit, second, entries)
-    if said != said_again or len(entries) != len(again):
-        raise AssertionError(f"neighbours were told apart: {said} and {said_again}")
-    return max((loss.change for loss in losses(entries, again)), default=0.0)
-
-
-def costs_the_same(fit, first, second):
-    """A source that fails at somebody's entry: no sum is left to compare, but what was spent is."""
-    *_, spent = observed(fit, first)
-    *_, spent_again = observed(fit, second)
-    if spent != spent_again:
-        raise AssertionError(f"a failed read gave budget back: {spent} and {spent_again}")
-    return 0.0
-
-
 # ------------------------------------------------------------------ one trial of each estimator
 
 
@@ -92,11 +50,12 @@ def trial_cohort(rng):
     name = str(rng.choice(list(kinds)))
     if pair.grouped and name.startswith("select tests"):
         return name, 0.0
+    law = person_rows(rng) if pair.grouped else {}
 
     def fit(columns):
         X, _, ids = table(columns, form, np.random.default_rng(0))
         data = np.array(X, dtype=object) if form == "lists" else X  # a list would be chunks
-        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
+        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0), **law}
         budget = Budget(1.0, None if pure else 1e-6)
         cohort = Cohort(data, groups=ids if pair.grouped else None, budget=budget, **settings)
         kinds[name](cohort)
@@ -109,6 +68,7 @@ def trial_chunks_of_a_cohort(rng):
     name = str(rng.choice(list(RELEASES)))
     how = {"shuffled": bool(rng.integers(2)) and pair.grouped, "with_ids": pair.grouped}
     more, kept, seed = int(rng.integers(0, 9)) * pair.grouped, int(rng.choice([0, 2**28])), int(rng.integers(2**31))
+    law = person_rows(rng) if pair.grouped else {}
 
     class Source:
         def __init__(self, columns):
@@ -120,7 +80,7 @@ def trial_chunks_of_a_cohort(rng):
             yield from self.read()
 
     def fit(columns):
-        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0)}
+        settings = {"adjacency": pair.adjacency, "n": pair.n, "noise": noise.SeededNoise(0), **law}
         cohort = Cohort(Source(columns), groups=pair.grouped or None, budget=Budget(1.0, 1e-6), **settings)
         RELEASES[name](cohort)
 
@@ -204,7 +164,7 @@ def trial_table(rng):
     pair = neighbouring(rng, persons=int(rng.integers(3, 25)), width=2, grouped=bool(rng.random() < 0.6))
     form, pure = str(rng.choice(FORMS)), bool(rng.integers(2))
     privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
-    facts = {"x0": (-2, 2), "x1": [-1, 0, 1, "True", 2.5] if rng.integers(2) else (-3, 3)}
+    facts = {"x0": (-2, 2), "x1": [-1, 0, 1, "unknown", 2.5] if rng.integers(2) else (-3, 3)}
     kind = str(rng.choice(["table1", "bounds", "mean", "quantiles", "classes", "cells"]))
 
     def fit(columns):
@@ -264,6 +224,40 @@ def trial_query(rng):
     return f"{form}", moved(fit, pair.first, pair.second)
 
 
+def person_rows(rng):
+    """How a person's rows come together, as arguments."""
+    return {"person_rows": "sum", "max_rows": int(rng.integers(1, 4))} if rng.integers(2) else {}
+
+
+def trial_joined(rng):
+    """Two tables of the same persons, each in an order of its own, joined by the ids that stand in them."""
+    pair, form = neighbouring(rng, persons=int(rng.integers(20, 40)), width=4), str(rng.choice(LABELLED))
+    kind, pure = str(rng.choice(["surface", "terms", "numbers"])), bool(rng.integers(2))
+    only = pair.adjacency == "replace" and bool(rng.integers(2))  # the person's rows differ in one of the two tables
+    privacy = Privacy(20.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
+    told = {"privacy": privacy, "mechanism": SHORT["dp-aff"](allow_useless=True), **person_rows(rng)}
+    t, seed = np.linspace(0, 1, 4), int(rng.integers(2**31))
+
+    def fit(columns):
+        x, y = two_tables(columns, pair.first if only else columns, form, np.random.default_rng(seed))
+        if form == "files":
+            source = PrivateFiles.of({"X": x, "Y": y}, None, "id").joined()
+            if kind == "surface":
+                AdditiveFunctionOnFunction(bounds=BOUNDS, **told).fit_chunks(source, s=t, t=t)
+            else:
+                model = FunctionalRegression("Y ~ ff(X) + mean(X)", bounds={**BOUNDS, "mean(X)": (-2, 2)}, **told)
+                model.fit_chunks(source, grids={"X": t, "Y": t})
+        elif kind == "surface":
+            AdditiveFunctionOnFunction(bounds=BOUNDS, **told).fit(x, y, s=t, t=t)
+        elif kind == "terms":
+            FunctionalRegression("Y ~ ff(X)", bounds=BOUNDS, **told).fit({"X": x, "Y": y}, grids={"X": t, "Y": t})
+        else:
+            model = ScalarRegression("z ~ lf(X)", bounds={**BOUNDS, "z": (-1, 1)}, **told)
+            model.fit({"X": x}, y[:, 0] if form == "xarray" else y.iloc[:, 0])
+
+    return f"joined, {form}", moved(fit, pair.first, pair.second)
+
+
 class Breaking:
     """A source of chunks which cannot read the rows of one person, from some pass on."""
 
@@ -321,7 +315,7 @@ def trial_failing_source(rng):
 
 def trial_ragged_lists(rng):
     """Rows of a person that are lists of another length than those of all others."""
-    n, width, grouped = int(rng.integers(5, 30)), int(rng.integers(1, 5)), bool(rng.integers(2))
+    n, width, grouped = int(rng.integers(5, 30)), int(rng.integers(1, 7)), bool(rng.integers(2))
     rows = [[float(v) for v in row] for row in rng.uniform(-1, 1, (n, width))]
     if rng.integers(2):  # two widths, of which one person decides which is more frequent
         rows = [[*row, 0.5] if i % 2 else row for i, row in enumerate(rows)]
@@ -332,7 +326,7 @@ def trial_ragged_lists(rng):
     other[mine] = odd[rng.integers(len(odd))]
     kind, pure = str(rng.choice(["mean", "chunks", "linear", "surface"])), bool(rng.integers(2))
     privacy = Privacy(20.0, None if pure else 1e-6, n=n, adjacency="replace", random_state=0)
-    t = np.linspace(0, 1, width) if width > 1 and rng.integers(2) else None
+    t = np.linspace(0, 1, width) if width > 2 and rng.random() < 0.8 else None
 
     def fit(rows):
         groups = ids if grouped else None
@@ -345,7 +339,7 @@ def trial_ragged_lists(rng):
         elif kind == "surface":
             mechanism = SHORT["dp-aff"](allow_useless=True)
             model = AdditiveFunctionOnFunction(privacy=privacy, bounds=BOUNDS, mechanism=mechanism, progress=False)
-            model.fit(rows, np.asarray([row[:1] * 4 for row in [[0.5]] * n]), groups=groups)
+            model.fit(rows, np.full((n, 4), 0.5), s=t, groups=groups)
         else:
             ends = {"bounds": (-1, 1), "bounds_y": (-1, 1)}
             model = DPLinearRegression(epsilon=20.0, **ends, n=n, adjacency="replace", random_state=0)
@@ -359,7 +353,8 @@ SHARES = {
     trial_query: 0.04,
     trial_failing_source: 0.03,
     trial_ragged_lists: 0.02,
-    trial_chunks_of_a_cohort: 0.2,
+    trial_joined: 0.02,
+    trial_chunks_of_a_cohort: 0.18,
     trial_learner: 0.14,
     trial_rows_of_a_learner: 0.03,
     trial_summary: 0.06,

@@ -349,7 +349,7 @@ def test_missing_values_are_filled_in(sim, arrays, model, missing):
     x, y = (a.copy() for a in arrays)
     x[rng.uniform(size=x.shape) < 0.1] = np.nan
     y[rng.uniform(size=y.shape) < 0.1] = np.nan
-    with pytest.raises(InputError, match="missing='smooth'"):
+    with pytest.raises(InputError, match=r"missing='linear'.*'smooth'"):
         AdditiveFunctionOnFunction().fit(x, y)
     with_gaps = AdditiveFunctionOnFunction(n_components=3, missing=missing).fit(x, y)
     truth = sim.mean_function

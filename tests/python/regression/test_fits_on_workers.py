@@ -245,7 +245,10 @@ def test_dask_data_frames_are_read_by_partition(where):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda t: {**t, "age": np.where(t["age"] == AGE[103], np.nan, t["age"])}, r"age must .* row 23 .*partition 1"),
+        (
+            lambda t: {**t, "age": np.where(t["age"] == AGE[103], np.nan, t["age"])},
+            r"age must .* row 23.*in partition 1",
+        ),
         (lambda t: {**t, "age": t["region"]}, "all chunks of age must be of one kind, got numbers at first and labels"),
         (lambda t: {**t, "Y": t["Y"][:, :-1]}, "all chunks of the response Y must have the grid"),
         (lambda t: {name: t[name] for name in t if name != "X"}, "data must have the column 'X'"),

@@ -335,9 +335,12 @@ def test_matrices_of_functions_and_of_coefficients_say_the_same(errors, clusters
 
 
 def test_covariance_knows_that_the_errors_were_learned():
-    """Refits without a curve learn the covariance of the errors anew; taken as known, variances are too small."""
+    """Refits without a curve learn the covariance of the errors anew; taken as known, variances are too small.
+
+    In refund's form, which has no centre that would move without the curve.
+    """
     data, _ = cohort(40, 21)
-    whole = model(errors="curve").fit(data, grids=GRIDS)
+    whole = model(errors="curve", k="refund").fit(data, grids=GRIDS)
     fit, own = whole._fit, whole._residuals
     size = np.linalg.cholesky(fit.gram + 1e-6 * np.trace(fit.gram) * np.eye(len(fit.gram)))
     counted, known = (left_out(fit.form, fit.inverse, of) @ size for of in (own, replace(own, learned=None)))
@@ -348,7 +351,7 @@ def test_covariance_knows_that_the_errors_were_learned():
     for i in chosen:
         others, sp = rows(data, np.arange(40) != i), fit.smoothing_parameters
         for _ in range(2):  # in units of the white noise, which change as well
-            without = model(errors="curve", smoothing=sp).fit(others, grids=GRIDS)
+            without = model(errors="curve", smoothing=sp, k="refund").fit(others, grids=GRIDS)
             units = without._residuals.learned.precision.factor / own.learned.precision.factor
             sp = fit.smoothing_parameters * units
         refits.append((fit.coefficients - without._fit.coefficients) @ size)

@@ -95,6 +95,59 @@ def test_curves_by_person_and_by_row():
     assert means["sum"] - means["mean"] > 0.2
 
 
+def test_chunks_count_persons_as_tables_do():
+    """They were refused where persons had different numbers of rows."""
+    table, _ = person_periods(0, n=200)
+    rng = np.random.default_rng(1)
+    curves = {
+        "age": table["age"],
+        "id": table["id"],
+        "Y": rng.normal(size=(len(table["id"]), 9)) + table["age"][:, None],
+    }
+    wanted = rng.uniform(0.5, 2, len(table["id"]))
+    for kind, formula, data, told in (
+        (ScalarRegression, "y ~ lf(X) + age + period", table, {"family": "binomial"}),
+        (FunctionalRegression, "Y ~ age", curves, {}),
+        (FunctionalRegression, "Y ~ age", curves | {"w": wanted}, {}),
+    ):
+        parts = [{name: values[i::3] for name, values in data.items()} for i in range(3)]
+        weights = "w" if "w" in data else None
+        for law in ("mean", "sum"):
+            whole = kind(formula, person_rows=law, **told).fit(data, groups="id", weights=data.get("w"))
+            chunked = kind(formula, person_rows=law, **told).fit_chunks(parts, groups="id", weights=weights)
+            np.testing.assert_allclose(chunked.predict(data), whole.predict(data), rtol=1e-6)
+            np.testing.assert_allclose(chunked.predict_se(data), whole.predict_se(data), rtol=1e-5)
+    with pytest.warns(PersonRowsWarning):
+        parts = [{name: values[i::3] for name, values in table.items()} for i in range(3)]
+        ScalarRegression("y ~ age", family="binomial").fit_chunks(parts, groups="id")
+
+
+def test_max_rows_is_not_passed_over_in_ordinary_fits():
+    """They count all rows: `max_rows` was taken and had no effect, so that private fits answered another question."""
+    table, _ = person_periods(0, n=100)
+    parts = [{name: values[i::2] for name, values in table.items()} for i in range(2)]
+
+    def fits(**told):
+        model = ScalarRegression("y ~ age + period", family="binomial", person_rows="sum").set_params(**told)
+        yield lambda: model.fit(table, groups="id")
+        yield lambda: model.fit_chunks(parts, groups="id")
+
+    for fit in fits(max_rows=PERIODS):
+        fit()
+    for fit in fits(max_rows=PERIODS - 1):
+        with pytest.raises(InputError, match="max_rows must be at least 8, the rows of a person"):
+            fit()
+    for fit in fits(person_rows="mean", max_rows=PERIODS):
+        with pytest.raises(InputError, match="max_rows must be left out with person_rows='mean', got 8"):
+            fit()
+    for fit in fits(max_rows="8"):
+        with pytest.raises(InputError, match="max_rows must be"):
+            fit()
+    for kind, data in ((ScalarRegression("y ~ age", max_rows=4), table),):
+        with pytest.raises(InputError, match="max_rows must be left out"):
+            kind.fit(data)
+
+
 def test_a_binary_response_with_groups_warns_once_unless_it_is_said():
     table, _ = person_periods(0, n=300)
     told = {"privacy": Privacy(20.0, 1e-6, n=300, random_state=0), "bounds": BOUNDS}

@@ -106,3 +106,18 @@ def test_intervals_of_other_settings():
     data["Y"] = np.where(np.random.default_rng(0).uniform(size=data["Y"].shape) < 0.2, np.nan, data["Y"])
     lower, upper = model().fit(data, grids=GRIDS).predict_interval(rows(data, slice(5)), t=[0.25, 0.5])
     assert lower.shape == (5, 2) and (lower < upper).all()
+
+
+def test_the_order_of_rows_changes_no_interval():
+    """Parts in which scales are fitted without a record were those of every tenth row: limits moved by .1 sd."""
+    data, _ = uneven(60, 5)
+    data["x"] = np.random.default_rng(6).normal(size=60)
+    new = {name: values[:4] for name, values in data.items() if name != "Y"}
+    found = []
+    for seed in range(3):
+        order = np.arange(60) if seed == 0 else np.random.default_rng(seed).permutation(60)
+        permuted = {name: values[order] for name, values in data.items()}
+        fitted = FunctionalRegression("Y ~ x + ff(X)", progress=False).fit(permuted, grids=GRIDS)
+        found.append(np.asarray(fitted.predict_interval(new)))
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-6)

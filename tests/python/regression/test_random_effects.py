@@ -119,6 +119,32 @@ def test_random_effects_of_curves_are_tested_by_signs(tmp_path):
     assert loaded.test_terms().loc["re(id)", "p"] == table.loc["re(id)", "p"]
 
 
+def test_the_order_of_rows_changes_no_fit_along_curves():
+    """Persons of equally many rows are alike: which were left out of the errors' covariance followed from the order."""
+    data, found = persons(5, 0.1), []
+    for seed in range(2):
+        order = np.arange(90) if seed == 0 else np.random.default_rng(seed).permutation(90)
+        permuted = {name: np.asarray(values)[order] for name, values in data.items()}
+        model = FunctionalRegression("Y ~ x + re(id)", errors="curve", progress=False)
+        found.append(model.fit(permuted, grids={"Y": T}).criterion_)
+    assert found[1] == pytest.approx(found[0], rel=1e-7)
+
+
+@pytest.mark.parametrize("groups", [None, "pair"])
+def test_the_order_of_rows_changes_no_p_value(groups):
+    """Signs were drawn for rows in the order of the file."""
+    data = persons(5, 0.1, counts=(4,) * 12)
+    data["pair"] = np.array([f"{person} {i // 2 % 2}" for i, person in enumerate(data["id"])])
+    found = []
+    for seed in range(3):
+        order = np.arange(48) if seed == 0 else np.random.default_rng(seed).permutation(48)
+        permuted = {name: np.asarray(values)[order] for name, values in data.items()}
+        model = FunctionalRegression("Y ~ x + re(id)", progress=False).fit(permuted, grids={"Y": T}, groups=groups)
+        found.append(model.test_terms().loc["re(id)", "p"])
+    assert 0.01 < found[0] < 0.9
+    np.testing.assert_allclose(found, found[0], atol=1e-12)
+
+
 @pytest.mark.parametrize("settings", [{"errors": "curve"}, {"response_basis": "eigen"}, {"se": "iid"}, {}])
 def test_persons_that_differ_are_found_whatever_is_believed_of_errors(settings):
     for formula in ("Y ~ x + re(id)", "Y ~ x + re(id, k=5)"):

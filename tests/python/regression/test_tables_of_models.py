@@ -205,7 +205,10 @@ def test_what_cannot_be_computed_is_refused(name, text):
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"z": [1.0, 2, np.nan, 4, 5]}, r"z must have a finite number in every row, got none in row 2 \(label 'r'\)$"),
+        (
+            {"z": [1.0, 2, np.nan, 4, 5]},
+            r"z must have a finite number in every row, got none in row 2 \(label 'r'\)\. Fit with missing='indicator'",
+        ),
         ({"z": [1.0, 2, np.inf, 4, 5]}, r"z must have a finite number in every row, got inf in row 2"),
         ({"z": pd.array([1, None, None, 4, 5], dtype="Int64")}, r"got none in row 1 \(label 'q'\) and 1 more"),
         ({"z": pd.array([True, None, True, True, True], dtype="boolean")}, "z must have a finite number"),

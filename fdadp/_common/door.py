@@ -1,0 +1,65 @@
+"""Where a text is read: in Python, in R or in a shell. Advice names arguments as they are written there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["advice", "argument", "bounds_of", "door"]
+
+_open: ContextVar[str] = ContextVar("door", default="python")
+"""The door that this thread was entered by; commands and calls from R open their own."""
+
+
+@contextmanager
+def door(name: str) -> Iterator[None]:
+    """Enter by `name`, ``"python"``, ``"r"`` or ``"shell"``: texts made meanwhile are for its readers."""
+    token = _open.set(name)
+    try:
+        yield
+    finally:
+        _open.reset(token)
+
+
+def advice(python: str, *, r: str, shell: str) -> str:
+    """What to do, as the open door has it."""
+    return {"python": python, "r": r, "shell": shell}[_open.get()]
+
+
+def argument(name: str, value: str | Mapping[str, str]) -> str:
+    """An argument with its value, as it is written at the open door.
+
+    Examples
+    --------
+    >>> from fdadp._common.door import argument, door
+    >>> argument("missing", {"X": "linear"})
+    "missing={'X': 'linear'}"
+    >>> with door("shell"):
+    ...     argument("missing", {"X": "linear", "age": "indicator"})
+    '--missing X=linear --missing age=indicator'
+    >>> with door("r"):
+    ...     argument("missing", "linear"), argument("missing", {"X": "linear"})
+    ('missing = "linear"', 'missing = list(X = "linear")')
+    """
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(value, str):
+        return advice(f"{name}={value!r}", r=f'{name} = "{value}"', shell=f"{option} {value}")
+    in_r = ", ".join(f'{_r_name(own)} = "{said}"' for own, said in value.items())
+    in_shell = " ".join(f"{option} {own}={said}" for own, said in value.items())
+    return advice(f"{name}={dict(value)!r}", r=f"{name} = list({in_r})", shell=in_shell)
+
+
+def bounds_of(*names: str, levels: tuple[Any, ...] = ()) -> str:
+    """An example of `bounds`: a range of each column, or `levels`."""
+    python = ", ".join(f'"{name}": {list(levels) if levels else "(low, high)"}' for name in names).replace("'", '"')
+    shown = ", ".join(f'"{level}"' if isinstance(level, str) else f"{level}" for level in levels)
+    in_r = ", ".join(f"{_r_name(name)} = c({shown or 'low, high'})" for name in names)
+    public = ",".join(map(str, levels)) or "LOW:HIGH"
+    in_shell = " ".join(f"--bounds {name}={public}" for name in names)
+    return advice(f"bounds={{{python}}}", r=f"bounds = list({in_r})", shell=in_shell)
+
+
+def _r_name(name: str) -> str:
+    return name if name.replace(".", "_").isidentifier() else f"`{name}`"

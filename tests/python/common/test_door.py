@@ -1,0 +1,77 @@
+"""Advice names arguments as they are written where it is read: in Python, in R, in a shell."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from fdadp import FunctionalRegression, ScalarRegression
+from fdadp._common.door import argument, door
+from fdadp.cli.main import app
+from fdadp.errors import InputError
+
+N = 30
+
+
+def table() -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    x, age = rng.normal(size=(N, 12)).cumsum(axis=1), rng.normal(size=N)
+    y = x.mean(axis=1) + age + rng.normal(size=N) / 10
+    x[3, 4:6], age[5] = np.nan, np.nan
+    return {"X": x, "age": age, "y": y}
+
+
+def test_gaps_in_curves_and_numbers_are_answered_by_one_argument_that_works() -> None:
+    data = table()
+    with pytest.raises(InputError, match=r"missing=.'X': 'linear', 'age': 'indicator'.") as caught:
+        ScalarRegression("y ~ lf(X) + age").fit(data)
+    with door("r"), pytest.raises(InputError, match=r'missing = list.X = "linear", age = "indicator".'):
+        ScalarRegression("y ~ lf(X) + age").fit(data)
+    assert "--" not in str(caught.value)
+    assert np.isfinite(ScalarRegression("y ~ lf(X) + age", missing={"X": "linear", "age": "indicator"}).fit(data).r2_)
+
+
+def test_the_shell_gives_its_own_advice_and_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = table()
+    pd.DataFrame(data["X"]).add_prefix("h").assign(age=data["age"], y=data["y"]).to_csv("people.csv", index_label="id")
+    fit = ["fit", "y ~ lf(X) + age", "--curves=X=people.csv:h*", "--table=people.csv", "--out=m.npz"]
+    refused = CliRunner().invoke(app, fit)
+    cure = "--missing X=linear --missing age=indicator"
+    assert refused.exit_code != 0 and cure in " ".join(refused.output.split())
+    assert CliRunner().invoke(app, [*fit, *cure.split()]).exit_code == 0
+    both = CliRunner().invoke(app, [*fit, "--missing=linear", "--missing=age=indicator"])
+    assert both.exit_code != 0 and "--missing must be one treatment" in " ".join(both.output.split())
+
+
+def test_a_door_is_that_of_its_thread() -> None:
+    with door("shell"), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(argument, "missing", "linear").result() == "missing='linear'"
+        assert argument("missing", "linear") == "--missing linear"
+    assert argument("missing", "linear") == "missing='linear'"
+
+
+def test_summaries_and_intervals_are_those_of_the_fit_whatever_is_set_later() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=N)
+    data = {"x": x, "Y": np.outer(x, np.linspace(0, 1, 15)) + rng.normal(size=(N, 15)) * (0.3 + abs(x))[:, None]}
+    model = FunctionalRegression("Y ~ x").fit(data)
+    said, limits = str(model.summary()), model.predict_interval(data)
+    model.set_params(smoothing="gcv", se="iid", variance="constant", formula="Y ~ s(x)")
+    assert str(model.summary()) == said
+    np.testing.assert_array_equal(model.predict_interval(data), limits)
+
+
+def test_a_term_is_found_by_what_formulas_of_python_and_r_call_it() -> None:
+    rng = np.random.default_rng(2)
+    data = {"z": rng.normal(size=N), "g": np.repeat(["a", "b"], N // 2), "y": rng.normal(size=N)}
+    model = ScalarRegression("y ~ s(z, k=8) + C(g)").fit(data)
+    for name in ("s(z)", "s(z, k=8)"):
+        pd.testing.assert_frame_equal(model.coef(name), model.coef("s(z)"))
+    pd.testing.assert_frame_equal(model.coef("C(g)"), model.coef("g"))

@@ -1,0 +1,40 @@
+visits <- function() {
+  set.seed(1)
+  id <- rep(1:300, each = 3)[1:900 %% 5 != 0] # of one to three rows
+  sim <- simulate_affr(scenario = 1, n = length(id), seed = 0, n_points = 15)
+  x <- runif(length(id), -1, 1)
+  list(X = sim$X, Y = sim$Y, x = x, y = as.numeric(runif(length(id)) < plogis(x)), id = paste0("p", id))
+}
+
+test_that("how the rows of a person count is chosen in every fit, and said", {
+  skip_without_python()
+  data <- visits()
+  id <- data$id
+  terms <- data[c("x", "y")]
+  fits <- list()
+  for (law in c("mean", "sum")) {
+    fits[[law]] <- fdadp(y ~ x, terms, family = "binomial", groups = id, person_rows = law)
+  }
+  expect_match(summary(fits$mean)$text, "each person counts once", fixed = TRUE)
+  expect_match(summary(fits$sum)$text, "each row counts once", fixed = TRUE)
+  expect_gt(max(abs(predict(fits$mean, terms) - predict(fits$sum, terms))), 1e-6)
+  said <- function(fit) paste(capture.output(print(ledger(fit))), collapse = "\n")
+  told <- list(person_rows = "sum", max_rows = 3, epsilon = 8, delta = 1e-6, n = 300, seed = 1)
+  bounds <- list(x = c(-1, 1), y = c(0, 1))
+  private <- do.call(dp_fdadp, c(list(y ~ x, terms, bounds = bounds, groups = id), told))
+  expect_match(said(private), "each row counts once, at most 3 rows a person", fixed = TRUE)
+  curves <- do.call(dp_affr, c(list(data$Y, data$X, bounds = list(X = c(-4, 4), Y = c(-8, 8)), groups = id, allow_useless = TRUE), told))
+  expect_match(said(curves), "each row counts once, at most 3 rows a person", fixed = TRUE)
+  expect_error(dp_affr(data$Y, data$X, epsilon = 8, delta = 1e-6, n = 300, bounds = list(X = c(-4, 4), Y = c(-8, 8)), groups = id, person_rows = "sum"),
+    "max_rows must be given with person_rows='sum'",
+    fixed = TRUE
+  )
+})
+
+test_that("forecasts are of either way to count rows", {
+  skip_without_python()
+  plan <- function(...) plan_dp(1000, 1, 1e-6, formula = y ~ x, bounds = list(x = c(-3, 3), y = c(-8, 8)), ...)
+  expect_match(plan(person_rows = "sum", max_rows = 6)$text, "each row counts once; rows of a person at most +6")
+  expect_error(plan(person_rows = "sum"), "max_rows must be given with person_rows='sum'", fixed = TRUE)
+  expect_error(plan_dp(1000, max_rows = 6), "must be left out without a formula")
+})
