@@ -69,7 +69,7 @@ def choose_privately(
     clip: float | None = None,
     holdout: float = 0.25,
     trial_share: float = 0.2,
-    select_share: float = 0.05,
+    select_share: float | None = None,
     allow_useless: bool = False,
 ) -> PrivateChoice:
     """Try candidates, choose one by its errors on persons that none was fitted to, and fit it, within one (ε, δ).
@@ -94,8 +94,11 @@ def choose_privately(
         declared range of Y. Classifiers are judged by wrong labels.
     holdout : float
         Share of the persons that judge.
-    trial_share, select_share : float
-        Shares of the budget for all trials together, and for the selection; the fit of the chosen one has the rest.
+    trial_share : float
+        Share of the budget for all trials together; the fit of the chosen one has what is left.
+    select_share : float, optional
+        Share of the budget for the selection. Default: the smallest of .05 to .15 with which differences of a tenth are
+        found, else .05.
     allow_useless : bool
         Choose even where the plan says that noise will (``ChoicePlan.pays``). Default: the first candidate is then
         fitted with the whole budget.

@@ -26,6 +26,8 @@ NINE_TO_ONE = 9
 """Odds at which a difference counts as found."""
 USEFUL = 0.1
 """A choice that finds only larger differences than this, of utilities between 0 and 1, is not worth its budget."""
+SELECT_SHARES = tuple(share / 100 for share in range(5, 16))
+"""Shares of the budget that the selection may take by itself: the first with which a choice is useful."""
 
 
 class Step(NamedTuple):
@@ -105,7 +107,7 @@ def plan_choice(
     *,
     holdout: float = 0.25,
     trial_share: float = 0.2,
-    select_share: float = 0.05,
+    select_share: float | None = None,
     allow_useless: bool = False,
     n: int | None = None,
 ) -> ChoicePlan:
@@ -143,15 +145,21 @@ def plan_choice(
     labelled = names_labels(candidates[0])
     judges = None if people is None else max(1, round(people * holdout))
     tried = None if people is None else max(1, round(people * (1 - holdout)))
+
+    def difference_at(selection: float) -> float:
+        of_choice = selection * (1.0 if labelled else 1 - OF_THE_SIZE)
+        scale = _scale(budget, share * budget.total * of_choice, privacy.stated_adjacency)
+        return scale * math.log(NINE_TO_ONE * (len(candidates) - 1)) / (judges or 1)
+
+    if select_share is None:
+        useful = (one for one in SELECT_SHARES if judges is not None and difference_at(one) <= USEFUL)
+        select_share = next(useful, SELECT_SHARES[0])
+    difference = None if judges is None else difference_at(select_share)
     of_size = 0.0 if labelled else OF_THE_SIZE * select_share
     rest = 1 - trial_share - select_share
     steps = [(f"trial of candidate {at + 1}", tried, trial_share / len(candidates)) for at in range(len(candidates))]
     steps += [("size of differences", judges, of_size)] * (not labelled)
     steps += [("choice", judges, select_share - of_size), ("fit of the chosen one", people, rest)]
-    difference = None
-    if judges is not None:
-        scale = _scale(budget, share * budget.total * (select_share - of_size), privacy.stated_adjacency)
-        difference = scale * math.log(NINE_TO_ONE * (len(candidates) - 1)) / judges
     pays = difference is None or difference <= USEFUL
     if not pays and not allow_useless:
         steps = [("fit of the first candidate", people, 1.0)]
@@ -186,19 +194,20 @@ def _check(
     privacy: Any,
     holdout: float,
     trial_share: float,
-    select_share: float,
+    select_share: float | None,
     allow_useless: bool,
 ) -> None:
     """Public validation of the settings of a choice."""
     if len(candidates) < 2:
         raise InputError(f"candidates must be at least two estimators, got {len(candidates)}")
-    for name, value in (("holdout", holdout), ("trial_share", trial_share), ("select_share", select_share)):
+    most = SELECT_SHARES[-1] if select_share is None else select_share
+    for name, value in (("holdout", holdout), ("trial_share", trial_share), ("select_share", most)):
         if not is_number(value) or not 0 < value < 1:
             raise InputError(f"{name} must lie between 0 and 1, got {value!r}")
-    if trial_share + select_share >= 1:
+    if trial_share + most >= 1:
         raise InputError(
             f"trial_share and select_share must leave something for the fit of the chosen candidate, got "
-            f"{trial_share:g} + {select_share:g}"
+            f"{trial_share:g} + {most:g}"
         )
     if not isinstance(allow_useless, bool):
         raise InputError(f"allow_useless must be True or False, got {allow_useless!r}")
