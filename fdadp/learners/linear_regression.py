@@ -148,7 +148,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
             t = (np.clip(target, low, high) - middle) / half / math.sqrt(q) + 0.0 * target
             return np.concatenate((encode(x), t), axis=1)
 
-        # Noise that coefficients see, in zt' and in zz' times coefficients of length 1, over that of the Gaussian release
+        # Noise in zt', and in zz' times coefficients of length 1, over that of the Gaussian release
         variance = 4 * (encode.dimensions + q + 1) / (1.5 * (2 + _SQUARES**2))
         pure = cohort.pure or (self.mechanism == "moments" and cohort.pure_is_quieter(variance))
         release = _release_wishart if self.mechanism == "wishart" else _release_pure if pure else _release

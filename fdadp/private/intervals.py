@@ -37,9 +37,9 @@ LEFT_OVER, LEAST_TRACE, UNCERTAIN = 0.1, 0.1, 0.2
 SHAPE_SD, LEAST_EIGENVALUE = 0.3, 0.005
 """Prior sd of an entry of the residual covariance over its trace; least eigenvalue over the largest."""
 WIDE, WIDER, SURE = 1.25, 0.36, 2.0
-"""Clip of residuals whose mean is wanted, over their size, at noise of 1; its power of the noise; and sds of
-their sum of squares beyond which they are no noise. So chosen, noise and what the clip takes of log-normal errors (of which the
-logarithm has variance 1) are about equal."""
+"""Clip of residuals whose mean is wanted, over their size, at noise of 1, and its power of the noise: so chosen, noise
+and what the clip takes of log-normal errors (of which the logarithm has variance 1) are about equal. Sds of their sum of
+squares beyond which they are no noise."""
 SAMPLING_SD = 0.6
 """Of a person's log residual in a block of time."""
 LEAST_CORRECTED = 0.01
@@ -47,8 +47,8 @@ LEAST_CORRECTED = 0.01
 TINY = 1e-9
 
 
-def with_constant(coefficients: FloatArray, by: FloatArray) -> FloatArray:
-    """Coefficients (D, K) with as much more in those of the constant."""
+def _with_constant(coefficients: FloatArray, by: FloatArray) -> FloatArray:
+    """Coefficients (D, K) with (K,) more in those of the constant."""
     out = coefficients.copy()
     out[0] += by
     return out
@@ -99,7 +99,7 @@ class Regression:
             of_constant[0, constant, constant] = variance[self.pairs.output[constant]]
         return replace(
             self,
-            coefficients=with_constant(self.coefficients, by),
+            coefficients=_with_constant(self.coefficients, by),
             covariance=self.covariance + of_constant,
         )
 
@@ -202,7 +202,7 @@ def finish(
     shift = of_shift = np.zeros(plan.n_outputs)
     if releases.affords("level"):
         shift, of_shift = _level(releases, residuals, norm)
-        rows.coefficients = with_constant(regression.coefficients, shift)
+        rows.coefficients = _with_constant(regression.coefficients, shift)
     covariance, outside_variance, error = _size(releases, residuals, design, norm, error)
     if known is not None:
         regression = known(regression, covariance)
