@@ -38,8 +38,8 @@ SHAPE_SD, LEAST_EIGENVALUE = 0.3, 0.005
 """Prior sd of an entry of the residual covariance over its trace; least eigenvalue over the largest."""
 WIDE, WIDER, SURE = 1.25, 0.36, 2.0
 """Clip of residuals whose mean is wanted, over their size, at noise of 1, and its power of the noise: so chosen, noise
-and what the clip takes of log-normal errors (of which the logarithm has variance 1) are about equal. Sds of their sum of
-squares beyond which they are no noise."""
+and what the clip takes of log-normal errors (of which the logarithm has variance 1) are about equal. Sds of the sum of
+squares of the means beyond which these are no noise."""
 SAMPLING_SD = 0.6
 """Of a person's log residual in a block of time."""
 LEAST_CORRECTED = 0.01
