@@ -369,7 +369,11 @@ def cross_validate(epsilon: float | None, prior: PublicPrior | None = TRACTS) ->
             n = len(np.unique(person[train]))
             privacy = Privacy(epsilon=epsilon, delta=1e-5, n=n)
         model = AdditiveFunctionOnFunction(
-            privacy=privacy, bounds=DIFFUSIVITY, mechanism=DPAFF(prior=prior), progress=False
+            privacy=privacy,
+            bounds=DIFFUSIVITY,
+            mechanism=DPAFF(prior=prior),
+            person_rows="sum" if privacy is None else "mean",  # the ordinary fit counts each scan
+            progress=False,
         )
         fit = model.fit(X[train], Y[train], groups=person[train])
         predicted[test] = fit.predict(X[test])

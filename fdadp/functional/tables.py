@@ -86,6 +86,16 @@ def read_curves(
         neither increases nor decreases or is not all numbers, a long table without `long`, or one curve a column.
     FileNotFoundError
         No such file.
+
+    Examples
+    --------
+    A long table, as a file or a data frame:
+
+    >>> visits = pd.DataFrame({"id": ["a", "a", "b"], "day": [0, 2, 1], "weight": [3.1, 3.4, 2.9]})
+    >>> read_curves(visits, long=("id", "day", "weight"))
+       0.0  1.0  2.0
+    a  3.1  NaN  3.4
+    b  NaN  2.9  NaN
     """
     names = None if long is None else check_names(long)
     if isinstance(path, pd.DataFrame):
