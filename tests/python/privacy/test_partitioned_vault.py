@@ -296,7 +296,7 @@ def test_errors_before_anything_is_read(people, workers):
         cohort([dask.delayed(rows)], groups=ids)
     with pytest.raises(PrivacyError, match="a chunk must be a tuple of arrays of equal length"):
         cohort([dask.delayed(lambda: 3)()])
-    with pytest.raises(PrivacyError, match="the source of chunks failed.*the budget is spent"):
+    with pytest.raises(PrivacyError, match=r"the source of chunks failed.*the budget is spent"):
         Cohort([dask.delayed(lambda: 1 / 0)()], budget=(own := Budget(1.0)), n=N)  # perhaps at somebody's entry
     assert own.left == 0
     asked = cohort(lazy)
