@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from fdadp._common.tasks import active_client, is_dask
-from fdadp.errors import PrivacyError
+from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy._local import Spec, silence
 from fdadp.privacy._partitioned_vault import PartitionedVault
-from fdadp.privacy._sources import as_tables, parts_of, spec_of
+from fdadp.privacy._sources import as_tables, parts_of, spec_of, spec_of_chunk
 from fdadp.privacy._vault import Vault
-from fdadp.privacy.boundary import check_ids, table
+from fdadp.privacy.boundary import FAILED, check_ids
 from fdadp.privacy.partitions import Partitions, blocks_of
 
 __all__ = ["AnyVault", "vault_of"]
@@ -99,12 +99,15 @@ def _of_chunks(chunks: list[Any], groups: Any) -> Partitions:
         raise PrivacyError("groups must be True, and each chunk end with the ids of its rows, with chunks on workers")
     from dask import delayed
 
+    spec, failed = None, False
     try:
         with silence():  # Dask may warn of the size of what is sent
             spec = delayed(_spec_of_chunk, pure=False)(chunks[0], groups is True).compute()
     except Exception:
-        spec = None
-    if not spec:
+        failed = True
+    if failed:
+        raise FailedReadError(FAILED)
+    if spec is None:
         raise PrivacyError(
             "a chunk must be a tuple of arrays of equal length, rows along the first axis; the first one is not"
         )
@@ -113,8 +116,6 @@ def _of_chunks(chunks: list[Any], groups: Any) -> Partitions:
 
 def _spec_of_chunk(chunk: Any, grouped: bool) -> Spec | None:
     try:
-        parts = parts_of(chunk)
-        tables = tuple(map(table, parts[:-1] if grouped else parts))
-        return spec_of(tables) if tables and all(len(t) == len(tables[0]) for t in tables) else None
-    except Exception:
+        return spec_of_chunk(chunk, grouped)
+    except PrivacyError:
         return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fdadp._common.typing import IntArray
-from fdadp.errors import PrivacyError
+from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy._local import Rows, Spec, zero_rows
-from fdadp.privacy.boundary import Table, numbers, table
+from fdadp.privacy.boundary import FAILED, Table, numbers, table
 
-__all__ = ["Block", "Kept", "as_tables", "first_spec", "loaded", "padded", "parts_of", "spec_of"]
+__all__ = ["Block", "Kept", "as_tables", "first_spec", "loaded", "padded", "parts_of", "spec_of", "spec_of_chunk"]
 
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
@@ -61,18 +62,40 @@ def parts_of(chunk: Any) -> tuple[Any, ...]:
 
 
 def first_spec(chunks: Any, grouped: bool) -> Spec | None:
-    """Shapes of the rows of the first chunk; None where there is no chunk. Errors of the source are not passed on."""
-    spec: Spec | None = ()
+    """Shapes of the rows of the first chunk; None where there is no chunk.
+
+    Raises
+    ------
+    PrivacyError
+        The chunk is no tuple of arrays: its types say so.
+    FailedReadError
+        The source failed, perhaps at somebody's entry. Without its own error.
+    """
+    chunk, failed = None, False
     try:
-        for chunk in chunks:
-            parts = parts_of(chunk)
-            tables = tuple(map(table, parts[:-1] if grouped else parts))
-            spec = spec_of(tables) if tables and all(len(t) == len(tables[0]) for t in tables) else ()
-            break
-        else:
-            spec = None
-    except Exception:
-        spec = ()
+        chunk = next(iter(chunks), chunks)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # panics of polars are no Exception
+        failed = True
+    if failed:
+        raise FailedReadError(FAILED)
+    return None if chunk is chunks else spec_of_chunk(chunk, grouped)
+
+
+def spec_of_chunk(chunk: Any, grouped: bool) -> Spec:
+    """Shapes of the rows of a chunk.
+
+    Raises
+    ------
+    PrivacyError
+        It is no tuple of arrays of equal length.
+    """
+    spec: Spec = ()
+    with contextlib.suppress(Exception):
+        parts = parts_of(chunk)
+        tables = tuple(map(table, parts[:-1] if grouped else parts))
+        spec = spec_of(tables) if tables and all(len(t) == len(tables[0]) for t in tables) else ()
     if spec == ():
         raise PrivacyError(
             "a chunk must be a tuple of arrays of equal length, rows along the first axis; the first one is not"

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fdadp._version import __version__
-from fdadp.errors import PrivacyError
+from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy._kernel import Kernel, Noisy, is_secure
 from fdadp.privacy._laws import Law, law_of
 from fdadp.privacy._local import RowFunction
@@ -37,6 +37,7 @@ from fdadp.privacy._placed import vault_of
 from fdadp.privacy._selections import Selections
 from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
+from fdadp.privacy.boundary import FAILED
 from fdadp.privacy.budget import Binding, Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
@@ -144,13 +145,20 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         if noise is not None and not (hasattr(noise, "prepare") and hasattr(noise, "description")):
             raise PrivacyError(f"noise must be OpenDPNoise() or SeededNoise(random_state), got {type(noise).__name__}")
         law = law_of(person_rows, max_rows)
-        vault = vault_of(data, groups, law.max_rows)
-        if law.name == "sum" and not vault.grouped:
+        vault = None
+        with contextlib.suppress(FailedReadError):  # looking at the first chunk
+            vault = vault_of(data, groups, law.max_rows)
+        grouped = groups is not None if vault is None else vault.grouped
+        if law.name == "sum" and not grouped:
             raise PrivacyError("person_rows must be 'mean' without groups, which say whose each row is, got 'sum'")
-        token = vault.identity() if dataset is None else ("named", dataset)
+        identity = ("chunks", id(data)) if vault is None else vault.identity()
+        token = identity if dataset is None else ("named", dataset)
         source: Noise = OpenDPNoise() if noise is None else noise
         about = {"mechanism": mechanism, "public": dict(public or {}), "secure": is_secure(source)}
-        account = budget.reserve(share, Binding(token, UNITS[vault.grouped], adjacency), about)
+        account = budget.reserve(share, Binding(token, UNITS[grouped], adjacency), about)
+        if vault is None:
+            account.open()
+            raise FailedReadError(FAILED)
         self._kernel = Kernel(vault, account, source, budget, adjacency, n, [], law)
         self.mechanism = mechanism
         self.public = dict(public or {})

@@ -130,3 +130,18 @@ def test_no_read_stands_under_a_check_that_gives_back():
                 called = [ast.unparse(c.func) for s in node.body for c in ast.walk(s) if isinstance(c, ast.Call)]
                 assert not [name for name in called if name.split(".")[0] == "cohort"], f"{path.name}: {called}"
     assert seen > 2
+
+
+def test_a_source_that_fails_at_its_first_chunk_costs_what_was_reserved():
+    """The look at its shape read the row: refusing it would say so for nothing."""
+
+    class Source:
+        def __iter__(self):
+            raise OSError("private row 17")
+            yield  # pragma: no cover
+
+    budget = Budget(1.0)
+    with pytest.raises(FailedReadError, match="the budget is spent") as failed:
+        Cohort(Source(), n=4, budget=budget, share=0.5)
+    assert "private row" not in str(failed.value) + repr(failed.value.__cause__) + repr(failed.value.__context__)
+    assert budget.spent == pytest.approx(0.5 * budget.total)

@@ -295,7 +295,10 @@ def test_errors_before_anything_is_read(people, workers):
     with pytest.raises(PrivacyError, match="groups must be True, and each chunk end"):
         cohort([dask.delayed(rows)], groups=ids)
     with pytest.raises(PrivacyError, match="a chunk must be a tuple of arrays of equal length"):
-        cohort([dask.delayed(lambda: 1 / 0)()])
+        cohort([dask.delayed(lambda: 3)()])
+    with pytest.raises(PrivacyError, match=r"the source of chunks failed.*the budget is spent"):
+        Cohort([dask.delayed(lambda: 1 / 0)()], budget=(own := Budget(1.0)), n=N)  # perhaps at somebody's entry
+    assert own.left == 0
     asked = cohort(lazy)
     with pytest.raises(PrivacyError, match="no sum over partitions: the rows must be in one place"):
         asked.perturbed_minimum(lambda r: (r[0], r[0][:, :1]), loss="logistic", ridge=1.0, share=1.0, name="w")
