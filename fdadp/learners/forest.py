@@ -37,8 +37,6 @@ _ROWS = 2.0
 """Leaves are shrunk by as many rows, and by the noise."""
 _CERTAIN = 4.0
 """Variances of the noise below which a square tells nothing; sds of the noise for the squares of all leaves."""
-_OFF_MIDDLE, _MISSING = 0.4, 0.1
-"""Prior sds of the mean target, over half its range, and of the share of declared rows that are none."""
 
 
 class _Trees:
@@ -225,7 +223,7 @@ class DPForestRegressor(PrivateRegressor, _Forest):
     A prediction is the mean, and ``kept_`` of how the sums over trees of a row's leaves differ from it, over their
     counts and the weight of 2 rows and two standard deviations of noise. ``kept_`` compares the squares of all leaves'
     differences with those of the noise, which is known; where they are no larger (by four standard deviations) it is 0.
-    The mean is drawn to the middle of the range by the noise in sum and count.
+    The mean is drawn to the middle of the range, and is that where sum or count are within two of their own.
 
     Examples
     --------
@@ -259,7 +257,9 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         self.leaf_count_, self.leaf_sum_ = total.reshape(2, T, L)
         self.doubts_ = _doubts(cohort, self.leaf_count_[None], sd, leaf_sum=self.leaf_sum_)
         counted, summed = float(self.leaf_count_.sum()) / T, float(self.leaf_sum_.sum()) / T
-        mean = _mean_target(summed, counted, sd**2 * L / T, cohort.n)
+        of_sums = sd**2 * L / T
+        known = _above_noise(summed, of_sums) * (_above_noise(counted, of_sums) if counted > 0 else 0.0)
+        mean = min(max(known * summed / max(counted, 1.0), -1.0), 1.0)
         noise = sd**2 * (1 + mean**2)
         left = float(((self.leaf_sum_ - mean * self.leaf_count_) ** 2).mean())
         signal = max(left - noise * (1 + _CERTAIN * math.sqrt(2 / (T * L))), 0.0)
@@ -279,17 +279,9 @@ class DPForestRegressor(PrivateRegressor, _Forest):
         return scale.inside(self.mean_ + scale.half * off)
 
 
-def _mean_target(total: float, counted: float, noise: float, n: float | None) -> float:
-    """Posterior mean of the targets' mean on [-1, 1], of which the middle is expected, from sum and number of rows.
-
-    A declared n says the number of rows beforehand; without it, what noise may have made of the number counts as none.
-    """
-    if n is None:
-        rows, sure = counted, max(1 - _CERTAIN * noise / counted**2, 0.0) if counted > 0 else 0.0
-    else:
-        rows, sure = n + (counted - n) / (1 + noise / (_MISSING * n) ** 2), 1.0
-    rows = max(rows, 1.0)
-    return min(max(sure * total * rows / (rows**2 + noise / _OFF_MIDDLE**2), -1.0), 1.0)
+def _above_noise(value: float, variance: float) -> float:
+    """Share of a noisy value that is kept: none up to two standard deviations, nearly all far above them."""
+    return max(1 - _CERTAIN * variance / value**2, 0.0) if value else 0.0
 
 
 def _doubts(
