@@ -183,22 +183,23 @@ labels_of <- function(call, value, data, rows = NULL) {
 }
 
 # Rows of all columns joined by their names, where all have some that differ; records are the rows of the response.
-joined <- function(spec, beside) {
+# With `every`, each record must be in all of them.
+joined <- function(spec, beside, every = FALSE) {
   known <- c(lapply(spec$columns, `[[`, "rows"), lapply(beside, `[[`, "rows"))
   known <- known[c(spec$response, setdiff(names(known), spec$response))]
   named <- Filter(Negate(is.null), known)
   spec$columns <- lapply(spec$columns, function(column) column[names(column) != "rows"])
   own <- lapply(beside, `[[`, "value")
   if (length(named) < 2 || all(vapply(named, identical, TRUE, named[[1]]))) {
-    return(list(spec = spec, beside = own))
+    return(list(spec = spec, beside = own, rows = if (every) c(named, list(NULL))[[1]]))
   }
   names <- lapply(named, function(one) array(as.character(one), length(one)))
   if (length(named) < length(known)) {
     call_python("compare_names", labels = names)
-    return(list(spec = spec, beside = own))
+    return(list(spec = spec, beside = own, rows = if (every) named[[1]]))
   }
-  found <- call_python("joined_names", labels = names, primary = spec$response)
-  message(found$said)
+  found <- call_python("joined_names", labels = names, primary = spec$response, every = every)
+  if (!every) message(found$said)
   at <- lapply(found$rows, function(rows) as.integer(rows) + 1L)
   for (name in names(spec$columns)) spec$columns[[name]] <- rows_of_column(spec$columns[[name]], at[[name]])
   list(spec = spec, beside = Map(function(value, name) rows_of(value, at[[name]]), own, names(own)), rows = named[[1]][at[[spec$response]]])
@@ -210,7 +211,7 @@ rows_of <- function(value, at) {
 }
 
 rows_of_column <- function(column, at) {
-  for (part in intersect(c("values", "missing"), names(column))) column[[part]] <- rows_of(column[[part]], at)
+  for (part in intersect(c("values", "text", "numbers", "missing"), names(column))) column[[part]] <- rows_of(column[[part]], at)
   column
 }
 
@@ -259,8 +260,7 @@ as_column <- function(value, name, grid = NULL, response = FALSE, levels = NULL)
 }
 
 # What an expression of the formula is in new data; nothing is looked up beyond them.
-value_in <- function(text, newdata) {
-  call <- str2lang(text)
+value_in <- function(call, newdata) {
   absent <- setdiff(all.vars(call), names(newdata))
   if (length(absent)) {
     input_error("newdata must hold ", absent[1], ", of which the formula speaks, got ", paste(names(newdata), collapse = ", "))
@@ -268,16 +268,24 @@ value_in <- function(text, newdata) {
   eval(call, newdata, baseenv())
 }
 
-# Columns of new data. A model without covariates still must know how many rows there are.
-new_columns <- function(object, newdata, grids) {
+# Columns of new data, the offset, and the names of their rows, by which the columns of a list are joined.
+# A model without covariates still must know how many rows there are.
+new_rows <- function(newdata, calls, column, offsets = list()) {
   if (!is.list(newdata) || !length(newdata)) input_error("newdata must be a data frame or a list of columns, got ", class(newdata)[1])
-  if (!length(object$expressions)) {
-    return(list(rows = as_column(rep(0, NROW(newdata[[1]])), "rows")))
+  if (!length(calls)) {
+    first <- newdata[[1]]
+    calls <- list(rows = quote(rows))
+    newdata <- c(list(rows = stats::setNames(rep(0, NROW(first)), labels_of(quote(first), first, newdata))), newdata)
   }
-  lapply(stats::setNames(nm = names(object$expressions)), function(name) {
-    known <- object$spec$columns[[name]]
-    value <- value_in(object$expressions[[name]], newdata)
-    if (known$kind == "labels" && !is.factor(value)) value <- as.character(value)
-    as_column(value, name, grids[[name]], levels = unlist(known$levels))
+  columns <- lapply(stats::setNames(nm = names(calls)), function(name) {
+    value <- value_in(calls[[name]], newdata)
+    c(column(value, name), list(rows = labels_of(calls[[name]], value, newdata)))
   })
+  beside <- lapply(offsets, function(call) {
+    value <- value_in(call, newdata)
+    list(value = per_row(value, "offset"), rows = labels_of(call, value, newdata))
+  })
+  names(beside) <- sprintf("offset %d", seq_along(beside))
+  found <- joined(list(columns = columns, response = names(columns)[1]), beside, every = TRUE)
+  list(columns = found$spec$columns, offset = if (length(beside)) Reduce(`+`, found$beside), rows = found$rows)
 }

@@ -40,9 +40,14 @@ predict.fdadp_regression <- function(object, newdata, type = c("response", "link
     rows <- if (is.null(object$spec$long)) names_of(object$fitted.values) else row_names_of(NULL, columns)
     offset <- object$spec$offset
   } else {
-    columns <- new_columns(object, newdata, grids)
-    rows <- row_names_of(newdata, columns)
-    offset <- if (length(object$offsets)) per_row(Reduce(`+`, lapply(object$offsets, value_in, newdata)), "offset")
+    new <- new_rows(newdata, lapply(object$expressions, str2lang), function(value, name) {
+      known <- object$spec$columns[[name]]
+      if (identical(known$kind, "labels") && !is.factor(value)) value <- as.character(value)
+      as_column(value, name, grids[[name]], levels = unlist(known$levels))
+    }, lapply(object$offsets, str2lang))
+    columns <- new$columns
+    rows <- new$rows
+    offset <- new$offset
   }
   found <- call_on_fit("predict_terms", object,
     columns = columns, offset = offset, t = as_vector(t, "t"), kind = type, se = isTRUE(se.fit), errors = believed(object, se, unconditional), level = if (interval == "prediction") level,

@@ -146,12 +146,12 @@ def compare_names(labels: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def joined_names(labels: Mapping[str, Any], primary: str) -> dict[str, Any]:
+def joined_names(labels: Mapping[str, Any], primary: str, every: bool = False) -> dict[str, Any]:
     """Rows of each column, from 0, that belong to the records, the rows of the first; and what was joined, in words."""
     from fdadp.regression.joined import aligned
 
     inputs = {name: pd.Series(np.arange(len(own)), index=row_names(own)) for name, own in labels.items()}
-    found, said = aligned("label", inputs, primary)
+    found, said = aligned("label", inputs, primary, every=every)
     return {"rows": {name: own.to_numpy() for name, own in found.items()}, "said": said}
 
 
