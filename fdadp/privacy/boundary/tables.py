@@ -186,7 +186,9 @@ def table(data: Any, name: str = "data", width: int | None = None) -> Table:
         if len(kinds) > 1 or not all(isinstance(kind, np.dtype) for kind in kinds):
             return Table(data.iloc, tuple(data.shape), numbers, True, data)
         data = data.to_numpy()  # no copy, so that a budget knows it again
-    if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries
+    if not hasattr(data, "dtype") and hasattr(data, "to_numpy"):  # of other libraries: their columns are public
+        columns = tuple(getattr(data, "shape", ()))[1:]
+        width = columns[0] if columns else width
         data = _converted(data)
     if width is not None and isinstance(data, np.ndarray) and data.dtype == object and data.ndim == 1:
         data = entries(data)

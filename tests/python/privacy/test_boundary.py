@@ -243,13 +243,17 @@ def test_an_index_that_pandas_left_in_an_arrow_table_is_a_column_of_it():
     np.testing.assert_array_equal(found.read(), [[1, 1, 7], [2, 0, 8]])
 
 
+@pytest.mark.parametrize("beside", ["1", "?"])
 @pytest.mark.parametrize("mine", ["3", "18446744073709551617", "1.5", "?", ""])
-def test_a_whole_number_beyond_64_bits_hides_and_tells_nothing_in_a_frame_of_polars(mine):
-    """polars makes a column of 128 bits of it, of which NumPy has none: that failed, and said so."""
+def test_a_whole_number_beyond_64_bits_hides_and_tells_nothing_in_a_frame_of_polars(mine, beside):
+    """polars makes a column of 128 bits of it, of which NumPy has none.
+
+    That failed, and said so; beside text the frame was one column.
+    """
     pl = pytest.importorskip("polars")
     if len(mine) > 9 and not hasattr(pl, "Int128"):
         pytest.skip("this polars reads no such number at all")
-    frame = pl.read_csv(f"x,k\n1,0.5\n2,2\n{mine},1\n".encode(), infer_schema_length=None)
+    frame = pl.read_csv(f"x,k\n1,0.5\n2,2\n{mine},{beside}\n".encode(), infer_schema_length=None)
     found = table(frame)
     assert found.shape == (3, 2)
     np.testing.assert_array_equal(found.read()[:2], [[1, 0.5], [2, 2]])
