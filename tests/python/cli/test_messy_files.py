@@ -1,4 +1,7 @@
-"""Six files as people have them go into a fit by one command; the order of their rows is of no effect."""
+"""Six files as people have them go into a fit, by one command and in Python; the order of their rows is of no effect.
+
+``tests/testthat/test-messy.R`` has them in R.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fdadp import ScalarRegression
+from fdadp import Privacy, ScalarRegression, read_curves
 from fdadp.cli.main import app
 from fdadp.privacy import SeededNoise
 
@@ -69,6 +72,18 @@ SIX: dict[str, tuple[Callable[[], Tables], list[str]]] = {
 }
 
 
+SEEDS = (None, 1, 2)
+
+
+def written(tables: Tables, seed: int | None) -> None:
+    """Write each table with its rows in an order of its own; as they stand without a seed."""
+    for name, (table, how) in tables.items():
+        order = list(range(len(table)))
+        if seed is not None:
+            random.Random(f"{seed} {name}").shuffle(order)
+        table.iloc[order].to_csv(name, **how)
+
+
 def run(*arguments: str) -> str:
     with mock.patch("fdadp.privacy.noise.OpenDPNoise", lambda: SeededNoise(0)):
         result = CliRunner().invoke(app, list(arguments))
@@ -89,17 +104,61 @@ def test_a_messy_file_goes_in_and_the_order_of_its_rows_is_of_no_effect(
     if form == "gaps" and not private:
         own += ["--missing=X=linear", "--missing=age=indicator"]
     fits = []
-    for seed in (None, 1, 2):
-        for name, (table, how) in make().items():
-            order = list(range(len(table)))
-            if seed is not None:
-                random.Random(f"{seed} {name}").shuffle(order)
-            table.iloc[order].to_csv(name, **how)
+    for seed in SEEDS:
+        written(make(), seed)
         out = run("fit", "y ~ lf(X) + age + sex", *own, "--out", "model.npz")
         assert ("joined by pid" if private else "joined 80 of 80 by pid") in out
         fits.append(ScalarRegression.load("model.npz")._fit.coefficients)
+    same(fits, private)
+
+
+def same(fits: list[Any], private: bool) -> None:
     for other in fits[1:]:
         if private:
             np.testing.assert_array_equal(other, fits[0])
         else:
             np.testing.assert_allclose(other, fits[0], rtol=1e-6, atol=1e-9)
+
+
+def one_file(columns: str, **options: Any) -> dict[str, Any]:
+    people = pd.read_csv("people.csv", index_col="pid", **options)
+    return {"X": people.filter(regex=columns), **people[["age", "sex", "y"]]}
+
+
+def two_files(curves: pd.DataFrame) -> dict[str, Any]:
+    return {"X": curves, **pd.read_csv("people.csv", index_col="pid")}
+
+
+IN_PYTHON: dict[str, Callable[[], dict[str, Any]]] = {
+    "wide": lambda: one_file("^h"),
+    "semicolons": lambda: one_file("^h", sep=";", decimal=","),
+    "time stamps": lambda: one_file("^2024"),
+    "long": lambda: two_files(read_curves("curves.csv", long=("pid", "time", "value"))),
+    "two files": lambda: two_files(pd.read_csv("x.csv", index_col="pid")),
+    "gaps": lambda: one_file("^h"),
+}
+
+
+@pytest.mark.parametrize("private", [False, True], ids=["ordinary", "private"])
+@pytest.mark.parametrize("form", SIX)
+def test_a_messy_file_goes_in_through_python_too(
+    form: str, private: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bounds = {"X": (0, 20), "y": (-4, 6), "age": (18, 100), "sex": ["F", "M"]}
+    fits, predicted = [], []
+    for seed in SEEDS:
+        written(SIX[form][0](), seed)
+        data = IN_PYTHON[form]()
+        model = ScalarRegression("y ~ lf(X) + age + sex", progress=False)
+        if private:
+            model.set_params(privacy=Privacy(20.0, n=N, random_state=0), bounds=bounds)
+        elif form == "gaps":
+            model.set_params(missing={"X": "linear", "age": "indicator"})
+        model.fit(data)
+        assert model.joined_ is None if private else model.joined_ == "joined 80 of 80 by pid"
+        fits.append(model._fit.coefficients)
+        predicted.append(model.predict(data)[IDS])
+    same(fits, private)
+    same(predicted, private)
+    assert private or np.corrcoef(predicted[0], PEOPLE["y"])[0, 1] > 0.95
