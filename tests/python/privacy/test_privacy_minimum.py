@@ -379,7 +379,7 @@ def test_ridge_solutions_are_checked_exactly_and_found_for_any_number_of_persons
     in_floats = problem.error(*problem._in_floats())
     exact, multiplier = problem._in_decimals(80)
     assert problem.error(exact, multiplier) < 1e-15 * max(times, 1)
-    np.testing.assert_allclose(theta, exact.astype(float) * radius / 2**100, atol=most)
+    np.testing.assert_allclose(theta, exact.astype(float) * radius / 2.0**100, atol=most)
     assert in_floats >= np.linalg.norm(_floating(problem._in_floats()[0] - exact, radius)) * (1 - 1e-9)
     assert in_floats <= most if times == 1 else True
     worse = problem._in_floats()[0] + 2**90
@@ -387,7 +387,7 @@ def test_ridge_solutions_are_checked_exactly_and_found_for_any_number_of_persons
 
 
 def _floating(points, radius):
-    return points.astype(float) * radius / 2**100
+    return points.astype(float) * radius / 2.0**100
 
 
 def test_sums_of_products_are_exact_beyond_64_bits(monkeypatch):
