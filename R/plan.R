@@ -13,6 +13,7 @@
 #' @param family,rate Of [dp_fdadp()], with a formula: `"gaussian"`, `"binomial"` or `"poisson"`, and of these two the share of
 #'   ones, or the mean, that is expected; default one half, or a tenth of the range.
 #' @param errors Of [dp_fdadp()], with a formula: `"normal"` or `"skewed"`, as costs and lengths of stay are; fits explain less of these.
+#' @param mostly_zero Of [dp_fdadp()], with a formula: names of numbers that are zero for most people, as pack-years or costs are.
 #' @param person_rows,max_rows Of [dp_fdadp()], with a formula: how the rows of a person count. Of `"sum"` persons of one to `max_rows` rows (at most
 #'   8) are simulated, else persons of one row.
 #' @param x A plan.
@@ -31,7 +32,8 @@
 #' }
 #' @export
 plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjacency = NULL, formula = NULL, bounds = NULL,
-                    points = NULL, family = "gaussian", rate = NULL, errors = "normal", person_rows = NULL, max_rows = NULL) {
+                    points = NULL, family = "gaussian", rate = NULL, errors = "normal", mostly_zero = NULL,
+                    person_rows = NULL, max_rows = NULL) {
   no_na(
     n = n, epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency, rate = rate, person_rows = person_rows, max_rows = max_rows
   )
@@ -44,15 +46,15 @@ plan_dp <- function(n = NULL, epsilon = 1, delta = NULL, accuracy = NULL, adjace
       "plan_of_formula",
       formula = paste(text_of(formula[[2]]), "~", as_python(formula[[3]])), n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy,
       adjacency = adjacency, bounds = lapply(bounds, as_bounds), points = lapply(points, as_whole), family = family_name(family), rate = rate,
-      errors = errors, person_rows = person_rows, max_rows = as_whole(max_rows)
+      errors = errors, mostly_zero = as.list(mostly_zero), person_rows = person_rows, max_rows = as_whole(max_rows)
     )
     plan$importances <- unlist(plan$importances)
     plan$left_out <- as.character(unlist(plan$left_out))
     return(structure(plan, class = "fdadp_plan"))
   }
-  only <- list(bounds, points, rate, person_rows, max_rows)
+  only <- list(bounds, points, rate, mostly_zero, person_rows, max_rows)
   if (!all(vapply(only, is.null, NA)) || family_name(family) != "gaussian" || !identical(errors, "normal")) {
-    input_error("bounds, points, family, rate, errors, person_rows and max_rows must be left out without a formula")
+    input_error("bounds, points, family, rate, errors, mostly_zero, person_rows and max_rows must be left out without a formula")
   }
   plan <- call_python("plan", n = as_whole(n), epsilon = epsilon, delta = delta, accuracy = accuracy, adjacency = adjacency)
   for (curve in c("by_n", "by_epsilon")) plan[[curve]] <- as.data.frame(lapply(plan[[curve]], unlist))

@@ -175,8 +175,8 @@ def forecasts(draws: int | None, first: int) -> Iterator[str]:
         for n in (300, 1000):
             for pure in (True, False):
                 found = [fit(name, n, first + i, pure=pure) for i in range(draws or 20)]
-                grids = {c: S.size for c in ("X", "V", "Y") if c in public}
-                told = plan(n=n, epsilon=1.0, delta=None if pure else 1e-6, formula=formula, bounds=public, grids=grids)
+                grids, zeros = {c: S.size for c in ("X", "V", "Y") if c in public}, [c for c in public if c == "pack"]
+                told = plan(formula, n, 1.0, None if pure else 1e-6, bounds=public, grids=grids, mostly_zero=zeros)
                 above = told.share - np.mean([one.share for one in found])
                 more = f" {told.share:.3f} ({told.worst_share:.3f}) | {above:+.3f} |"
                 yield row(f"{name}, n = {n}, {'pure' if pure else '1e-6'}", found, more)

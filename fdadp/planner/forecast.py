@@ -23,7 +23,7 @@ from fdadp.private.preview import preview
 from fdadp.private.prior import PublicPrior
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fdadp._common.typing import ArrayLike
     from fdadp.planner.of_formulas import TermsForecast
@@ -139,6 +139,7 @@ def plan(
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
     errors: str = "normal",
+    mostly_zero: Sequence[str] | str = (),
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> TermsForecast: ...
@@ -159,6 +160,7 @@ def plan(
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
     errors: str = "normal",
+    mostly_zero: Sequence[str] | str = (),
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> Forecast | TermsForecast:
@@ -201,6 +203,8 @@ def plan(
         With a formula: grids of curves, or their numbers of points; default 51.
     errors : {"normal", "skewed"}
         With a formula: skewed ones are log-normal, as costs and lengths of stay are; fits explain less of them.
+    mostly_zero : sequence of str
+        With a formula: numbers that are zero for most persons, as pack-years or costs are; fits explain less of them.
     person_rows : {"mean", "sum"}, optional
         With a formula: how the rows of a person count, as in the fit. Of ``"mean"``, the default, persons of one row
         are simulated. Of ``"sum"`` persons of one to `max_rows` rows (at most 8) with the same covariates.
@@ -249,15 +253,15 @@ def plan(
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)
-        own = (bounds, grids, prior, offset, family, rate, errors, law)
+        own = (bounds, grids, prior, offset, family, rate, errors, mostly_zero, law)
         return plan_formula(formula, people, epsilon, delta, stated, *own)
-    given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate}
+    given = {"bounds": bounds, "grids": grids, "offset": offset, "rate": rate, "mostly_zero": mostly_zero or None}
     given |= {"person_rows": person_rows, "max_rows": max_rows}
     given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate, errors, person_rows and max_rows must be left out without a formula: "
-            "the forecast does not depend on them"
+            "bounds, grids, offset, family, rate, errors, mostly_zero, person_rows and max_rows must be left out without "
+            "a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)

@@ -42,11 +42,41 @@ TEST_ROWS = 500
 """Rows that predictions are judged on."""
 OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 """Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
+UNEVEN = 2.0
+"""Of Dirichlet's law of the shares of labels: three of them have .60, .29 and .11 of the persons in the middle."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
 LATENT = math.pi**2 / 3
 """Variance of the logistic law: what log-odds leave unexplained of the propensity that they are of."""
 NORMAL = 1.96
+
+
+class _MostlyZero(NamedTuple):
+    """Numbers that are the end of their range nearest to zero, the others a part of the range away from it."""
+
+    share: float
+    shape: float
+    part: float
+
+    def of(self, column: NumberColumn) -> NumberColumn:
+        """The column with the location and scale of such numbers."""
+        positive, part = 1 - self.share, 2 * self.part
+        mean, square = positive * self.shape * part, positive * self.shape * (1 + self.shape) * part**2
+        location = 1 - mean if self._at_the_top(column) else mean - 1
+        return column.placed(location, math.sqrt(square - mean**2))
+
+    def draw(self, column: NumberColumn, n: int, rng: np.random.Generator) -> FloatArray:
+        low, high = column.bounds
+        away = np.where(rng.random(n) < self.share, 0.0, rng.gamma(self.shape, self.part, n).clip(0, 1)) * (high - low)
+        return high - away if self._at_the_top(column) else low + away
+
+    def _at_the_top(self, column: NumberColumn) -> bool:
+        low, high = column.bounds
+        return abs(high) < abs(low)
+
+
+ZEROS = _MostlyZero(share=0.8, shape=2.0, part=0.1)
+"""Four of five are zero; the others are a fifth of the range on average."""
 
 
 class OfTerms(NamedTuple):
@@ -98,6 +128,7 @@ def outcome(
     *,
     pure: bool,
     skewed: bool = False,
+    mostly_zero: Sequence[str] = (),
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
@@ -106,7 +137,7 @@ def outcome(
     persons have one to as many as count, of the same covariates.
     """
     rng = np.random.default_rng([seed, n])
-    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng)
+    block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero)
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
@@ -146,12 +177,13 @@ def outcome_of_family(
     seed: int,
     *,
     pure: bool,
+    mostly_zero: Sequence[str] = (),
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share of the variance of means, coverage of intervals of the linear predictor, and importances."""
     rng = np.random.default_rng([seed, n])
     bounded = responses.bounded
-    ids, block, signal = _persons(law, n, *_drawn(design, bounded.bounds, n, rng), rng)
+    ids, block, signal = _persons(law, n, *_drawn(design, bounded.bounds, n, rng, mostly_zero), rng)
     mean, y = responses.draw(signal, rng)
     multiplier = max(multiplier, LEAST_MULTIPLIER)
     spending = DPAFFOfFamily(mechanism, bounded)
@@ -168,12 +200,12 @@ def outcome_of_family(
 
 
 def _drawn(
-    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator
+    design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
     rows = Rows(design, bounds)
-    rows.columns |= {c.name: _narrow(c, rng) for c in design.numbers}
-    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng)
+    rows.columns |= {c.name: ZEROS.of(c) if c.name in mostly_zero else _narrow(c, rng) for c in design.numbers}
+    block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, mostly_zero)
     count, m = design.feature_shares.size, design.response_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
@@ -233,12 +265,17 @@ def _narrow(column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
     return column.placed(rng.uniform(-OFF_MIDDLE, OFF_MIDDLE), rng.uniform(*OF_HALF))
 
 
-def _block(columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
+def _block(
+    columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
+) -> tuple[FloatArray, ...]:
     """Entries of all columns as the kernel would hand them over."""
     out: list[FloatArray] = []
     for column in columns:
         if isinstance(column, LabelColumn):
-            out.append(rng.integers(len(column.levels), size=n).astype(np.float64))
+            shares = rng.dirichlet(np.full(len(column.levels), UNEVEN))
+            out.append(rng.choice(len(column.levels), n, p=shares).astype(np.float64))
+        elif isinstance(column, NumberColumn) and column.name in mostly_zero:
+            out.append(ZEROS.draw(column, n, rng))
         else:
             drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)

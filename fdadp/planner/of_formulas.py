@@ -85,6 +85,8 @@ class TermsForecast(Shown):
         Mean of zeros and ones, or of counts, that was simulated.
     max_rows : int or None
         Rows of a person that count at most, where each row counts once; simulated persons have one to :data:`ROWS`.
+    mostly_zero : tuple of str
+        Numbers that were simulated as zero for most persons.
     """
 
     formula: str
@@ -98,6 +100,7 @@ class TermsForecast(Shown):
     family: str = "gaussian"
     rate: float | None = None
     max_rows: int | None = None
+    mostly_zero: tuple[str, ...] = ()
 
     _closing = "From simulation under the public prior, terms as important as it says: no promise about your data."
 
@@ -115,6 +118,8 @@ class TermsForecast(Shown):
             facts.insert(0, (f"simulated {self.family} responses have the mean", f"{self.rate:.3g}"))
         if self.max_rows is not None:
             facts.insert(0, ("each row counts once; rows of a person at most", f"{self.max_rows}"))
+        if self.mostly_zero:
+            facts.insert(0, ("simulated as zero for most persons", ", ".join(self.mostly_zero)))
         if self.offset is not None:
             less = "" if self.less is None else f", within {self.less[0]:g} to {self.less[1]:g}"
             facts.insert(0, ("the response is fitted less, at no cost", f" {self.offset}{less}"))
@@ -135,6 +140,7 @@ def plan_formula(
     family: str = "gaussian",
     rate: float | None = None,
     errors: str = "normal",
+    mostly_zero: Sequence[str] = (),
     law: Law = MEAN,
 ) -> TermsForecast:
     """Simulate fits of a formula; arguments as of :func:`fdadp.plan`."""
@@ -171,7 +177,8 @@ def plan_formula(
     plan = replace(spending.plan(float(n), noise * law.most / rows, design, pure=pure), rows=rows, max_rows=law.most)
     simulated = law if law.name == "mean" else Law("sum", min(law.most, ROWS))
     few = min(n, int(MOST / simulated.usual_rows))
-    told: dict[str, Any] = {"pure": pure, "law": simulated}
+    zeros = _mostly_zero(mostly_zero, columns)
+    told: dict[str, Any] = {"pure": pure, "law": simulated, "mostly_zero": zeros}
     found = []
     for seed in range(POPULATIONS):
         if responses is None:
@@ -196,7 +203,17 @@ def plan_formula(
         family=of.name,
         rate=None if responses is None else responses.rate,
         max_rows=law.max_rows,
+        mostly_zero=zeros,
     )
+
+
+def _mostly_zero(names: Sequence[str] | str, columns: Sequence[Column]) -> tuple[str, ...]:
+    """Names of numbers that are mostly zero."""
+    own = (names,) if isinstance(names, str) else tuple(names)
+    numbers = [column.name for column in columns if isinstance(column, NumberColumn)]
+    if not set(own) <= set(numbers):
+        raise InputError(f"mostly_zero must be names of numbers of the formula, of {numbers}, got {names!r}")
+    return own
 
 
 def _asked(family: Family, bounds: Mapping[str, Any], response: str, offset: str | None) -> PublicResponse:

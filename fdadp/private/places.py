@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +52,8 @@ FLOOR, SHARPNESS, PER_CELL = 1e-6, 4.0, 4
 """Of the nearest law: mass that is anywhere, belief in counts over the normal law, and points in a cell."""
 NEWTON, CLOSE, LEAST_STEP, ENOUGH = 60, 1e-9, 1e-8, 1e-4
 """Steps of its search, the gain at which it ends, the shortest step, and what a step gains of its promise, at least."""
+LEAST_OWN = 1e-6
+"""Least variance of what is no noise, over that of noise."""
 LEAST_SPREAD, UNKNOWN = 1e-3, 0.5
 """Least scale; largest error of its logarithm, of which a scale that was released says more than none."""
 
@@ -100,7 +102,9 @@ def in_cells(unit: FloatArray, part: Part) -> FloatArray:
     return np.asarray(inside[:, None] & (cell[:, None] == np.arange(CELLS)), dtype=np.float64)
 
 
-def located(mean: float, square: float, sd: float, counts: Sequence[Counted], n: float) -> tuple[float, float, float]:
+def located(
+    mean: float, square: float, sd: float, counts: Sequence[Counted], n: float, *, pure: bool
+) -> tuple[float, float, float]:
     """Location and scale of numbers on [-1, 1], by what was released of them; costs no privacy.
 
     Parameters
@@ -111,6 +115,8 @@ def located(mean: float, square: float, sd: float, counts: Sequence[Counted], n:
         Of the noise in both.
     counts : sequence of Counted
     n : float
+    pure : bool
+        Whether noise is Laplace's. A normal law of it would take one large draw in 64 cells for numbers in one place.
 
     Returns
     -------
@@ -123,9 +129,9 @@ def located(mean: float, square: float, sd: float, counts: Sequence[Counted], n:
 
     at = np.unique(np.concatenate([np.linspace(*part, POINTS) for part in (WHOLE, *(c.part for c in counts))]))
     m, s = at[:, None], SPREADS[None]
-    variance = sd**2 + 1 / n
-    evidence = -0.5 * ((mean - m) ** 2 + (square + UNIFORM_VARIANCE - s**2 - m**2) ** 2) / variance
-    evidence = evidence + np.log(np.gradient(at))[:, None] + FAVOUR * np.log(s)
+    evidence = np.log(np.gradient(at))[:, None] + FAVOUR * np.log(s)
+    evidence = evidence + _log_density(mean - m, sd, 1 / n, pure=pure)
+    evidence = evidence + _log_density(square + UNIFORM_VARIANCE - s**2 - m**2, sd, 1 / n, pure=pure)
     for part, shares, noise in counts:
         edges = np.linspace(*part, CELLS + 1)
         below = ndtr((edges - m[..., None]) / s[..., None])
@@ -134,14 +140,30 @@ def located(mean: float, square: float, sd: float, counts: Sequence[Counted], n:
         if part[1] >= WHOLE[1]:
             below[..., -1] = 1.0
         expected = np.diff(below)
-        spread = noise**2 + expected / n + (MISFIT * expected) ** 2
-        evidence -= 0.5 * ((shares - expected) ** 2 / spread + np.log(spread)).sum(axis=-1)
+        own = expected / n + (MISFIT * expected) ** 2
+        evidence += _log_density(shares - expected, noise, own, pure=pure).sum(axis=-1)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     location = float((weights * m).sum())
     log_scale = 0.5 * np.log(s**2 + (m - location) ** 2)
     middle = float((weights * log_scale).sum())
     return location, math.exp(middle), math.sqrt(float((weights * (log_scale - middle) ** 2).sum()))
+
+
+def _log_density(off: FloatArray, sd: float, variance: Any, *, pure: bool) -> FloatArray:
+    """Of noise with this sd, Gaussian or Laplace, and a normal error of its own variance; but for a constant.
+
+    Of the sum of a Laplace and a normal variable: Reed (2006), doi:10.1007/0-8176-4487-3_4.
+    """
+    from scipy.special import log_ndtr
+
+    if not pure:
+        spread = sd**2 + variance
+        return np.asarray(-0.5 * (off**2 / spread + np.log(spread)))
+    size, own = sd / math.sqrt(2), np.sqrt(np.maximum(variance, LEAST_OWN * sd**2))
+    above = log_ndtr(off / own - own / size) - off / size
+    below = log_ndtr(-off / own - own / size) + off / size
+    return np.asarray(np.logaddexp(above, below) + 0.5 * (own / size) ** 2)
 
 
 def settled(
@@ -151,7 +173,7 @@ def settled(
 
     Parameters are those of :func:`located`, and whether noise is Laplace's.
     """
-    location, scale, error = located(mean, square, sd, counts, n)
+    location, scale, error = located(mean, square, sd, counts, n, pure=pure)
     sure = SURE_PURE if pure else SURE
     noise = math.hypot(sd, 1 / math.sqrt(n))
     away = max(abs(mean - location), abs(square + UNIFORM_VARIANCE - location**2 - scale**2)) / noise

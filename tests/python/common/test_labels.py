@@ -99,7 +99,11 @@ def test_rows_with_other_labels_are_refused_where_they_are_not_joined(first: Any
             labelled(Y, pd.date_range("2021-01-02", periods=60)),
             "Y and X must have row labels in common",
         ),
-        (labelled(X, [None, *PLACES[1:]]), labelled(Y, PLACES), "X must have an id in every row .*, got (nan|None) in row 0;"),
+        (
+            labelled(X, [None, *PLACES[1:]]),
+            labelled(Y, PLACES),
+            "X must have an id in every row .*, got (nan|None) in row 0;",
+        ),
         (
             labelled(X, PLACES),
             labelled(Y, [1.5, *PLACES[1:]]),
