@@ -260,8 +260,8 @@ def plan(
     given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate, errors, mostly_zero, person_rows and max_rows must be left out without "
-            "a formula: the forecast does not depend on them"
+            "bounds, grids, offset, family, rate, errors, mostly_zero, person_rows and max_rows must be left out "
+            "without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)
