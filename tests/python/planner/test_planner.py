@@ -337,9 +337,7 @@ def test_numbers_that_are_mostly_zero_are_forecast_to_cost():
         assert zeros.share < share(delta).share
         assert abs(zeros.share - found) < 0.1
     assert re.search("simulated as zero for most persons[ .:]+pack", str(zeros))
-    with pytest.raises(
-        InputError, match=r"mostly_zero must be names of numbers .*, of \['pack'\], got 'X'"
-    ):
+    with pytest.raises(InputError, match=r"mostly_zero must be names of numbers .*, of \['pack'\], got 'X'"):
         share(None, mostly_zero="X")
     with pytest.raises(InputError, match="must be left out without a formula"):
         plan(None, 300, mostly_zero=["pack"])
