@@ -120,10 +120,14 @@ def surplus(codes: IntArray, keys: npt.NDArray[Any], most: int) -> IntArray:
     return out
 
 
-def last_keys(codes: IntArray, keys: Keys, persons: int, most: int) -> Keys:
-    """Key of the last row of each person that counts, (persons + 1,); the largest one where all do, and for nobody."""
+def last_keys(codes: IntArray, keys: Keys, persons: int, most: int) -> tuple[Keys, IntArray]:
+    """Key of the last row of each person that counts, (persons + 1,), and how many rows with that key count.
+
+    The largest key where all rows count, and for nobody. Rows of one key are equal, so any of them may count; but no
+    more of them than this, or they would take the place of rows with smaller keys that a source shows later.
+    """
     last = np.full(persons + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     kept = np.flatnonzero((codes != NOBODY) & (surplus(codes, keys, most) != NOBODY))
     kept = kept[np.lexsort((keys[kept], codes[kept]))]  # of each person the last one written is the largest
     last[codes[kept]] = keys[kept]
-    return last
+    return last, np.bincount(codes[kept][keys[kept] == last[codes[kept]]], minlength=persons).astype(np.int64)

@@ -83,7 +83,7 @@ class Vault:
 
     def __init__(self, data: Any, groups: Any = None, max_rows: int | None = None) -> None:
         self.__max_rows = max_rows
-        self.__last_keys: Keys | None = None
+        self.__last_keys: tuple[Keys, IntArray] | None = None
         self.__tables: tuple[Table, ...] | None = None
         self.__chunks: Any = None
         self.__function: tuple[Vault, RowFunction, list[tuple[int, ...]]] | None = None
@@ -280,6 +280,8 @@ class Vault:
 
     def __from_chunks(self) -> Iterator[tuple[tuple[FloatArray, ...], IntArray]]:
         left = None if self.__row_counts is None else self.__row_counts.copy()
+        last, equal = (None, None) if self.__last_keys is None else self.__last_keys
+        equal = None if equal is None else equal.copy()
         at = 0
         for chunk in self.__chunks:
             parts = parts_of(chunk)
@@ -298,8 +300,12 @@ class Vault:
                 else:
                     codes = self.__persons.codes(check_ids(ids, n))
                 codes = np.append(codes, np.full(n - len(codes), NOBODY))
-                if self.__last_keys is not None:
-                    codes = np.where(row_keys(arrays) > self.__last_keys[codes], NOBODY, codes)
+                if last is not None and equal is not None:
+                    keys, own = row_keys(arrays), last[codes]
+                    as_last = np.where(keys == own, codes, NOBODY)
+                    counted = leave_out_surplus(as_last.copy(), equal)
+                    gone = (keys > own) | ((as_last != NOBODY) & (counted == NOBODY))
+                    codes = np.where(gone, NOBODY, codes)
                 codes = leave_out_surplus(codes, left)
             yield arrays, codes
             at += n

@@ -160,6 +160,31 @@ def test_rows_beyond_max_rows_are_nobodys():
     assert run(COUNT["count"], rows, ids, law="sum").exact[0] / 2**24 * SUM_OF == pytest.approx(3)
 
 
+def test_equal_rows_of_a_person_take_no_other_rows_place():
+    """A source may show rows in another order on each pass. Two equal rows that came first both counted."""
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = rng.normal(size=2)
+        rows = np.array([a, b, a, a, b])  # of one person, of which three count
+        orders = [rng.permutation(5) for _ in range(4)]
+
+        class Source:
+            def __init__(self, orders):
+                self.orders = iter([*orders, *orders])
+
+            def __iter__(self):
+                order = next(self.orders)  # noqa: B023
+                yield from ((rows[[i], None], [0]) for i in order)  # noqa: B023
+
+        told = {"groups": True, "person_rows": "sum", "max_rows": 3, "adjacency": "zero-out", "n": 1}
+        seen = []
+        for source in (Source(orders), Source([np.arange(5)] * 4)):
+            noise = TapeNoise(SeededNoise(0))
+            RELEASES["sum"](Cohort(source, budget=Budget(1.0, 1e-6), noise=noise, **told))
+            seen.append(noise.entries[0].exact)
+        assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize(
     ("told", "says"),
     [
