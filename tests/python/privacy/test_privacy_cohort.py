@@ -173,7 +173,7 @@ def test_equal_rows_of_a_person_take_no_other_rows_place():
                 self.orders = iter([*orders, *orders])
 
             def __iter__(self):
-                order = next(self.orders)  # noqa: B023
+                order = next(self.orders)
                 yield from ((rows[[i], None], [0]) for i in order)  # noqa: B023
 
         told = {"groups": True, "person_rows": "sum", "max_rows": 3, "adjacency": "zero-out", "n": 1}
