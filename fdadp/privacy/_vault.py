@@ -280,8 +280,8 @@ class Vault:
 
     def __from_chunks(self) -> Iterator[tuple[tuple[FloatArray, ...], IntArray]]:
         left = None if self.__row_counts is None else self.__row_counts.copy()
-        last, equal = (None, None) if self.__last_keys is None else self.__last_keys
-        equal = None if equal is None else equal.copy()
+        last, equal = self.__last_keys or (None, _NO_CODES)
+        equal = equal.copy()  # how many more rows of each person's last key count, on this pass
         at = 0
         for chunk in self.__chunks:
             parts = parts_of(chunk)
@@ -300,12 +300,10 @@ class Vault:
                 else:
                     codes = self.__persons.codes(check_ids(ids, n))
                 codes = np.append(codes, np.full(n - len(codes), NOBODY))
-                if last is not None and equal is not None:
+                if last is not None:
                     keys, own = row_keys(arrays), last[codes]
-                    as_last = np.where(keys == own, codes, NOBODY)
-                    counted = leave_out_surplus(as_last.copy(), equal)
-                    gone = (keys > own) | ((as_last != NOBODY) & (counted == NOBODY))
-                    codes = np.where(gone, NOBODY, codes)
+                    of_last = leave_out_surplus(np.where(keys == own, codes, NOBODY), equal)
+                    codes = np.where(keys < own, codes, of_last)
                 codes = leave_out_surplus(codes, left)
             yield arrays, codes
             at += n
