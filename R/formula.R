@@ -191,12 +191,12 @@ joined <- function(spec, beside, every = FALSE) {
   spec$columns <- lapply(spec$columns, function(column) column[names(column) != "rows"])
   own <- lapply(beside, `[[`, "value")
   if (length(named) < 2 || all(vapply(named, identical, TRUE, named[[1]]))) {
-    return(list(spec = spec, beside = own, rows = if (every) c(named, list(NULL))[[1]]))
+    return(list(spec = spec, beside = own))
   }
   names <- lapply(named, function(one) array(as.character(one), length(one)))
   if (length(named) < length(known)) {
     call_python("compare_names", labels = names)
-    return(list(spec = spec, beside = own, rows = if (every) named[[1]]))
+    return(list(spec = spec, beside = own))
   }
   found <- call_python("joined_names", labels = names, primary = spec$response, every = every)
   if (!every) message(found$said)
@@ -287,5 +287,6 @@ new_rows <- function(newdata, calls, column, offsets = list()) {
   })
   names(beside) <- sprintf("offset %d", seq_along(beside))
   found <- joined(list(columns = columns, response = names(columns)[1]), beside, every = TRUE)
-  list(columns = found$spec$columns, offset = if (length(beside)) Reduce(`+`, found$beside), rows = found$rows)
+  rows <- c(list(found$rows), lapply(columns, `[[`, "rows"), list(row_names_of(newdata, columns)))
+  list(columns = found$spec$columns, offset = if (length(beside)) Reduce(`+`, found$beside), rows = unlist(Find(Negate(is.null), rows)))
 }

@@ -100,6 +100,8 @@ test_that("the forms of one table give one fit", {
 test_that("predictions have the names of their rows, and columns of a list are joined by theirs", {
   skip_without_python()
   d <- six[["two files"]](3)
+  framed <- messy$people # counted rows, and curves that have names
+  framed$X <- `dimnames<-`(messy$X, list(messy$ids, hours))
   lone <- lapply(d, function(column) if (is.matrix(column)) column[-1, ] else column)
   for (fit in list(ordinary(six$wide(0), "wide"), private(six$wide(0)))) {
     expected <- predict(fit, six$wide(0))
@@ -110,6 +112,7 @@ test_that("predictions have the names of their rows, and columns of a list are j
     limits <- predict(fit, d, interval = "prediction")
     expect_same(limits$upr[messy$ids], predict(fit, six$wide(0), interval = "prediction")$upr, tolerance = 1e-9)
     expect_same(predict(fit, lone), found[-1], tolerance = 1e-9)
+    expect_identical(names(predict(fit, framed)), messy$ids)
     d$age <- d$age[-1]
     expect_error(predict(fit, d), "age must have a row for each of X", class = "fdadp_input_error")
     d$age <- unname(d$y)
