@@ -139,7 +139,7 @@ def plan(
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
     errors: str = "normal",
-    mostly_zero: Sequence[str] | str = (),
+    mostly_zero: Sequence[str] = (),
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> TermsForecast: ...
@@ -160,7 +160,7 @@ def plan(
     bounds: Mapping[str, Any] | None = None,
     grids: Mapping[str, ArrayLike | int] | None = None,
     errors: str = "normal",
-    mostly_zero: Sequence[str] | str = (),
+    mostly_zero: Sequence[str] = (),
     person_rows: str | None = None,
     max_rows: int | None = None,
 ) -> Forecast | TermsForecast:

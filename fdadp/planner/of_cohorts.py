@@ -43,40 +43,14 @@ TEST_ROWS = 500
 OFF_MIDDLE, OF_HALF = 0.5, (0.15, 0.4)
 """Of half the public range of a number: how far its mean is from the middle, at most, and between what its sd is."""
 UNEVEN = 2.0
-"""Of Dirichlet's law of the shares of labels: three of them have .60, .29 and .11 of the persons in the middle."""
+"""Of Dirichlet's law of the shares of labels: three of them have .54, .30 and .16 of the persons on average."""
+ZERO, SHAPE, PART = 0.8, 2.0, 0.1
+"""Of numbers that are mostly zero: the share that is, and the gamma law of the others, as parts of the range."""
 Y_HALF = 8.0
 """Half-width of the public range of responses, which have variance one."""
 LATENT = math.pi**2 / 3
 """Variance of the logistic law: what log-odds leave unexplained of the propensity that they are of."""
 NORMAL = 1.96
-
-
-class _MostlyZero(NamedTuple):
-    """Numbers that are the end of their range nearest to zero, the others a part of the range away from it."""
-
-    share: float
-    shape: float
-    part: float
-
-    def of(self, column: NumberColumn) -> NumberColumn:
-        """The column with the location and scale of such numbers."""
-        positive, part = 1 - self.share, 2 * self.part
-        mean, square = positive * self.shape * part, positive * self.shape * (1 + self.shape) * part**2
-        location = 1 - mean if self._at_the_top(column) else mean - 1
-        return column.placed(location, math.sqrt(square - mean**2))
-
-    def draw(self, column: NumberColumn, n: int, rng: np.random.Generator) -> FloatArray:
-        low, high = column.bounds
-        away = np.where(rng.random(n) < self.share, 0.0, rng.gamma(self.shape, self.part, n).clip(0, 1)) * (high - low)
-        return high - away if self._at_the_top(column) else low + away
-
-    def _at_the_top(self, column: NumberColumn) -> bool:
-        low, high = column.bounds
-        return abs(high) < abs(low)
-
-
-ZEROS = _MostlyZero(share=0.8, shape=2.0, part=0.1)
-"""Four of five are zero; the others are a fifth of the range on average."""
 
 
 class OfTerms(NamedTuple):
@@ -204,7 +178,7 @@ def _drawn(
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
     rows = Rows(design, bounds)
-    rows.columns |= {c.name: ZEROS.of(c) if c.name in mostly_zero else _narrow(c, rng) for c in design.numbers}
+    rows.columns |= {c.name: _at_zero(c) if c.name in mostly_zero else _narrow(c, rng) for c in design.numbers}
     block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, mostly_zero)
     count, m = design.feature_shares.size, design.response_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
@@ -265,6 +239,26 @@ def _narrow(column: NumberColumn, rng: np.random.Generator) -> NumberColumn:
     return column.placed(rng.uniform(-OFF_MIDDLE, OFF_MIDDLE), rng.uniform(*OF_HALF))
 
 
+def _zero_is_high(column: NumberColumn) -> bool:
+    """Whether the end of the range nearest to zero is the upper one."""
+    low, high = column.bounds
+    return abs(high) < abs(low)
+
+
+def _at_zero(column: NumberColumn) -> NumberColumn:
+    """The column with the location and scale of numbers that are mostly zero."""
+    part = 2 * PART  # of [-1, 1]
+    mean, square = (1 - ZERO) * SHAPE * part, (1 - ZERO) * SHAPE * (1 + SHAPE) * part**2
+    return column.placed(1 - mean if _zero_is_high(column) else mean - 1, math.sqrt(square - mean**2))
+
+
+def _mostly_zero(column: NumberColumn, n: int, rng: np.random.Generator) -> FloatArray:
+    """Numbers at the end of their range nearest to zero, but for some that are away from it."""
+    low, high = column.bounds
+    away = np.where(rng.random(n) < ZERO, 0.0, rng.gamma(SHAPE, PART, n).clip(0, 1)) * (high - low)
+    return high - away if _zero_is_high(column) else low + away
+
+
 def _block(
     columns: Sequence[Column], prior: CurvePrior, n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
 ) -> tuple[FloatArray, ...]:
@@ -275,7 +269,7 @@ def _block(
             shares = rng.dirichlet(np.full(len(column.levels), UNEVEN))
             out.append(rng.choice(len(column.levels), n, p=shares).astype(np.float64))
         elif isinstance(column, NumberColumn) and column.name in mostly_zero:
-            out.append(ZEROS.draw(column, n, rng))
+            out.append(_mostly_zero(column, n, rng))
         else:
             drawn = draw_column(column, prior, n, rng)
             out.append(drawn.values if isinstance(drawn, Curves) else drawn)

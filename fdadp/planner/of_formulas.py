@@ -207,7 +207,7 @@ def plan_formula(
     )
 
 
-def _mostly_zero(names: Sequence[str] | str, columns: Sequence[Column]) -> tuple[str, ...]:
+def _mostly_zero(names: Sequence[str], columns: Sequence[Column]) -> tuple[str, ...]:
     """Names of numbers that are mostly zero."""
     own = (names,) if isinstance(names, str) else tuple(names)
     numbers = [column.name for column in columns if isinstance(column, NumberColumn)]
