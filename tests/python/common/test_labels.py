@@ -38,6 +38,7 @@ COHORT = simulate_affr(scenario=1, n=60, seed=3)
 X = pd.DataFrame(COHORT.X.data_matrix[..., 0], columns=COHORT.s)
 Y = pd.DataFrame(COHORT.Y.data_matrix[..., 0], columns=COHORT.t)
 PLACES = pd.Index([f"place {i}" for i in range(60)])
+NO_PLACE = pd.Index([None, *PLACES[1:]])  # nan, and None in older versions of pandas
 SHUFFLED = np.random.default_rng(0).permutation(60)
 
 
@@ -100,9 +101,9 @@ def test_rows_with_other_labels_are_refused_where_they_are_not_joined(first: Any
             "Y and X must have row labels in common",
         ),
         (
-            labelled(X, [None, *PLACES[1:]]),
+            labelled(X, NO_PLACE),
             labelled(Y, PLACES),
-            "X must have an id in every row .*, got (nan|None) in row 0;",
+            f"X must have an id in every row .*, got {NO_PLACE[0]} in row 0;",
         ),
         (
             labelled(X, PLACES),

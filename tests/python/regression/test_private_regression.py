@@ -229,9 +229,9 @@ def test_the_summary_says_what_may_be_released():
 
 
 def test_a_cohort_drawn_from_a_fit_gives_the_fit_back(tmp_path):
-    data, _, _ = people(2000)
+    data, _, _ = people(8000)
     bounds = {k: BOUNDS[k] for k in "XzgY"}
-    model = FunctionalRegression("Y ~ ff(X) + z + g", privacy=private(2000), bounds=bounds)
+    model = FunctionalRegression("Y ~ ff(X) + z + g", privacy=private(8000), bounds=bounds)
     model.fit(data, grids={"X": S, "Y": S})
     drawn = model.sample(4000, random_state=0)
     assert len(drawn) == 4000 and "private fit (epsilon = 2" in drawn.attrs["synthetic"]
@@ -241,7 +241,7 @@ def test_a_cohort_drawn_from_a_fit_gives_the_fit_back(tmp_path):
     new, _, _ = people(200, seed=9)
     found = again.predict({"X": FDataGrid(new["X"], S), "z": new["z"], "g": new["g"]}).data_matrix[..., 0]
     assert share(found, model.predict(new)) > 0.99
-    assert again.sigma2_ == pytest.approx(0.09, abs=0.04)  # that of the people, and .01 (of 16 draws .087 to .127)
+    assert again.sigma2_ == pytest.approx(0.09, rel=0.2)  # that of the people
     model.save(tmp_path / "m.fdadp")
     kept = FunctionalRegression.load(tmp_path / "m.fdadp").sample(10, random_state=3)
     pd.testing.assert_series_equal(kept["z"], model.sample(10, random_state=3)["z"])
