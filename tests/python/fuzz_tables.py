@@ -236,15 +236,18 @@ class Lazy:
 
 
 def source(columns, rng, *, shuffled, with_ids, more):
-    """A source that reads the file in chunks on each pass: (X, ids) or X, shuffled anew, with more rows later on."""
+    """A source that reads the file in chunks on each pass: (X, ids) or X, shuffled anew, or with more rows later on.
+
+    Not both: which rows of a person come first would depend on other persons (``docs/theory/kernel.md#persons``).
+    """
     text, seed, passes = csv(columns), int(rng.integers(2**31)), []
     size = int(rng.integers(3, 15))
 
     def read():
         passes.append(0)
         lines = text.splitlines()
-        body = lines[1:] + (lines[1 : 1 + more] if len(passes) > 3 else [])
-        if shuffled:
+        body = lines[1:] + (lines[1 : 1 + more] if len(passes) > 2 else [])
+        if shuffled and not more:
             body = [body[i] for i in np.random.default_rng([seed, len(passes)]).permutation(len(body))]
         for piece in pd.read_csv(io.StringIO("\n".join([lines[0], *body]) + "\n"), chunksize=size):
             X = piece.drop(columns=["id", "y"])

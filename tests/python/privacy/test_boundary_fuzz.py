@@ -143,7 +143,11 @@ def trial_summary(rng):
     estimator = (PrivateMean, PrivateFPCA)[rng.integers(2)]
     pair = neighbouring(rng, persons=int(rng.integers(5, 25)), width=4, grouped=bool(rng.random() < 0.6))
     form, chunked, pure = str(rng.choice(FORMS)), bool(rng.random() < 0.5), bool(rng.integers(2))
-    how = {"shuffled": bool(rng.integers(2)) and pair.grouped, "with_ids": pair.grouped, "more": 5 * pair.grouped}
+    how = {
+        "shuffled": bool(rng.integers(2)) and pair.grouped,
+        "with_ids": pair.grouped,
+        "more": int(rng.choice([0, 5])) * pair.grouped,
+    }
     privacy = Privacy(8.0, None if pure else 1e-6, n=pair.n, adjacency=pair.adjacency, random_state=0)
     model = estimator(privacy=privacy, bounds=(-2, 2), allow_useless=True)
     seed = int(rng.integers(2**31))
