@@ -51,15 +51,15 @@ class Additive:
             {"--components": self.components, "--basis-x": self.basis_x, "--basis-s": self.basis_s},
             "cannot be chosen in a private fit: the public plan sets sizes",
         )
-        if self.id is not None:
-            refuse_given(
-                {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
-            )
         if (table is None) is not (groups is None):
             raise InputError("--table and --groups must be given together with two files: whose each row is")
         files = PrivateFiles.of(dict(zip("XY", self.files, strict=True)), table, self.id, self.how).by_names(
             groups, privacy
         )
+        if self.id is not None or self.how.long is not None:
+            refuse_given(
+                {"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is"
+            )
         if groups is not None:
             files.check_has([groups])
         model = self._model(privacy=privacy, bounds=bounds)

@@ -19,6 +19,7 @@ from fdadp.cli.private_files import (
     PrivateFiles,
     bounds_of,
     check_writable,
+    labels_of,
     privacy_of,
     refuse_given,
     write_ledger,
@@ -59,6 +60,7 @@ def fit(
     ] = None,
     header: option.Header = True,
     long: option.Long = None,
+    grid: option.Grid = None,
     sep: option.Sep = ",",
     decimal: option.Decimal = ".",
     progress: option.Progress = None,
@@ -90,7 +92,7 @@ def fit(
     """
     with plain_messages():
         check_out(out)
-        how = Reading(header, long, sep, decimal)
+        how = Reading(header, long, sep, decimal, labels_of(grid))
         law = {
             name: value for name, value in (("person_rows", person_rows), ("max_rows", max_rows)) if value is not None
         }
@@ -133,13 +135,10 @@ def fit(
                 f"{' '.join(map(repr, what))}"
             )
         if privacy is None:
-            refuse_given({"--bounds": bounds, "--dry-run": dry_run}, ONLY_PRIVATE)
+            refuse_given({"--bounds": bounds, "--grid": grid, "--dry-run": dry_run}, ONLY_PRIVATE)
             model = asked.fit(table, groups)
         else:
-            refuse_given(
-                {"--long": long, "--no-header": not header},
-                "cannot be in a private fit: files have one person's curve a line, and their first line is the grid",
-            )
+            refuse_given({"--no-header": not header}, "cannot be in a private fit: a file's first line names columns")
             check_writable(out)
             model = asked.fit_privately(table, groups, privacy, bounds_of(bounds), dry_run=dry_run)
             if model is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class Reading:
     """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
 
+    `grid` has the public points of long tables, by column of curves; in a private fit alone.
+
     Raises
     ------
     InputError
@@ -31,6 +33,7 @@ class Reading:
     long: str | None = None
     sep: str = ","
     decimal: str = "."
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from fdadp.functional.csv_lines import check_dialect

@@ -15,6 +15,7 @@ __all__ = [
     "Delta",
     "DryRun",
     "Epsilon",
+    "Grid",
     "Groups",
     "Header",
     "Id",
@@ -45,6 +46,8 @@ Curves = Annotated[list[str] | None, typer.Option("--curves", metavar="NAME=FILE
 Table = Annotated[Path | None, typer.Option(help=TABLE)]
 Header = Annotated[bool, typer.Option(help="Whether CSV files of curves start with a row of labels.")]
 Long = Annotated[str | None, typer.Option(metavar="ID,POINT,VALUE", help=LONG)]
+GRID = "Of long tables in a private fit: the public points, --grid X=0:23:24 (low, high, how many) or --grid X=0,1,5."
+Grid = Annotated[list[str] | None, typer.Option(metavar="NAME=POINTS", help=GRID)]
 ID = "Column of persons' ids that every file has, of curves the first one: rows are joined by it, in whatever order."
 Id = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=ID)]
 Sep = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.inputs import CurvesFile, Reading
+from fdadp.cli.inputs import CurvesFile, Reading, long_columns
 from fdadp.errors import InputError
 from fdadp.files.atomic import replacing
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fdadp.functional.containers.opened import OpenedCurves, OpenedTable
     from fdadp.functional.csv_lines import CsvLines
     from fdadp.privacy import Privacy
+    from fdadp.private.long_lines import LongLines
     from fdadp.regression.joined_chunks import JoinedTables
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "bounds_of",
     "check_not_read",
     "check_writable",
+    "labels_of",
     "points_of",
     "privacy_of",
     "refuse_given",
@@ -75,6 +77,37 @@ def points_of(texts: Sequence[str] | None) -> dict[str, int]:
     return found
 
 
+def labels_of(texts: Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """Points by column of curves, of texts NAME=LOW:HIGH:COUNT, even, or NAME=POINT,POINT,...
+
+    Raises
+    ------
+    InputError
+        Another text, or a name twice.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts or []:
+        name, equals, points = text.partition("=")
+        if not name or not equals or name in found:
+            raise InputError(f"--grid must be NAME=LOW:HIGH:COUNT or NAME=POINT,POINT,..., once a name, got {text!r}")
+        found[name] = tuple(part.strip() for part in points.split(",")) if "," in points else _even(points, text)
+    return found
+
+
+def _even(points: str, text: str) -> tuple[str, ...]:
+    try:
+        low, high, count = points.split(":")
+        last = int(count) - 1
+        if last < 1:
+            raise ValueError
+        width = (float(high) - float(low)) / last
+        return tuple(f"{float(low) + j * width:.12g}" for j in range(last + 1))
+    except ValueError:
+        raise InputError(
+            f"--grid must be LOW:HIGH:COUNT of two points or more, as X=0:23:24, or X=0,1,5, got {text!r}"
+        ) from None
+
+
 @dataclass(frozen=True)
 class PrivateFiles:
     """Files of which only what is public has been read: labels of columns, shapes, grids.
@@ -120,6 +153,15 @@ class PrivateFiles:
             raise InputError(f"--id must be a column of every file, got {id!r}, which {table} has not")
         known = {name: own if isinstance(own, CurvesFile) else CurvesFile.of(own) for name, own in curves.items()}
         files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
+        if how is not None and how.long is not None:
+            from fdadp.functional.long_tables import check_names
+
+            names = check_names(long_columns(how.long))
+            odd = next((name for name in how.grid if name not in files), None)
+            if odd is not None:
+                raise InputError(f"--grid must name a file of curves, got {odd!r}")
+            files |= {name: _long(own, name, names, how) for name, own in files.items() if known[name].prefix is None}
+            id = names[0] if id is None else id
         return cls({name: _labelled(own, known[name].path, id) for name, own in files.items()}, lines, id)
 
     def grids(self) -> dict[str, FloatArray]:
@@ -214,10 +256,27 @@ def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str,
             yield {names[0]: block[:, source.grid()[1]], id: block[:, at]}
 
 
+def _long(lines: Any, name: str, long: tuple[str, str, str], how: Reading) -> LongLines:
+    """A long table as curves; raises InputError for a file that is no CSV file, or has no public points."""
+    from fdadp.private.long_lines import LongLines
+
+    if not hasattr(lines, "sep"):
+        raise InputError(f"--long must be of .csv files in a private fit, got another file of {name}")
+    if name not in how.grid:
+        raise InputError(
+            f"--grid must give the points of {name} in a private fit, as --grid {name}=0:23:24: which points stand in "
+            "a long table is private"
+        )
+    return LongLines(lines, long, how.grid[name])
+
+
 def _labelled(lines: Any, path: Path, id: str | None) -> Any:
     """A file of curves whose rows have ids; raises InputError where --id is no column of it."""
-    if id is None:
+    long = hasattr(lines, "long")
+    if id is None or (long and lines.id == id):
         return lines
+    if long:
+        raise InputError(f"--id must be the first column of --long, got {id!r} and {lines.id!r}")
     if hasattr(lines, "chunks"):
         if id not in [field.name for field in lines.source.columns]:
             raise InputError(f"--id must be a column of every file, got {id!r}, which {path} has not")

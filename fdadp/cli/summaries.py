@@ -16,6 +16,7 @@ from fdadp.cli.private_files import (
     bounds_of,
     check_not_read,
     check_writable,
+    labels_of,
     privacy_of,
     refuse_given,
     write_ledger,
@@ -87,6 +88,7 @@ def fpca(
     components: Annotated[str, typer.Option(help="How many, or the share of the variance to explain.")] = "0.95",
     header: option.Header = True,
     long: option.Long = None,
+    grid: option.Grid = None,
     table: option.Table = None,
     groups: option.Groups = None,
     id: option.Id = None,
@@ -111,10 +113,10 @@ def fpca(
         from fdadp.cli.additive import components_of
         from fdadp.summaries import PrivateFPCA
 
-        count, how = components_of(components), Reading(header, long, sep, decimal)
+        count, how = components_of(components), Reading(header, long, sep, decimal, labels_of(grid))
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         if privacy is not None:
-            refuse_given({"--long": long, "--no-header": not header}, "cannot be in a private release")
+            refuse_given({"--no-header": not header}, "cannot be in a private release")
             released = PrivateFPCA(n_components=count, privacy=privacy, bounds=_range(bounds))
             _release(released, curves, table, groups, id, out, how)
             _say_shares(released)
@@ -122,7 +124,8 @@ def fpca(
             return
         from fdadp.functional.fpca import FPCA
 
-        refuse_given({"--bounds": bounds, "--groups": groups, "--id": id, "--table": table}, ONLY_PRIVATE)
+        only = {"--bounds": bounds, "--grid": grid, "--groups": groups, "--id": id, "--table": table}
+        refuse_given(only, ONLY_PRIVATE)
         check_not_read([out.with_suffix(".csv")], [CurvesFile.of(curves).path])
         fitted = FPCA(n_components=count).fit(read_file(curves, how))
         _say_shares(fitted)
@@ -140,16 +143,17 @@ def _release(
     check_writable(out)
     if (table is None) is not (groups is None):
         raise InputError("--table and --groups must be given together: whose each row is")
-    if id is not None:
-        refuse_given({"--table": table, "--groups": groups}, "must be left out with --id, which says whose each row is")
+    known = next((name for name, one in (("--id", id), ("--long", how.long)) if one is not None), None)
+    if known is not None:
+        refuse_given({"--table": table, "--groups": groups}, f"must be left out with {known}, which says whose each is")
     files = PrivateFiles.of({"Y": CurvesFile.of(curves)}, table, id, how)
     if groups is not None:
         files.check_has([groups])
         typer.echo(f"rows of {curves} and {table} are taken by position; --id takes ids of {curves} itself", err=True)
-    person = groups or id
+    person = groups or files.id
 
     def rows() -> Any:
-        for block in files.tables() if id is None else files.joined().sources["Y"]():
+        for block in files.tables() if files.id is None else files.joined().sources["Y"]():
             yield block["Y"] if person is None else (block["Y"], block[person])
 
     fitted.fit_chunks(rows, t=files.grids()["Y"], groups=None if person is None else True)

@@ -69,7 +69,8 @@ def read_curves(
         Whether a CSV file starts with column labels. Without them the grid is even on [0, 1].
     long : (str, str, str), optional
         Of a long table: names of the columns of id, point and value. Curves are then on the union of all points, NaN
-        where they have none; in an npz file these are one-dimensional arrays.
+        where they have none. Which points that are is private: before a private fit take public ones, by
+        ``.reindex(columns=...)``. In an npz file these are one-dimensional arrays.
     sep, decimal : str
         Of a CSV file: ``","``, ``";"`` or a tab between fields, ``"."`` or ``","`` before decimals.
 
