@@ -190,7 +190,7 @@ def test_the_ledger_of_a_private_model(folder: Path, tmp_path: Path) -> None:
         (["fit", "x.csv", "y.csv", "--family", "poisson"], "--family is there for formulas"),
         (["fit", "x.csv", "y.csv", "--groups", "id"], "--table and --groups are there for formulas"),
         (["fit", "x.csv", "y.csv", "--study", "s.fdadp"], "--study is there for private fits: give --epsilon"),
-        (["fit", "x.csv", "y.csv", "--epsilon", 2, "--n", N, *RANGES, "--long", "a,b,c"], "--grid must give the points"),
+        (["fit", "x.csv", "y.csv", "--epsilon", 2, "--n", N, *RANGES, "--long", "a,b,c"], "--grid must give"),
         (["fit", "x.csv", "y.csv", "--epsilon", 2, "--n", N, *RANGES, "--no-header"], "--no-header cannot be"),
         (["fit", "x.csv", "y.csv", "--epsilon", 2, "--n", N, *RANGES, "--basis-x", 9], "--basis-x cannot be chosen"),
         (["fit", "x.csv", "y.csv", "--epsilon", 2, "--n", N, *RANGES, "--groups", "id"], "must be given together"),
