@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fdadp import terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.solve import penalized
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums

@@ -14,8 +14,6 @@ from r_bridge.reference import case_names, find_case, read_case
 from r_bridge.report import Difference, Report
 from r_bridge.term_case import differences
 
-__all__ = ["check", "check_case", "why_not"]
-
 
 def why_not(case: str) -> str | None:
     """Why a recorded case has nothing to be compared with; None if it has."""

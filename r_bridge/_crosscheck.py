@@ -36,8 +36,6 @@ from r_bridge.affr import AffrFits
 from r_bridge.mgcv import GamFit, gam_linear_functional
 from r_bridge.report import Difference, Report, absolute, of_range, relative
 
-__all__ = ["Crosscheck", "crosscheck"]
-
 
 @dataclass
 class Crosscheck(Report):

@@ -24,8 +24,6 @@ from r_bridge.report import Report
 from r_bridge.term_case import TermCase, differences
 from r_bridge.to_mgcv import InMgcv
 
-__all__ = ["COHORT", "cohort", "crosscheck_cohort", "crosscheck_terms", "models_of_cohort"]
-
 TOLERANCES = dict.fromkeys(("fitted", "predicted", "standard errors", "edf", "residual variance"), 1e-8)
 TOLERANCES["fitted, our optimum"] = 1e-3
 """mgcv's and our search end where the score is flat."""

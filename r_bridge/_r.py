@@ -28,8 +28,6 @@ from r_bridge._status import package_remedy, rpy2_requirements, status
 from r_bridge.convert import Frame, curves_to_r
 from r_bridge.errors import RBridgeUnavailable, RError, RWarning
 
-__all__ = ["Handle", "call", "require"]
-
 SCRIPTS = Path(__file__).parent / "R"
 _log = logging.getLogger("r_bridge")
 _lock = threading.RLock()

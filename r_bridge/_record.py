@@ -11,8 +11,6 @@ from fdadp.errors import InputError
 from r_bridge._status import Status, package_remedy, status
 from r_bridge.errors import RBridgeUnavailable, RError
 
-__all__ = ["record", "recordable"]
-
 SCRIPT = Path(__file__).parent / "R" / "record.R"
 
 

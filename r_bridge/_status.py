@@ -23,8 +23,6 @@ from pathlib import Path
 
 from r_bridge.errors import RBridgeUnavailable
 
-__all__ = ["PACKAGES", "Status", "package_remedy", "rpy2_requirements", "status"]
-
 PACKAGES = ("mgcv", "refund", "fda", "VGAM")
 """R packages that the bridge has wrappers for."""
 

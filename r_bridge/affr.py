@@ -31,17 +31,15 @@ from sklearn.base import clone
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.pairs import Pairs
 from fdadp.solve.least_squares import problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
 from r_bridge.tensor import TensorProduct
-
-__all__ = ["GCV_NOT_REPRODUCIBLE", "AffrFits", "differences", "fits_of", "on_basis", "recorded_fit"]
 
 GCV_NOT_REPRODUCIBLE = {("affr_canadian", 0), ("affr_dti2", 0), ("affr_dti2", 1), ("affr_lip", 1)}
 """mgcv's GCV code truncates where ratios of smoothing parameters are extreme: these fits do not follow from them."""

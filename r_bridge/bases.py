@@ -12,8 +12,6 @@ from fdadp.functional.splines import BSplines
 from r_bridge.report import Difference, absolute, relative
 from r_bridge.tensor import TensorProduct, te_margin
 
-__all__ = ["CASES", "differences"]
-
 CASES = (
     "basis_ps_k7_m22",
     "basis_ps_k10_m21",

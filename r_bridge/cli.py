@@ -13,8 +13,6 @@ import typer
 
 from fdadp.errors import FdadpError
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

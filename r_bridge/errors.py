@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fdadp.errors import FdadpError, FdadpWarning
 
-__all__ = ["RBridgeUnavailable", "RError", "RWarning"]
-
 
 class RBridgeUnavailable(FdadpError, ImportError):
     """R, rpy2 or an R package is missing or does not fit; the text ends with the command that mends it."""

@@ -27,8 +27,6 @@ from fdadp.functional.fpca import (
 from fdadp.functional.fpca.ssvd import sequential_scores
 from r_bridge.report import Difference, relative
 
-__all__ = ["basis_differences", "differences", "differences_of_scores", "sc_differences"]
-
 
 def basis_differences(
     basis: Eigenbasis, scores: FloatArray, recorded: dict[str, Any], weight: float, n_scores: int | None = None

@@ -11,8 +11,6 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike
 from r_bridge._r import call
 
-__all__ = ["fit_gam"]
-
 
 def fit_gam(
     formula: str,

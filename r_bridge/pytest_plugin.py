@@ -29,8 +29,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["refund_reference"]
-
 MARKERS = {"mgcv": "mgcv", "refund": "refund", "fda": "fda", "vgam": "VGAM"}
 """Marker and R package."""
 

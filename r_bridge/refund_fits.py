@@ -14,8 +14,6 @@ from fdadp.functional.curves import as_curves
 from r_bridge._r import Handle, call
 from r_bridge.convert import plain_data
 
-__all__ = ["Data", "FosrFit", "FpcaFit", "PffrFit", "PfrFit", "Surface", "gam_fields", "matrix", "on_grid"]
-
 Data = Mapping[str, Any]
 
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike
 
-__all__ = ["Difference", "Report", "absolute", "relative"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -19,8 +19,6 @@ from r_bridge.reference import find_case, read_case
 from r_bridge.term_case import fit_case
 from r_bridge.terms import CASES
 
-__all__ = ["CALLS", "GAM", "Row", "live", "markdown", "numbers", "recorded"]
-
 DIGITS = 8
 """Significant digits that are shown; what is compared to the last ones is in ``r_bridge.terms``."""
 

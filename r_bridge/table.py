@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from r_bridge.report import Report
 from r_bridge.terms import CASES
 
-__all__ = ["COLUMNS", "markdown", "rows_of"]
-
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "fitted": ("fitted",),
     "predictions": ("predicted", "term"),

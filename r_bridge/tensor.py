@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["TensorProduct", "te_margin"]
-
 
 def te_margin(low: float, high: float, k: int) -> SmoothMargin:
     """A margin of ``te(..., bs="ps")``: cubic splines, second differences."""

@@ -27,8 +27,6 @@ from fdadp.errors import FdadpWarning
 from fdadp.terms.spec import TermSpec
 from r_bridge.report import Difference, of_range, relative
 
-__all__ = ["TOLERANCES", "CoefficientFunction", "Recorded", "TermCase", "differences", "fit_case", "inputs"]
-
 Recorded = Mapping[str, Any]
 """A part of a recorded case: numbers, arrays and parts of it by name."""
 

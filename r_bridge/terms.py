@@ -13,8 +13,6 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.terms.spec import TermSpec
 from r_bridge.term_case import CoefficientFunction, Recorded, TermCase
 
-__all__ = ["CASES", "NOT_COMPARED", "cases_of"]
-
 LEGACY = "simpson_legacy"
 """Refund's default weights: Simpson's, divided by n where n - 1 is right."""
 

@@ -28,8 +28,6 @@ from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.smooth import Smooth
 from fdadp.terms.spec import TermSpec
 
-__all__ = ["InMgcv"]
-
 MEAN = 's(t, bs = "ps", k = 20, m = c(2, 1))'
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["flag", "fraction", "generator", "is_number", "is_one_of", "like", "numbers", "one_of", "several", "whole"]
-
 
 def whole(value: Any, name: str, *, least: int | None = 1, most: int | None = None) -> int:
     """Return a whole number, NumPy's too, as Python's; raises InputError for all else, 2.0 and True among it."""

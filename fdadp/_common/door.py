@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["advice", "argument", "bounds_of", "door"]
-
 _open: ContextVar[str] = ContextVar("door", default="python")
 """The door that this thread was entered by; commands and calls from R open their own."""
 

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-__all__ = ["lazy_exports"]
-
 
 def lazy_exports(
     package: str, exports: Mapping[str, str], rooms: Collection[str] = ()

@@ -10,8 +10,6 @@ import numpy as np
 
 from fdadp.errors import InputError
 
-__all__ = ["NestedParameters", "Parameters"]
-
 Self = TypeVar("Self", bound="Parameters")
 Estimator = TypeVar("Estimator", bound="NestedParameters")
 

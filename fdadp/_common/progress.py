@@ -8,8 +8,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-__all__ = ["progress_bar"]
-
 DELAY = 2.0
 """Seconds before a bar is shown that is shown only when work takes longer."""
 

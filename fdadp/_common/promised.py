@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["COMPOSED", "composed", "promised"]
-
 COMPOSED = "Gaussian noise adds in squares: fits at 1, .5 and 1.5 together cost 1.94, not 3."
 """At δ = 10⁻⁶."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["rounded_up", "shown_up"]
-
 
 def rounded_up(value: float, digits: int = 3) -> float:
     """Round a number of at least 0 up to so many digits.

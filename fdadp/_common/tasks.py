@@ -19,8 +19,6 @@ from fdadp.errors import FdadpError, InputError
 if TYPE_CHECKING:
     from dask.delayed import Delayed
 
-__all__ = ["active_client", "computed", "is_dask", "mapped", "merged"]
-
 A = TypeVar("A")
 
 AT_ONCE = 8

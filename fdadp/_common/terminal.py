@@ -19,8 +19,6 @@ from fdadp.errors import FdadpError, FdadpWarning, InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Variadic", "console", "no_window", "one_line", "plain_messages", "say_absent", "say_paths"]
-
 
 class Variadic(TyperCommand):
     """A command whose repeatable options take several values at once: ``--epsilon 0.05 0.1``."""

@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 import numba
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["map_blocks", "map_stream", "one_blas_thread", "one_thread"]
-
 ROWS_PER_BLOCK = 1024
 """A block of rows with its features stays in a core's cache."""
 

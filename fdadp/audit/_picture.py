@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fdadp.audit.mechanisms import MechanismAudit
     from fdadp.audit.replay import ReplayAudit
 
-__all__ = ["picture"]
-
 RED = "#B42318"
 
 

@@ -14,8 +14,6 @@ from fdadp.audit.lower_bound import TOO_SMALL, LowerBound
 from fdadp.errors import InputError
 from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
 
-__all__ = ["BlackBoxAudit", "black_box_audit", "too_small"]
-
 
 @dataclass(frozen=True)
 class BlackBoxAudit(LowerBound):

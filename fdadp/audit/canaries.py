@@ -12,8 +12,6 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["CANARIES", "HANDED", "X_BOUNDS", "Y_BOUNDS", "canary", "handed", "named", "simulated"]
-
 X_BOUNDS, Y_BOUNDS = (-4.5, 4.5), (-8.0, 8.0)
 CANARIES = ("high", "low", "waves", "outside", "missing", "huge", "infinite", "gaps", "nothing", "ordinary")
 

@@ -33,8 +33,6 @@ from fdadp.private.mechanisms import DPAFF, SHORT
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.files import LAYOUT
 
-__all__ = ["fit_with", "loss_scores", "observe_fit", "one_run", "replay_pairs"]
-
 Data = tuple[Any, Any, Any]
 """X, Y and the person of each row, or None."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-__all__ = ["TOO_SMALL", "LowerBound"]
-
 TOO_SMALL = math.sqrt(2)
 """Factor by which the noise is too small in the mechanism against which audits state their power."""
 

@@ -19,8 +19,6 @@ from fdadp.privacy.gaussian_dp import mu_from
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MECHANISMS", "MechanismAudit", "audit"]
-
 MECHANISMS = ("published", "dp-aff")
 
 

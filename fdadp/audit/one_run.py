@@ -13,8 +13,6 @@ from fdadp.audit.black_box import too_small
 from fdadp.audit.lower_bound import LowerBound
 from fdadp.errors import InputError
 
-__all__ = ["OneRunAudit", "one_run_audit"]
-
 
 @dataclass(frozen=True)
 class OneRunAudit(LowerBound):

@@ -20,8 +20,6 @@ from fdadp.published.scheme import perturb_coefficients
 from fdadp.regression.additive import AdditiveFunctionOnFunction
 from fdadp.regression.pairs import Pairs
 
-__all__ = ["COMPONENTS", "published_laws", "published_scores"]
-
 COMPONENTS = 3
 Law = tuple[FloatArray, FloatArray]
 Laws = tuple[Law, Law]

@@ -25,8 +25,6 @@ from fdadp.privacy._measures import cost_of
 from fdadp.privacy.noise import MATRICES, Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
-__all__ = ["Neighbours", "ReplayAudit", "replay_audit"]
-
 
 @dataclass(frozen=True)
 class Neighbours:

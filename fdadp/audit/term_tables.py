@@ -10,8 +10,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.audit.canaries import HANDED, canary, handed
 
-__all__ = ["FORMS", "GRID", "PUBLIC", "handed_table", "neighbours_of", "people", "put"]
-
 GRID = np.linspace(0, 1, 15)
 PUBLIC: dict[str, Any] = {
     "X": (-4.5, 4.5),

@@ -28,8 +28,6 @@ from fdadp.private.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
 from fdadp.regression.scalar import ScalarRegression
 
-__all__ = ["MODELS", "observe_terms", "promised", "term_model", "term_pairs"]
-
 MODELS = (
     "Y ~ ff(X)",
     "Y ~ sff(X)",

@@ -20,8 +20,6 @@ from fdadp.privacy.distributed import noise_source
 from fdadp.privacy.noise import SeededNoise
 from fdadp.private.mechanisms import NoiseAfterFit
 
-__all__ = ["configured", "named", "rehearse"]
-
 
 def configured(
     candidate: Any, privacy: Privacy, budget: Budget, share: float, dataset: str, *, n: int | None, step: int

@@ -31,8 +31,6 @@ from fdadp.privacy.boundary.tables import entries
 from fdadp.privacy.distributed import current_noise
 from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
 
-__all__ = ["PrivateChoice", "choose_privately"]
-
 _NUMBERS = itertools.count(1)
 
 

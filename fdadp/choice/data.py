@@ -14,8 +14,6 @@ from fdadp.errors import InputError
 from fdadp.privacy.boundary import table
 from fdadp.regression import AdditiveFunctionOnFunction
 
-__all__ = ["Data", "described", "names_labels", "takes_columns"]
-
 
 @dataclass(frozen=True)
 class Data:

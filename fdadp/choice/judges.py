@@ -20,8 +20,6 @@ from fdadp.private.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
 from fdadp.regression.private_table import Entries, PrivateTable
 
-__all__ = ["Judges", "clip_of"]
-
 OCTAVES = 20
 """Sizes of differences that are told apart, each half of the one before, from the clip downwards."""
 WIDE = 1.0

@@ -16,8 +16,6 @@ from fdadp.privacy import Budget, Privacy
 from fdadp.privacy._measures import amount_for
 from fdadp.privacy.declared import check_delta
 
-__all__ = ["ChoicePlan", "Step", "plan_choice"]
-
 OF_THE_SIZE = 0.2
 """Share of the choice's budget that goes to the size of differences."""
 ROUNDING = 1 - 1e-9

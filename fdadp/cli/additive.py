@@ -16,8 +16,6 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
 
-__all__ = ["Additive", "components_of"]
-
 
 @dataclass(frozen=True)
 class Additive:

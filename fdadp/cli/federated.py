@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Many owners of data, and nobody trusted with all of it.")
 
 
@@ -168,6 +166,7 @@ def logistic(
     with plain_messages():
         from fdadp.federated.local.randomizers import MECHANISMS
         from fdadp.studies import local_logistic as study
+        from fdadp.studies.learners import summarise
         from fdadp.studies.report import print_learners, run_each, write_learners
 
         tasks, absent = study.load(dataset, download=download)
@@ -176,7 +175,7 @@ def logistic(
         sizes = {"owners": owners, "n_rounds": rounds, "repeats": repeats}
         drawn = {"seed": seed, "progress": sys.stderr.isatty()}
         results = run_each(tasks, study.run, epsilons=epsilon, mechanisms=names, kappas=kappa, **sizes, **drawn)
-        table = study.summarise(results)
+        table = summarise(results)
         print_learners(console(), table)
         settings = {
             "datasets": [task.name for task in tasks],

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.table import Table
 
-__all__ = ["pca"]
-
 
 def pca(
     dataset: Annotated[

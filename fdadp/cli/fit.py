@@ -29,8 +29,6 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
 
-__all__ = ["fit"]
-
 WHAT = "A formula, as 'Y ~ ff(X) + s(age) + region', of --curves and --table; or two files of curves, X and Y."
 
 

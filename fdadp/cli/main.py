@@ -20,8 +20,6 @@ from fdadp.cli.study import study
 from fdadp.cli.summaries import fpca, mean
 from fdadp.cli.table1 import table1
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,

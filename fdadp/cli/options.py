@@ -7,31 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "Adjacency",
-    "Bounds",
-    "Curves",
-    "Decimal",
-    "Delta",
-    "DryRun",
-    "Epsilon",
-    "Grid",
-    "Groups",
-    "Header",
-    "Id",
-    "Long",
-    "MaxRows",
-    "Missing",
-    "Model",
-    "N",
-    "PersonRows",
-    "Progress",
-    "Purpose",
-    "Sep",
-    "StudyFile",
-    "Table",
-]
-
 CURVES = (
     "Curves by name, as --curves X=x.csv: .csv, .csv.gz, .parquet, .npz, .npy or .zarr. Of a table with other columns "
     "those of one prefix: --curves 'X=people.csv:h*'. May be repeated."

@@ -13,8 +13,6 @@ from fdadp.cli.options import BOUNDS
 from fdadp.cli.private_files import bounds_of, points_of
 from fdadp.errors import InputError
 
-__all__ = ["plan"]
-
 
 def plan(
     formula: Annotated[str | None, typer.Argument(metavar="[FORMULA]", help="As 'Y ~ ff(X) + s(age)'.")] = None,

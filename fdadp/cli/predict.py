@@ -17,8 +17,6 @@ from fdadp.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["evaluate", "predict"]
-
 X = "Of a model of two files: predictor curves."
 NOT_PRIVATE = "Computed from these rows without privacy: where they are people's, keep these figures with them."
 

@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from fdadp.private.long_lines import LongLines
     from fdadp.regression.joined_chunks import JoinedTables
 
-__all__ = [
-    "ONLY_PRIVATE",
-    "PrivateFiles",
-    "bounds_of",
-    "check_not_read",
-    "check_writable",
-    "labels_of",
-    "points_of",
-    "privacy_of",
-    "refuse_given",
-    "write_ledger",
-]
-
 ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
 
 

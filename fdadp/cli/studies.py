@@ -11,8 +11,6 @@ import typer
 from fdadp._common.terminal import console, no_window, plain_messages, say_absent, say_paths
 from fdadp.errors import InputError
 
-__all__ = ["audit", "demo", "experiment", "learners"]
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figures, tables and the model.")] = Path("fdadp-demo"),
@@ -169,12 +167,13 @@ def learners(
     no_window()
     with plain_messages():
         from fdadp.studies import learners as study
+        from fdadp.studies.learner_tasks import TASKS
         from fdadp.studies.report import NOT_PRIVATE_BOOSTING, print_learners, run_each, write_learners
 
         if experiment not in ("private", "published"):
             raise InputError(f"--experiment must be private or published, got {experiment!r}")
         is_private = experiment == "private"
-        every = study.TASKS if is_private else ("adult", "bank")
+        every = TASKS if is_private else ("adult", "bank")
         tasks, absent = study.load(list(every) if "all" in dataset else dataset, download=download)
         say_absent(tasks, absent, dataset)
         epsilons = epsilon or ([0.01, 0.1, 0.5, 1.0, 5.0] if is_private else [0.1, 0.5, 1.0, 2.0, 5.0])

@@ -12,8 +12,6 @@ import typer
 from fdadp._common.terminal import plain_messages
 from fdadp.errors import InputError
 
-__all__ = ["study"]
-
 PASSWORD = "FDADP_KEY_PASSWORD"  # name of a variable
 """Variable of the environment with the password of secret keys: not an option, which other users could read."""
 study = typer.Typer(help="A study: a budget in a file, on which every fit to its data draws.", no_args_is_help=True)

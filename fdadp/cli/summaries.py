@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["fpca", "mean"]
-
 CURVES = "A file of curves, one a row: .csv, .csv.gz, .parquet, .npz, .npy or .zarr."
 RANGE = "Public range of the curves' values, as --bounds 30:180."
 

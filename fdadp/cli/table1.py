@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from fdadp.summaries import PrivateTable1
 
-__all__ = ["table1"]
-
 PEOPLE = "Numbers and labels of persons, one a row, with a row of names: .csv, .csv.gz or .parquet."
 FACTS = 'Public facts in JSON: {"columns": {"age": [18, 100], "sex": ["f", "m"]}, "by": "sex", "steps": {"age": 1}}.'
 SHOWN = "The table: .txt, .html, .csv or .json. May be repeated. (default: beside the model, .csv)"

@@ -12,8 +12,6 @@ from fdadp.cli import options as option
 from fdadp.cli.inputs import load_model
 from fdadp.errors import FileFormatError, InputError
 
-__all__ = ["ledger", "plot", "summary"]
-
 
 def summary(model: option.Model) -> None:
     """Show the table of a saved model.

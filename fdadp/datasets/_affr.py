@@ -13,8 +13,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
 from fdadp.errors import InputError
 
-__all__ = ["simulate_affr"]
-
 # The offsets and scales below are the means of the integrals and the root mean square (over curves and t) of the
 # centred signal among 20,000 noise-free curves on 51 points, drawn with seed 99.  They are written out so that
 # nothing has to be computed on import; tests/python/datasets/test_datasets.py computes them again.

@@ -10,8 +10,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._container import WeatherDataset, make_curves
 
-__all__ = ["load_canadian_weather"]
-
 ZERO_PRECIPITATION = 0.05
 """mm. Half the rounding step of the source: what Ramsay & Silverman put for the 27 zeros before the logarithm."""
 

@@ -18,8 +18,6 @@ from fdadp.datasets._download import download as fetch
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError
 
-__all__ = ["TableDataset", "load_adult", "load_bank_marketing"]
-
 ADULT_COLUMNS = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
     *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income"),

@@ -13,8 +13,6 @@ from fdadp.datasets._content import Columns
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError, InputError
 
-__all__ = ["COMPONENT_TABLES", "load_component_table"]
-
 COMPONENT_TABLES = {
     "australian": (
         "J. R. Quinlan, Statlog (Australian Credit Approval), UCI Machine Learning Repository.",

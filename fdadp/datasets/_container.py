@@ -12,8 +12,6 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["FunctionalDataset", "WeatherDataset", "make_curves"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionalDataset:

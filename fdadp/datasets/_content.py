@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Columns", "content_sha256"]
-
 Columns = Mapping[str, npt.NDArray[Any]]
 """A data set as decoded: name of a column (or of a block of curves) -> array with one row per record."""
 

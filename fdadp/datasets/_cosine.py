@@ -9,8 +9,6 @@ from fdadp._common.checks import generator
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
 
-__all__ = ["simulate_cosine"]
-
 # cos(t - x - 5) = cos(x) cos(t - 5) + sin(x) sin(t - 5); it does not depend on s.
 COSINE = Truth(
     parts=(

@@ -9,8 +9,6 @@ from pathlib import Path
 from fdadp.datasets._content import Columns, content_sha256
 from fdadp.errors import FileFormatError
 
-__all__ = ["cache_dir", "download"]
-
 TIMEOUT = 20.0
 """Seconds without an answer before the next address is tried."""
 

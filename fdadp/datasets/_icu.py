@@ -15,8 +15,6 @@ from fdadp.datasets._icu_records import prepare
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError
 
-__all__ = ["load_icu"]
-
 FILES = {
     "heart_rate": "icu_heart_rate.csv.gz",
     "pressure": "icu_mean_arterial_pressure.csv.gz",

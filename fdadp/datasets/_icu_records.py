@@ -21,8 +21,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError
 
-__all__ = ["prepare"]
-
 HOURS = 48
 CURVES: Mapping[str, tuple[tuple[str, ...], float, float]] = {
     "heart_rate": (("HR",), 20.0, 220.0),

@@ -15,8 +15,6 @@ from fdadp.datasets._download import download
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError, InputError
 
-__all__ = ["load_lip_emg"]
-
 RECORDS, POINTS, DURATION = 32, 501, 0.69
 
 # Made with content_sha256 from lip_emg_emg.csv.gz and lip_emg_lipacc.csv.gz (HisFunLiM, below).

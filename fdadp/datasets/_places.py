@@ -12,8 +12,6 @@ from pathlib import Path
 from fdadp.datasets._content import Columns, content_sha256
 from fdadp.errors import FileFormatError, MissingDataError
 
-__all__ = ["Place", "data_dir", "find_data", "r_libraries"]
-
 DATA_VARIABLE = "FDADP_DATA"
 
 

@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from fdadp.errors import InputError, MissingDataError
 
-__all__ = ["load_present"]
-
 T = TypeVar("T")
 
 

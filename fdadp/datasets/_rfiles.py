@@ -15,8 +15,6 @@ from typing import Any
 
 from fdadp.errors import FileFormatError
 
-__all__ = ["from_library", "from_rda_bytes", "from_tarball"]
-
 ENDINGS = ("RData", "rda", "rdata")
 """Of the same kind of file; refund 0.1-38 has DTI.RData."""
 

@@ -13,8 +13,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 
-__all__ = ["Part", "SimulatedCurves", "Truth", "check_number", "check_size", "simulate"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -17,8 +17,6 @@ from fdadp.datasets._download import download
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data, r_libraries
 from fdadp.errors import FileFormatError, InputError
 
-__all__ = ["load_dti", "load_dti2"]
-
 Complete = Literal["both", "cca", "rcst", "none"]
 Visit = Literal["all", "first"]
 

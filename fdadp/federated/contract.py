@@ -17,8 +17,6 @@ from fdadp.federated.paillier import PublicKey
 from fdadp.federated.signed import check_keys
 from fdadp.files.json import reading
 
-__all__ = ["KEY_BITS", "USER", "Contract"]
-
 KEY_BITS = (2048, 3072)
 """Sizes of the Paillier modulus: NIST's 112 and 128 bits of security (SP 800-57)."""
 USER = "user"

@@ -14,8 +14,6 @@ from fdadp.federated import models
 from fdadp.federated.contract import Contract
 from fdadp.privacy.distributed import NextRound
 
-__all__ = ["fit_in_clear", "total_of_shares"]
-
 
 def total_of_shares(shares: Sequence[IntArray]) -> IntArray:
     """Sum of int64 shares (d,): what a data user decrypts. Totals have at most 62 bits."""

@@ -13,8 +13,6 @@ from fdadp.federated.paillier import SecretKey, keys
 from fdadp.federated.parties import DataUser, Owner, Party
 from fdadp.federated.proxy import Proxy
 
-__all__ = ["Federation", "fit_together"]
-
 
 class Federation:
     """Owners, proxy and user of one run, in memory.

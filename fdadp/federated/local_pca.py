@@ -17,8 +17,6 @@ from fdadp.learners.decomposition import Components, centred, count, noisy_momen
 from fdadp.learners.inputs import as_table
 from fdadp.privacy import Ledger, Privacy
 
-__all__ = ["PrivateLocalPCA"]
-
 DISJOINT = (
     " Each person's rows are with one owner, and each owner has this budget for its own persons: all owners' results "
     "together cost a person what its own owner's release costs it. Owners need not trust each other, nor anyone else."

@@ -28,8 +28,6 @@ from fdadp.federated.local.server import LocalServer
 from fdadp.federated.local.statement import ledger, user_guarantee
 from fdadp.learners.inputs import as_table, box, class_array, class_labels, positive
 
-__all__ = ["LDPLogisticRegression", "default_lr", "division"]
-
 
 def default_lr(mechanism: Randomizer, n: int, n_rounds: int, radius: float, momentum: float = 0.8) -> float:
     """Step size, from public numbers: 10 (1 - β) of noiseless descent, less where a round's mean is noisy.

@@ -16,8 +16,6 @@ from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
 
-__all__ = ["MODELS", "Model", "check", "check_data", "fingerprint", "fit", "seed_of"]
-
 Totals = Sequence[tuple[IntArray, int]]
 
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from fdadp._common.typing import IntArray
 
-__all__ = ["ciphertexts", "pack", "slots", "unpack"]
-
 
 def slots(width: int, bits: int) -> int:
     """How many values of `width` bits go into a plaintext of a key of `bits`: less than half the modulus together."""

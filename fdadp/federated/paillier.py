@@ -22,8 +22,6 @@ from joblib import Parallel, delayed
 
 from fdadp.errors import InputError, PrivacyError
 
-__all__ = ["PublicKey", "Randomness", "SecretKey", "add", "keys"]
-
 _LONG_JOB = 400
 """Powers below which starting other processes takes longer than they save."""
 _SMALL = 2**16

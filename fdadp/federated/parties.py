@@ -35,8 +35,6 @@ from fdadp.federated.wire import (
 )
 from fdadp.privacy.distributed import NextRound
 
-__all__ = ["DataUser", "Owner", "Party"]
-
 
 class Party:
     """What owners and user share: the terms, the answers given so far, refusals.

@@ -24,8 +24,6 @@ from fdadp.federated.wire import (
     with_count,
 )
 
-__all__ = ["Exchange", "Proxy"]
-
 Exchange = Callable[[Mapping[str, bytes], float | None], Mapping[str, list[bytes]]]
 """Sends each request to the party of its name; returns the replies that came in time, none or several a party."""
 

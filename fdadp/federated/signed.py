@@ -16,8 +16,6 @@ from fdadp.errors import InputError
 from fdadp.federated.wire import ProtocolError
 from fdadp.privacy.certificate.signature import ed25519_modules, raw_key, secret_key
 
-__all__ = ["SIZE", "Signer", "check_keys", "check_signature", "public_key_of"]
-
 SIZE = 64
 """Bytes of a signature."""
 PRIME = 2**255 - 19

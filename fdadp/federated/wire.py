@@ -43,8 +43,6 @@ import numpy as np
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError
 
-__all__ = ["Kind", "Message", "Next", "ProtocolError", "Totals"]
-
 _MAGIC = b"FDAF"
 _VERSION = 2
 _HASH = 32

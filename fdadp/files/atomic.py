@@ -14,8 +14,6 @@ from typing import BinaryIO
 
 from fdadp.errors import InputError
 
-__all__ = ["PUBLIC", "SECRET", "replacing", "sync_folder"]
-
 PUBLIC, SECRET = 0o666, 0o600
 """Modes of new files: as the process's umask says, or for the owner alone."""
 STALE = 3600.0

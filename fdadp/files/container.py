@@ -35,8 +35,6 @@ from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
 from fdadp.files.regular import check_file
 
-__all__ = ["FILE_VERSION", "Layout", "Sealed", "complete", "plain", "sealed"]
-
 FILE_VERSION = 2
 _HEADER = "header"
 _DIGEST = '{{"sha256": "{}", '  # how a header begins

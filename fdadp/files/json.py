@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from fdadp.errors import FdadpError, InputError
 
-__all__ = ["reading"]
-
 
 @contextmanager
 def reading(what: str, text: object) -> Iterator[None]:

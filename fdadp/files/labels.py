@@ -10,8 +10,6 @@ import pandas as pd
 
 from fdadp.errors import InputError
 
-__all__ = ["labels_from_json", "labels_to_json"]
-
 
 def labels_to_json(labels: pd.Index[Any] | None, name: str) -> dict[str, Any] | None:
     """Make JSON of column labels.

@@ -20,8 +20,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.files.container import plain
 
-__all__ = ["pack", "unpack"]
-
 
 def pack(value: Any, name: str) -> tuple[Any, FloatArray]:
     """Return what JSON can hold of a value, and the numbers of its arrays.

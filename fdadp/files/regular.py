@@ -6,8 +6,6 @@ from pathlib import Path
 
 from fdadp.errors import FileFormatError
 
-__all__ = ["check_file"]
-
 
 def check_file(path: Path) -> None:
     """Refuse what is not there, and what is no regular file.

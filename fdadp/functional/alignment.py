@@ -18,9 +18,7 @@ import pandas as pd
 from fdadp.errors import InputError
 
 if TYPE_CHECKING:
-    from fdadp.functional.curves import Curves
-
-__all__ = ["row_labels", "same_grid", "same_order", "same_rows"]
+    from fdadp.functional.sample import Curves
 
 
 def row_labels(data: Any) -> pd.Index[Any] | None:

@@ -20,8 +20,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["Axis", "axis_of", "is_identifier", "is_odd_one", "numbers_of", "points_after"]
-
 Kind = Literal["number", "date", "time", "word"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

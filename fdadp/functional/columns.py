@@ -20,11 +20,10 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves
-from fdadp.functional.curves import Curves, as_curves
+from fdadp.functional.curves import as_curves
 from fdadp.functional.irregular import binned
 from fdadp.functional.records import Column, Labels
-
-__all__ = ["TableColumn", "read_column"]
+from fdadp.functional.sample import Curves
 
 
 @dataclass(frozen=True)

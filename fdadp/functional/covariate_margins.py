@@ -13,8 +13,6 @@ from fdadp.functional.cubic import CubicSplines
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.thin_plate import ThinPlate
 
-__all__ = ["BASES", "Order", "covariate_margin"]
-
 Order = int | tuple[int, int] | None
 """mgcv's ``m``: of ``"ps"`` degree less one and order of differences, or one number for both; of ``"tp"`` the order of
 the derivative in the penalty; None: 2."""

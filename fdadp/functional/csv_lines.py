@@ -27,8 +27,6 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
 from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, points_after
 
-__all__ = ["CsvLines", "check_dialect", "refuse_semicolons", "refuse_utf16", "with_point"]
-
 ROWS = 8192
 """Rows of a block."""
 

@@ -18,8 +18,6 @@ from fdadp.functional.csv_lines import refuse_semicolons, with_point
 from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 from fdadp.functional.long_tables import curves_of_long
 
-__all__ = ["column_labels", "from_csv", "one_curve_a_row"]
-
 MISSING = {"", "na", "nan", "n/a", "null"}
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 
-__all__ = ["CubicSplines"]
-
 
 @dataclass(frozen=True)
 class CubicSplines:

@@ -13,26 +13,13 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import row_labels, same_grid, same_order, same_rows
+from fdadp.functional.alignment import row_labels
 from fdadp.functional.axis import axis_of
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedCurves
 from fdadp.functional.frames import axis_of_frame, frame_of_dataarray, refuse_layout, values_of
-from fdadp.functional.kinds import Given, Kind, wrap
+from fdadp.functional.kinds import Given, Kind
 from fdadp.functional.sample import Curves, as_grid
-
-__all__ = [
-    "Curves",
-    "Kind",
-    "as_curves",
-    "as_grid",
-    "check_finite",
-    "refuse_other_domain",
-    "same_grid",
-    "same_order",
-    "same_rows",
-    "wrap",
-]
 
 
 def as_curves(

@@ -13,8 +13,6 @@ from fdadp.functional.axis import Axis, axis_of
 from fdadp.functional.kinds import Given, plain_attributes
 from fdadp.functional.layout import LONG_HINT, MOST_COLUMNS, TRANSPOSED_HINT, is_long, is_transposed
 
-__all__ = ["axis_of_frame", "frame_of_dataarray", "refuse_layout", "row_coordinates", "values_of"]
-
 
 def axis_of_frame(data: pd.DataFrame, grid: ArrayLike | None, name: str) -> Axis | None:
     """Return what column labels say; where a grid is given they need not say anything, but not the opposite."""

@@ -17,8 +17,6 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["GAPS", "LENGTH", "fill_linear", "fill_smooth"]
-
 GAPS = {"linear": "filled linearly", "smooth": "filled by a penalised smoother with public settings"}
 """How a private fit says what it does."""
 

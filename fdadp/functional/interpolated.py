@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = ["Interpolated", "margin_of"]
-
 
 @dataclass(frozen=True)
 class Interpolated:

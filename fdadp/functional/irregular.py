@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.alignment import row_labels
-from fdadp.functional.curves import Curves
-
-__all__ = ["CELLS", "POINTS", "binned"]
+from fdadp.functional.sample import Curves
 
 CELLS = 2**25
 """Most values of curves on the union of all points: 268 MB. Beyond, points are rounded."""

@@ -16,8 +16,6 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.functional.axis import axis_of
 
-__all__ = ["GRID", "KINDS", "Given", "Kind", "plain_attributes", "wrap"]
-
 Kind = Literal["array", "frame", "fdatagrid", "dataarray", "polars", "arrow"]
 
 KINDS = get_args(Kind)

@@ -15,8 +15,6 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["LONG_HINT", "MOST_COLUMNS", "TRANSPOSED_HINT", "is_long", "is_transposed"]
-
 LONG_HINT = (
     "it looks like a long table, one value a row. Read its file by fdadp.functional.tables.read_curves(path, "
     'long=("id", "s", "value")) with the names of its columns (--long id,s,value on the command line), or use '

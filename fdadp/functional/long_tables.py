@@ -12,8 +12,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.axis import numbers_of
 
-__all__ = ["check_names", "curves_of_long"]
-
 MISSING = {"", "na", "nan", "n/a", "null", "none", "nat"}
 
 

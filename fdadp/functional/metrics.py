@@ -10,8 +10,10 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_curves, same_grid, same_rows
+from fdadp.functional.alignment import same_grid, same_rows
+from fdadp.functional.curves import as_curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 
 __all__ = ["coverage", "functional_r2", "rmspe"]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["axis_names", "names_of"]
-
 
 def names_of(data: Any, argument: str) -> tuple[str, ...]:
     """Name of the argument, and that of scikit-fda's curves (``coordinate_names``) or of a labelled array (``name``).

@@ -14,9 +14,7 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
-
-__all__ = ["Column", "Labels", "Over", "Records", "Seen", "SeenCurves", "SeenRows"]
+from fdadp.functional.sample import Curves
 
 Labels = npt.NDArray[Any]
 """Entries of a column that are names, not numbers, shape (n,)."""

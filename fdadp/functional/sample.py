@@ -12,8 +12,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.kinds import Given, Kind, wrap
 
-__all__ = ["Curves", "as_grid"]
-
 
 @dataclass(frozen=True)
 class Curves:

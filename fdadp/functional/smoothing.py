@@ -10,11 +10,9 @@ import numpy as np
 from fdadp._common.checks import flag, numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
 from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
+from fdadp.functional.sample import as_grid
 from fdadp.functional.splines import BSplines
-
-__all__ = ["impute_fpca", "smooth_curves"]
 
 _ORDER = 2
 _LOG_RATIO = np.linspace(-28.0, 14.0, 85)  # λ against the size of the data's part of the equations

@@ -23,8 +23,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines import BSplines
 
-__all__ = ["Basis", "Constant", "SmoothMargin", "diagonalised"]
-
 
 class Basis(Protocol):
     """Functions of one variable."""

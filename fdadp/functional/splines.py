@@ -10,8 +10,6 @@ from scipy.interpolate import BSpline
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["BSplines"]
-
 
 @dataclass(frozen=True)
 class BSplines:

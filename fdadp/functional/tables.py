@@ -29,8 +29,6 @@ from fdadp.functional.csv_tables import column_labels, from_csv, one_curve_a_row
 from fdadp.functional.layout import LONG_HINT, is_long
 from fdadp.functional.long_tables import check_names, curves_of_long
 
-__all__ = ["SUFFIXES", "check_suffix", "read_curves", "read_npz", "write_curves"]
-
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".npz")
 
 

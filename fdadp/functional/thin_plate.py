@@ -10,8 +10,6 @@ import numpy as np
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["ThinPlate"]
-
 MOST_CENTRES = 2000
 FEW = 200
 

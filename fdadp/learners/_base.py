@@ -24,8 +24,6 @@ from fdadp.privacy._seen import Kin, score_is_not_private
 from fdadp.privacy.boundary import Table, check_ids, column_names, labels
 from fdadp.privacy.noise import Noise
 
-__all__ = ["PrivateClassifier", "PrivateEstimator", "PrivateLearner", "PrivateRegressor"]
-
 Learner = TypeVar("Learner", bound="PrivateLearner")
 
 

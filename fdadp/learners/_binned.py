@@ -16,8 +16,6 @@ from fdadp.learners.encoding import features_of
 from fdadp.learners.inputs import as_table
 from fdadp.privacy import Cohort
 
-__all__ = ["Binned", "BinnedClassifier"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Binned(PrivateLearner):

@@ -15,8 +15,6 @@ from numba import njit
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.learners.encoding import Numeric, codes_encoder
 
-__all__ = ["Bins", "in_bins", "odds", "totals"]
-
 CUTS = 19
 """Of each kind, for a number without edges: evenly spaced, and evenly spaced in log(1 + x - low)."""
 _LARGEST = 1e150

@@ -10,8 +10,6 @@ import numpy as np
 from fdadp.learners.encoding import Categorical, Numeric
 from fdadp.privacy.boundary import column_names
 
-__all__ = ["feature_names", "stated_columns"]
-
 
 def feature_names(model: Any) -> list[str]:
     """Names of the columns of X of a fit; x0, x1, ... where they had none."""

@@ -18,8 +18,6 @@ from scipy.special import ndtri
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.privacy import Cohort
 
-__all__ = ["LEVEL", "Doubts"]
-
 LEVEL = 1e-3
 """Probability, at most, with which a fit says anything of what is as large as in the constants below."""
 _NOTHING = 2.0

@@ -17,10 +17,8 @@ from fdadp._common.checks import is_number
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._posterior import above_zero, posterior
-from fdadp.learners._rows import Rows
 from fdadp.privacy import Cohort, rowwise_exp
-
-__all__ = ["check_share", "count_weight", "evidence_weight"]
+from fdadp.privacy._local import Rows
 
 _STEPS = 2
 _LARGEST_STEP = 1.5

@@ -13,11 +13,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.decomposition import CONST, noisy_scatter
 from fdadp.privacy import Cohort, rowwise_matmul
-
-__all__ = ["MOST_DIMENSIONS", "cells", "grid_start", "plane_start"]
+from fdadp.privacy._local import RowFunction, Rows
 
 MOST_DIMENSIONS = 3
 """Beyond them a grid of this many cells cannot tell clusters apart."""

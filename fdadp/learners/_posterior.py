@@ -12,8 +12,6 @@ from scipy.special import erfcx
 
 from fdadp._common.typing import ArrayLike, FloatArray
 
-__all__ = ["FACTORS", "above_zero", "class_shares", "empirical_bayes", "independent_evidence", "posterior", "spread"]
-
 FACTORS = np.geomspace(0.003, 1.0, 16)
 """What :func:`spread` believes in evenly: variances of a prior as multiples of its scale, from hardly any to all."""
 

@@ -15,8 +15,6 @@ from fdadp.learners.inputs import ball, box, positive, said_once
 from fdadp.privacy import rowwise_norm
 from fdadp.privacy._local import RowFunction, Rows
 
-__all__ = ["RowFunction", "Rows", "UnitRows", "UnitTarget", "blocks", "in_ball", "with_constant"]
-
 
 def in_ball(x: FloatArray, radius: float) -> FloatArray:
     """Rows moved into the ball of a radius about 0."""

@@ -23,11 +23,9 @@ from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import in_bins, odds
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes
-from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-
-__all__ = ["DPAdditiveHistograms"]
+from fdadp.privacy._local import RowFunction, Rows
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""

@@ -24,12 +24,11 @@ from fdadp.learners._binned import Binned
 from fdadp.learners._bins import in_bins, totals
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, empirical_bayes, posterior
-from fdadp.learners._rows import RowFunction, Rows, UnitTarget
+from fdadp.learners._rows import UnitTarget
 from fdadp.learners.encoding import Categorical, Numeric
 from fdadp.learners.inputs import one_target, positive
 from fdadp.privacy import Cohort
-
-__all__ = ["DPAdditiveRegressor"]
+from fdadp.privacy._local import RowFunction, Rows
 
 _GROWTH = 2.0
 """Of the shares of the budget from pass to pass."""

@@ -27,12 +27,10 @@ from fdadp.learners._binned import BinnedClassifier
 from fdadp.learners._bins import Bins, odds
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, posterior
-from fdadp.learners._rows import RowFunction, Rows
 from fdadp.learners.encoding import Numeric
 from fdadp.learners.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-
-__all__ = ["DPBoostedStumps", "Stump"]
+from fdadp.privacy._local import RowFunction, Rows
 
 _EDGE_SD = 0.1
 """Of the half-normal law that is believed in public of a chosen test's edge, before its step is released."""

@@ -21,13 +21,12 @@ from fdadp.learners._base import PrivateLearner
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._grid import MOST_DIMENSIONS, grid_start, plane_start
 from fdadp.learners._posterior import empirical_bayes
-from fdadp.learners._rows import Rows, blocks, in_ball
+from fdadp.learners._rows import blocks, in_ball
 from fdadp.learners.decomposition import CONST, clip_to_ball, noisy_scatter
 from fdadp.learners.inputs import as_table, ball, box, positive, said_once
 from fdadp.privacy import Cohort, rowwise_matmul
+from fdadp.privacy._local import Rows
 from fdadp.privacy._seen import score_is_not_private
-
-__all__ = ["DPKMeans"]
 
 _RHO = 0.225
 """Su et al.: expected size of a centre's coordinate, as a share of half the range."""

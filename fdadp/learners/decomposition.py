@@ -20,11 +20,10 @@ from fdadp.errors import InputError
 from fdadp.learners._base import PrivateEstimator, PrivateLearner
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import empirical_bayes
-from fdadp.learners._rows import Rows, in_ball, with_constant
+from fdadp.learners._rows import in_ball, with_constant
 from fdadp.learners.inputs import as_table, ball_of, positive
 from fdadp.privacy import Cohort, rowwise_matmul
-
-__all__ = ["DPPCA"]
+from fdadp.privacy._local import Rows
 
 MECHANISMS = ("moments", "power", "bingham")
 CONST = 1 / 6

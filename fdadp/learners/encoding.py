@@ -20,8 +20,6 @@ from fdadp.errors import InputError
 from fdadp.learners.inputs import box_of, check_distinct, in_order, public
 from fdadp.privacy.boundary import Table, column_names, columns, index_of, table
 
-__all__ = ["Categorical", "Numeric", "PublicEncoder", "codes_encoder", "features_of"]
-
 
 @dataclass(frozen=True)
 class Numeric:

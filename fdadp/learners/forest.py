@@ -23,11 +23,10 @@ from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._rows import Rows, UnitTarget
+from fdadp.learners._rows import UnitTarget
 from fdadp.learners.inputs import as_table, box_of, class_array, class_labels, one_target
 from fdadp.privacy import Cohort
-
-__all__ = ["DPForestClassifier", "DPForestRegressor"]
+from fdadp.privacy._local import Rows
 
 _MOST = 10**6
 """Released values."""

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     from fdadp.learners._rows import UnitRows
 
-__all__ = ["CoefficientIntervals", "Equations", "Estimate", "estimate", "solved"]
-
-
 _TINY = 1e-300
 FORMS = (".4g", ".4g", ".2f", ".4f", ".4g", ".4g")
 """Of the columns of a summary."""

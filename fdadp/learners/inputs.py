@@ -13,23 +13,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PublicParameterMissing
 from fdadp.privacy.boundary import RAGGED, Table, table
 
-__all__ = [
-    "as_table",
-    "as_target",
-    "ball",
-    "ball_of",
-    "box",
-    "box_of",
-    "check_distinct",
-    "class_array",
-    "class_labels",
-    "in_order",
-    "one_target",
-    "positive",
-    "public",
-    "said_once",
-]
-
 HUGE = 1e100
 """Numbers from here on count as infinite: their squares may be."""
 

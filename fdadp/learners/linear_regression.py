@@ -20,12 +20,11 @@ from fdadp.learners._base import PrivateRegressor
 from fdadp.learners._columns import feature_names
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._posterior import above_zero, empirical_bayes
-from fdadp.learners._rows import Rows, UnitRows
+from fdadp.learners._rows import UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
 from fdadp.learners.inputs import as_table, as_target, box
 from fdadp.privacy import Cohort
-
-__all__ = ["DPLinearRegression"]
+from fdadp.privacy._local import Rows
 
 _MECHANISMS = ("moments", "adassp", "functional", "wishart")
 _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)

@@ -19,13 +19,12 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners._base import PrivateClassifier
 from fdadp.learners._doubts import Doubts
-from fdadp.learners._rows import Rows, UnitRows
+from fdadp.learners._rows import UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations
 from fdadp.learners.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
+from fdadp.privacy._local import Rows
 from fdadp.privacy._objective import gaussian_multiplier
-
-__all__ = ["DPLogisticRegression", "default_regularization"]
 
 _MECHANISMS = ("objective", "output", "gradient")
 _FEW_CLASSES = 3

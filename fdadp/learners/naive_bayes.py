@@ -21,11 +21,10 @@ from fdadp.learners._columns import feature_names
 from fdadp.learners._doubts import Doubts
 from fdadp.learners._evidence import check_share, count_weight, evidence_weight
 from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior, spread
-from fdadp.learners._rows import Rows, blocks
+from fdadp.learners._rows import blocks
 from fdadp.learners.inputs import as_table, box_of, class_array, class_labels
 from fdadp.privacy import Cohort
-
-__all__ = ["DPGaussianNB", "FromLikelihood", "check_correlation", "gaussian_log_likelihood"]
+from fdadp.privacy._local import Rows
 
 _UNIFORM = 1 / 3
 """Variance of the prior of a mean in [-1, 1]: of a uniform one."""

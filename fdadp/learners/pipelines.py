@@ -17,8 +17,6 @@ from sklearn.utils import get_tags
 from fdadp.errors import InputError, PrivacyError
 from fdadp.learners._base import PrivateEstimator
 
-__all__ = ["check_pipeline"]
-
 _COLUMNS_ALONE = frozenset({"HashingVectorizer", "PolynomialFeatures"})
 """scikit-learn's transformers that learn the number of columns or nothing, though tags (of some versions) say more.
 

@@ -20,8 +20,6 @@ from fdadp.files.atomic import replacing
 from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
 from fdadp.private.prior import PublicPrior
 
-__all__ = ["ETAS", "SIZES", "TABLE", "Cells"]
-
 SIZES = (100, 316, 1000, 3162, 10_000)
 """Simulated n. Beyond the last the sampling error is taken to be that of the last: a cautious prediction."""
 ETAS = tuple(10.0 ** np.arange(-4, -0.9, 0.5))

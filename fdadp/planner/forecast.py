@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fdadp._common.typing import ArrayLike
     from fdadp.planner.of_formulas import TermsForecast
 
-__all__ = ["Forecast", "plan"]
-
 LARGEST_N, LARGEST_EPSILON = 1_000_000, 10.0
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
 from fdadp.privacy._laws import MEAN, Law
@@ -29,8 +29,6 @@ from fdadp.private.prior import CurvePrior
 from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
 from fdadp.private.varying import added
-
-__all__ = ["EXPLAINABLE", "OfTerms", "Responses", "outcome", "outcome_of_family"]
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain; of the rest, what is white."""

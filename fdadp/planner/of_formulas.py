@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
+from fdadp.functional.sample import as_grid
 from fdadp.planner.of_cohorts import Responses, outcome, outcome_of_family
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
@@ -40,8 +40,6 @@ from fdadp.terms.functional_concurrent import Concurrent
 from fdadp.terms.functional_linear import FunctionalLinear
 from fdadp.terms.linear_functional import LinearFunctional
 from fdadp.terms.spec import TermSpec
-
-__all__ = ["TermsForecast", "plan_formula"]
 
 MOST, POPULATIONS, POINTS, ROWS = 10_000, 8, 51, 8
 """Rows simulated at most, cohorts, points of a grid, and rows of a simulated person at most."""

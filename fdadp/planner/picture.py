@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from fdadp.planner.forecast import Forecast
 
-__all__ = ["picture"]
-
 
 def picture(prediction: Forecast, ax: Any = None) -> Figure:
     """Predicted explained share, and error and interval width relative to no privacy, against n and ε.

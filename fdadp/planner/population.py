@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
 from fdadp.privacy.gaussian_dp import delta_from_mu
 from fdadp.private.as_surface import as_surface
@@ -23,8 +23,6 @@ from fdadp.private.prior import PublicPrior
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 from fdadp.solve.surface_fit import SurfaceFit
-
-__all__ = ["LEAST_MULTIPLIER", "Outcome", "Population", "outcomes"]
 
 EXPLAINABLE = 0.6
 """Share of the variance of Y that the simulated surface explains."""

@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from fdadp.private.plan import Plan
 
-__all__ = ["Shown"]
-
 
 @dataclass(frozen=True)
 class Shown:

@@ -9,14 +9,14 @@ import numpy as np
 
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_curves, same_rows
+from fdadp.functional.alignment import same_rows
+from fdadp.functional.curves import as_curves
 from fdadp.functional.names import axis_names
+from fdadp.functional.sample import Curves
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["eigenfunctions", "mean", "predictions"]
 
 PREDICTED, BAND = PALETTE[0], "#0072B233"
 

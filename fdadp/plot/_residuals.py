@@ -15,8 +15,6 @@ from fdadp.plot._canvas import GREY, PALETTE, label, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["residuals"]
-
 CURVES, POINTS, GRID = 50, 4000, 101
 """Most curves, points and points of t that are drawn; evenly chosen where there are more."""
 

@@ -11,8 +11,6 @@ from fdadp._common.typing import BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.curves import as_curves
 
-__all__ = ["column_of", "where_curves_run", "where_seen"]
-
 FAR = 0.1
 """How far, as a share of their ranges, two numbers may be from the nearest row: mgcv's ``too.far``."""
 

@@ -18,8 +18,6 @@ from fdadp.plot._seen import where_curves_run
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["surface"]
-
 LABELS = ("x", "s", "t", "F")
 POINTS = 101
 

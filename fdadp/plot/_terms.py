@@ -17,8 +17,6 @@ from fdadp.plot._seen import where_seen
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["terms"]
-
 SLICES = 4
 """Panels of an effect of three axes that are all continuous."""
 

@@ -10,10 +10,11 @@ from fdadp.privacy.releases import Release
 from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:
+    from fdadp.privacy._kernel import Noisy
     from fdadp.privacy._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
     from fdadp.privacy.accounting import epsilon_from, rho_from
     from fdadp.privacy.budget import Budget
-    from fdadp.privacy.cohort import Cohort, Noisy
+    from fdadp.privacy.cohort import Cohort
     from fdadp.privacy.gaussian_dp import delta_from_mu, epsilon_from_mu, mu_from
     from fdadp.privacy.noise import OpenDPNoise, SeededNoise
     from fdadp.privacy.replay import TapeNoise
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Budget": "budget",
     "Cohort": "cohort",
-    "Noisy": "cohort",
+    "Noisy": "_kernel",
     "OpenDPNoise": "noise",
     "SeededNoise": "noise",
     "TapeNoise": "replay",

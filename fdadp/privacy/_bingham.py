@@ -24,8 +24,6 @@ from scipy.special import ndtri
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["UNIT", "bingham", "matrix_of", "order_of", "triangle"]
-
 UNIT = 2.0**30
 """A direction is given as integers, of this length."""
 _BATCH = 32

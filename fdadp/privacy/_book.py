@@ -22,8 +22,6 @@ from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone
 if TYPE_CHECKING:
     from fdadp.privacy.releases import Release
 
-__all__ = ["Book", "MemoryBook", "process"]
-
 
 class Book(Protocol):
     """What a budget keeps its accounts in. Each method is one transaction, and raises PrivacyError or happens."""

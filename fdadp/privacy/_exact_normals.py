@@ -18,8 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
-__all__ = ["BITS", "Bits", "Chi", "Pair", "decimals", "fixed"]
-
 BITS = 256
 """Known of a uniform number at first."""
 

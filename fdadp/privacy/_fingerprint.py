@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["difference", "fingerprint"]
-
 
 def fingerprint(value: Any, given: Any = ()) -> Any:
     """Arrays by dtype, shape and bytes, floats by their bits, objects by everything that they hold.

@@ -28,8 +28,6 @@ from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.noise import DRAWS, MATRICES, SELECTIONS, Noise, OpenDPNoise, Sampler
 from fdadp.privacy.releases import Release
 
-__all__ = ["Kernel", "Noisy", "check_clip", "check_name", "is_secure"]
-
 _NORMS = {L1: "L1", L2: "L2", LINF: "L-infinity", NUCLEAR: "nuclear"}
 _NOISE_NAMES = {
     "gaussian": "Gaussian",

@@ -19,8 +19,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import NOBODY
 
-__all__ = ["LAWS", "MEAN", "Keys", "Law", "last_keys", "law_of", "row_keys", "surplus"]
-
 LAWS = ("mean", "sum")
 MOST_ROWS = 10_000
 Keys = npt.NDArray[np.uint64]

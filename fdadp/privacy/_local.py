@@ -29,8 +29,6 @@ import numpy.typing as npt
 from fdadp._common.typing import FloatArray
 from fdadp.errors import PrivacyError
 
-__all__ = ["BLOCK", "Rows", "Spec", "call", "evaluate", "probe", "silence"]
-
 BLOCK = 512
 """Rows that a function sees at once, always."""
 N_PROBES, N_CODES = 37, 9

@@ -43,8 +43,6 @@ from fdadp.privacy._minima import GRADIENT_ERROR, person_weights, row_weights, t
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
 
-__all__ = ["logistic"]
-
 _FINAL = 64
 """Full Newton steps after the first one shorter than 1/2: many more than are ever needed."""
 

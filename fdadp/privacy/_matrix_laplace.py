@@ -32,8 +32,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.privacy._exact_normals import BITS, Bits, Chi, Pair, decimals, fixed
 
-__all__ = ["Drawn", "MatrixLaplace", "add_wrapped"]
-
 _FINE = 32
 """Bits of the scale after the point; it is rounded up to them."""
 

@@ -20,8 +20,6 @@ import math
 from fdadp.privacy.gaussian_dp import mu_from_epsilon, mu_from_range, range_from_mu
 from fdadp.privacy.noise import LATTICE_VARIANCE
 
-__all__ = ["IN_RHO", "MEASURES", "amount_for", "cost_of"]
-
 MEASURES = {"gdp": "mu squared / 2 (Gaussian DP)", "zcdp": "rho (zCDP)", "pure": "epsilon"}
 """Names of what adds up."""
 _RANGED = ("gumbel", "bingham-zcdp")

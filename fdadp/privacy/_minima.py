@@ -30,17 +30,6 @@ from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
 
-__all__ = [
-    "GRADIENT_ERROR",
-    "SMALLEST_RIDGE",
-    "SOLUTION_ERROR",
-    "least_squares",
-    "person_weights",
-    "row_weights",
-    "steps_from_real",
-    "to_lattice",
-]
-
 _BITS = 18
 """Products of two lattice values, and sums of them over a block, are exact in floats."""
 _LIMB = 32

@@ -25,8 +25,6 @@ from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.gaussian_dp import mu_from
 from fdadp.privacy.noise import Sampler
 
-__all__ = ["MinimumReleases"]
-
 
 class MinimumReleases:
     """Output and objective perturbation."""

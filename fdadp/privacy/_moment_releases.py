@@ -17,8 +17,6 @@ from fdadp.privacy._rows import L2
 from fdadp.privacy._sums import Contributions, Products, exact_sum
 from fdadp.privacy._wishart import BITS, LARGEST_ORDER, degrees, exact_moment
 
-__all__ = ["MomentReleases"]
-
 
 class MomentReleases:
     """Second moments with three kinds of noise, and directions by the exponential mechanism."""

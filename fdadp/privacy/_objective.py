@@ -15,8 +15,6 @@ from scipy.special import log_ndtr, ndtr
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["gaussian_multiplier"]
-
 _FLOATS = 1e-11
 """Relative error that is allowed for in values of the normal distribution and in exponentials of up to ε."""
 

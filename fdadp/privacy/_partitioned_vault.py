@@ -21,8 +21,6 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
 from fdadp.privacy.partitions import Partitions
 
-__all__ = ["PartitionedVault"]
-
 
 class _Lost:
     """In place of what could not be read."""

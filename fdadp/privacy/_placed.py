@@ -15,8 +15,6 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import FAILED, check_ids
 from fdadp.privacy.partitions import Partitions, blocks_of
 
-__all__ = ["AnyVault", "vault_of"]
-
 AnyVault = Vault | PartitionedVault
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fdadp.privacy._reservations import Binding
     from fdadp.privacy.releases import Release
 
-__all__ = ["FirstReadError", "rehearsal_of"]
-
 
 class FirstReadError(Exception):
     """A fit has come to its first read: no error of the fit."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["SAFETY", "TOLERANCE", "Binding", "Reservation", "check_charge", "gone", "left_of"]
-
 TOLERANCE = 1e-9
 """Shares such as ten times 0.1 may add up to a hair above 1 ..."""
 SAFETY = 1 - 3e-9

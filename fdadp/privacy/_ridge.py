@@ -26,8 +26,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["Ridge"]
-
 _FINE = 100
 """Bits of a solution that are checked and released from."""
 Points = Any

@@ -10,23 +10,6 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = [
-    "L1",
-    "L2",
-    "LINF",
-    "NUCLEAR",
-    "add_cells",
-    "add_outer_rows",
-    "add_persons",
-    "add_rank_one_rows",
-    "add_rows",
-    "finish_persons",
-    "leave_out_surplus",
-    "outer_rows",
-    "quantise_rows",
-    "test_utilities",
-]
-
 LINF, L1, L2, NUCLEAR = 0, 1, 2, 3
 
 ATTEMPTS = 4

@@ -13,8 +13,6 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["log", "log_positions", "rowwise_exp", "rowwise_matmul", "rowwise_norm"]
-
 NARROW = 12
 """Columns up to which a product is faster with its sums in registers; public, so of no matter for a row's bits."""
 

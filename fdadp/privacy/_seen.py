@@ -16,8 +16,6 @@ from typing import Any
 from fdadp.errors import NotAccountedWarning
 from fdadp.privacy.boundary import Table
 
-__all__ = ["Kin", "earlier_fits", "kin_of", "score_is_not_private"]
-
 _LOCK = threading.Lock()
 _NUMBERS = itertools.count(1)
 _FITS: dict[object, int] = {}

@@ -16,8 +16,6 @@ from fdadp.privacy._local import RowFunction, Rows, evaluate
 from fdadp.privacy._rows import LINF, test_utilities
 from fdadp.privacy._sums import cell_sums
 
-__all__ = ["Selections"]
-
 
 class Selections:
     """The exponential mechanism on sums, by Gumbel noise or permute-and-flip."""

@@ -24,8 +24,6 @@ from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import NO_NUMBER, NOBODY, Table, check_ids, persons_of, table
 from fdadp.privacy.budget import Account, Budget
 
-__all__ = ["Part", "Piece", "Sent", "bucket_count", "gathered", "read_piece", "scattered"]
-
 MOST_BUCKETS = 128
 """Parts of a data set with persons: as many as there were partitions, up to this many."""
 _DIGEST = 16

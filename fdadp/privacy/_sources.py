@@ -13,8 +13,6 @@ from fdadp.errors import FailedReadError, PrivacyError
 from fdadp.privacy._local import Rows, Spec, zero_rows
 from fdadp.privacy.boundary import FAILED, Table, numbers, table
 
-__all__ = ["Block", "Kept", "as_tables", "first_spec", "loaded", "padded", "parts_of", "spec_of", "spec_of_chunk"]
-
 Block = tuple[Rows, int, IntArray]
 """Arrays padded to BLOCK rows, number of real ones, and the person of each (empty where every row is a person)."""
 

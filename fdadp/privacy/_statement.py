@@ -5,8 +5,6 @@ from __future__ import annotations
 from fdadp._common.promised import promised
 from fdadp.privacy.budget import Budget
 
-__all__ = ["DIRECTIONS_IN_FLOATS", "LEFT_OUT", "NEIGHBOURS", "NOT_COVERED", "UNITS", "broken", "statement"]
-
 UNITS = {True: "person (all rows with one id in persons)", False: "row (a whole person only where nobody has several)"}
 
 NEIGHBOURS = {

@@ -6,8 +6,6 @@ from typing import Any
 
 from fdadp.privacy.settings import Privacy
 
-__all__ = ["privacy_from_json", "privacy_to_json"]
-
 
 def privacy_to_json(privacy: Privacy | None) -> dict[str, Any] | None:
     """Settings without the budget, a live object of one session, and without the place of a study."""

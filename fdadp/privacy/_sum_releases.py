@@ -14,8 +14,6 @@ from fdadp.privacy._rows import L1
 from fdadp.privacy._rowwise import log_positions
 from fdadp.privacy._sums import Products
 
-__all__ = ["SumReleases"]
-
 
 class SumReleases:
     """Sums, sums of outer products, histograms, scales and the number of persons."""

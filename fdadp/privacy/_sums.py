@@ -24,10 +24,9 @@ from fdadp.privacy._rows import (
     finish_persons,
     outer_rows,
 )
-from fdadp.privacy._vault import Block, Vault
+from fdadp.privacy._sources import Block
+from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
-
-__all__ = ["Factors", "Products", "cell_sums", "count_persons", "exact_sum", "rank_one_sum"]
 
 
 class Products(NamedTuple):

@@ -25,8 +25,6 @@ from fdadp.privacy._sources import Block, Kept, as_tables, first_spec, loaded, p
 from fdadp.privacy.boundary import NOBODY, Persons, Table, check_ids, sealed, table
 from fdadp.privacy.joined import Joined
 
-__all__ = ["Block", "Vault"]
-
 _NO_CODES: IntArray = np.empty(0, dtype=np.int64)
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 _SLAB = 64 * BLOCK

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.ledger import Ledger
     from fdadp.privacy.releases import Release
 
-__all__ = ["verify_ledger"]
-
 SLACK = 1e-9
 LATTICE = 1e-6
 """Between the scale of noise on a lattice, as it is charged, and in the units of a release."""

@@ -31,18 +31,6 @@ from fdadp.privacy._rows import quantise_rows
 from fdadp.privacy._vault import Vault
 from fdadp.privacy.boundary import sealed
 
-__all__ = [
-    "BITS",
-    "LARGEST_ORDER",
-    "UNIFORM_BITS",
-    "WISHART_DISTANCE",
-    "degrees",
-    "exact_moment",
-    "float_wishart",
-    "hockey_stick",
-    "wishart",
-]
-
 BITS = 18
 """Products of two lattice values, and sums of them over a block, are exact in floats; over all persons modulo 2^64."""
 _DIGITS = 130

@@ -18,8 +18,6 @@ from fdadp.errors import PrivacyError
 if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
 
-__all__ = ["epsilon_from", "epsilon_from_closed_form", "noise_multiplier", "opendp", "rho_from", "unit_noise"]
-
 
 @functools.cache
 def opendp() -> Any:

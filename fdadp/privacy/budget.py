@@ -25,9 +25,6 @@ from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
 if TYPE_CHECKING:
     from fdadp.privacy.releases import Release
 
-__all__ = ["Account", "Binding", "Budget"]
-
-
 ROUNDING = 1e-12
 """Of a total that another version or machine has computed."""
 

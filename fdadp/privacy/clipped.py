@@ -20,8 +20,6 @@ from fdadp.privacy._local import RowFunction, Rows
 if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
 
-__all__ = ["ReleasedShares", "release_shares", "warn_of_clipping"]
-
 SURE = 2.5
 """A share counts as surely above a limit by so many sds of noise: 0.6 % by chance, 1.5 % with Laplace noise."""
 

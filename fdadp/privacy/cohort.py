@@ -28,24 +28,23 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.errors import FailedReadError, PrivacyError
-from fdadp.privacy._kernel import Kernel, Noisy, is_secure
+from fdadp.privacy._kernel import Kernel, is_secure
 from fdadp.privacy._laws import Law, law_of
 from fdadp.privacy._local import RowFunction
 from fdadp.privacy._minimum_releases import MinimumReleases
 from fdadp.privacy._moment_releases import MomentReleases
 from fdadp.privacy._placed import vault_of
+from fdadp.privacy._reservations import Binding
 from fdadp.privacy._selections import Selections
 from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
 from fdadp.privacy._sum_releases import SumReleases
 from fdadp.privacy.boundary import FAILED
-from fdadp.privacy.budget import Binding, Budget
+from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.distributed import DistributedNoise
 from fdadp.privacy.ledger import Ledger
 from fdadp.privacy.noise import NOT_PROVED, Noise, OpenDPNoise
 from fdadp.privacy.releases import Release
-
-__all__ = ["Cohort", "Noisy"]
 
 
 class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):

@@ -8,8 +8,6 @@ from typing import Any
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["ADJACENCIES", "LARGEST_DELTA", "check_delta", "said_delta", "whole"]
-
 ADJACENCIES = ("zero-out", "add-remove", "replace")
 LARGEST_DELTA = 1e-3
 """Where n is private, and δ cannot be held against it; see ``docs/theory/accounting.md#delta``."""

@@ -37,8 +37,6 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.accounting import opendp
 from fdadp.privacy.noise import LATTICE_VARIANCE, Noise, Sampler, analytic_scale
 
-__all__ = ["DistributedNoise", "NextRound", "current_noise", "distributed_cost", "noise_source"]
-
 _SMALLEST_SHARE = 64.0
 """Standard deviation of a share, in lattice steps, below which a release is refused: far above where τ matters."""
 _WIDEST = 62

@@ -20,8 +20,6 @@ from scipy.special import erfcx, erfinv, log_ndtr, ndtr, ndtri_exp
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["delta_from_mu", "epsilon_from_mu", "mu_from", "mu_from_epsilon", "mu_from_range", "range_from_mu"]
-
 ALLOWANCE = 1e-10
 """Of δ: kept back for rounding, and for the factor e^(±10⁻¹²³) between lattice and real Gaussians."""
 LARGEST_EPSILON = 1e4

@@ -14,8 +14,6 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import NO_ROW, Key, Table, joined_rows, table
 from fdadp.privacy.boundary.tables import entries
 
-__all__ = ["Joined", "JoinedChunks", "key_of"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Joined:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
     from fdadp.privacy.certificate.accuracy import Expected
 
-__all__ = ["Ledger"]
-
 
 @dataclass(frozen=True, repr=False)
 class Ledger:

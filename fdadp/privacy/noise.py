@@ -50,8 +50,6 @@ from fdadp.privacy._matrix_laplace import Drawn, MatrixLaplace, add_wrapped
 from fdadp.privacy._wishart import UNIFORM_BITS, WISHART_DISTANCE, float_wishart, wishart
 from fdadp.privacy.accounting import opendp
 
-__all__ = ["KINDS", "LATTICE_VARIANCE", "Noise", "OpenDPNoise", "Sampler", "SeededNoise"]
-
 SELECTIONS = ("gumbel", "exponential")
 DIRECTIONS = ("bingham", "bingham-zcdp")
 MATRICES = ("product", "symmetric")

@@ -11,8 +11,6 @@ import numpy as np
 
 from fdadp._common.tasks import is_dask
 
-__all__ = ["Partitions", "blocks_of"]
-
 
 @dataclass(frozen=True)
 class Partitions:

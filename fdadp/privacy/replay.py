@@ -20,8 +20,6 @@ from fdadp.privacy._bingham import matrix_of
 from fdadp.privacy._matrix_laplace import add_wrapped
 from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
 
-__all__ = ["Loss", "TapeEntry", "TapeNoise", "loss", "losses", "wishart_delta"]
-
 
 @dataclass(frozen=True)
 class TapeEntry:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.cohort import Cohort
     from fdadp.privacy.noise import Noise
 
-__all__ = ["UNIT_NAMES", "Privacy"]
-
 UNIT_NAMES = ("row", "person")
 OF_A_STUDY = ("delta", "n", "adjacency", "unit")
 """What a study fixes for every fit."""

@@ -11,8 +11,6 @@ from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
 
-__all__ = ["advise", "beyond_scale", "describe_ranges"]
-
 OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""
 WIDE = 50.0

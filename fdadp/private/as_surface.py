@@ -16,8 +16,6 @@ from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.solve.surface_fit import SurfaceFit
 
-__all__ = ["as_surface"]
-
 TINY = 1e-300
 
 

@@ -29,17 +29,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 
-__all__ = [
-    "Found",
-    "ReleasedMean",
-    "ReleasedVariance",
-    "as_terms",
-    "explained_variance",
-    "importances",
-    "released_variance",
-    "unexplained_variance",
-]
-
 
 class Found(Protocol):
     """What a model needs of a private fit: a PrivateFit, or one of another kind of response."""

@@ -13,21 +13,6 @@ from scipy.special import logsumexp
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = [
-    "MEAN_PRODUCT",
-    "MOMENT_VARIANCE",
-    "SMALLER_SIZES",
-    "SPECTRA",
-    "WIDER_SPECTRA",
-    "Measurement",
-    "combine",
-    "posterior",
-    "posterior_of_pairs",
-    "posteriors",
-    "profile",
-    "steady",
-]
-
 Measurement = tuple[FloatArray, FloatArray, FloatArray]
 """A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
 

@@ -21,8 +21,6 @@ from fdadp.private.ranges import Range
 from fdadp.private.rows import Block, Rows, row_sums
 from fdadp.solve.families import Family
 
-__all__ = ["BoundedResponse", "BoundedRows"]
-
 FARTHEST = 40.0
 """Linear predictors beyond it give the means of its ends, 0 or 1 to double precision."""
 

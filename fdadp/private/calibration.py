@@ -10,8 +10,6 @@ from scipy.stats import t as student
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["CALIBRATION_EDGES", "calibrate", "predictive"]
-
 CALIBRATION_EDGES = np.array([0.0, 0.8, 1.44, 1.96, 2.8])
 """Left edges of the bins of |residual| / sd; the last bin is open."""
 

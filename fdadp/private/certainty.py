@@ -24,8 +24,6 @@ from fdadp.private.plan import Plan
 from fdadp.private.rounds import Rounds
 from fdadp.private.scores import gaussian_draws
 
-__all__ = ["Certainty", "Clipped"]
-
 TINY = 1e-300
 
 Known = tuple[FloatArray, FloatArray, float, IntArray]

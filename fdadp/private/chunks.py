@@ -21,12 +21,10 @@ from fdadp.errors import InputError
 from fdadp.functional.axis import axis_of
 from fdadp.functional.containers.opened import OpenedTable
 from fdadp.functional.containers.source import Tasks
-from fdadp.functional.curves import Kind
+from fdadp.functional.kinds import Kind
 from fdadp.privacy.boundary import Table, table
 from fdadp.privacy.partitions import Partitions
 from fdadp.private.inputs import check_groups
-
-__all__ = ["PrivateChunks", "is_one_way", "values_of"]
 
 KINDS = get_args(Kind)
 

@@ -16,25 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
-from fdadp.functional.curves import Curves
 from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.ranges import Range
-
-__all__ = [
-    "FILLERS",
-    "HALF_WIDTH",
-    "NUMBERS_HALF_WIDTH",
-    "REACH",
-    "UNIFORM_VARIANCE",
-    "Column",
-    "CurvesColumn",
-    "LabelColumn",
-    "NumberColumn",
-    "Scalars",
-    "unit_grid",
-]
 
 HALF_WIDTH = 4.0
 """Standardised curves are clipped to ±4 of their standard deviations."""

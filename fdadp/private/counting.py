@@ -8,8 +8,6 @@ import numpy as np
 
 from fdadp.privacy import Cohort
 
-__all__ = ["expected_left", "least_n_epsilon", "release_n"]
-
 LEAST_N = 20.0
 """A released number of persons is never taken below this."""
 FIRST = 0.01

@@ -15,8 +15,6 @@ from scipy.special import gammaincc, logsumexp
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["CountTable", "Level", "bins_of", "count_table", "interpolated", "level_of"]
-
 STEPS, LOWEST = 4096, -14.0
 """Of the table; linear predictors below the lowest count as it."""
 FAR, MORE = 10.0, 60.0

@@ -21,8 +21,6 @@ from fdadp.private.white.of_surfaces import WhiteSurface
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["PrivateDesign", "curves_column", "of_a_surface"]
-
 
 @dataclass(frozen=True)
 class PrivateDesign:

@@ -24,8 +24,6 @@ from fdadp.private.releases import Releases
 from fdadp.private.rounds import Rounds, left_by_clip
 from fdadp.private.rows import Rows
 
-__all__ = ["fit_dp_aff"]
-
 
 def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> PrivateFit:
     """Spend the budget of a cohort as planned.

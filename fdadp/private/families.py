@@ -29,8 +29,6 @@ from fdadp.private.scores import Found, Scores
 from fdadp.private.sharing import make_plan
 from fdadp.private.tuning import GAUSSIAN, PURE, Tuning
 
-__all__ = ["DPAFFOfFamily", "FamilyFit", "fit_family", "in_entries", "plan_family"]
-
 BASE_RATE, BALANCE = 0.02, 0.03
 """Shares of the budget of the first and of the last release; in pure ε, where they count linearly, twice that."""
 ROUNDS, FALL_OFF, WATER_NOISE = 6, 0.6, 6.0

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fdadp.private.plan import Plan
     from fdadp.private.rows import Rows
 
-__all__ = ["Spending", "Spent", "describe_grid", "refuse_unaffordable", "spend"]
-
 F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
 

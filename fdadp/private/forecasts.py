@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
 
-__all__ = ["MEAN", "SIGNAL", "about_anchor", "growth", "guarded", "near_anchor", "plan_forecasts"]
-
 MEAN_SQUARE = 1.65
 """Mean square of errors over their squared geometric mean: 1.35 of Gaussian curves with the shares of the public prior
 and a tenth of their energy outside of its functions, times 1.22 of records whose sizes differ as a t law of 1/ν = .15

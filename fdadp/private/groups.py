@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.private.columns import Scalars
 from fdadp.private.white.base import WhiteTerm
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
-
-__all__ = ["FeatureGroups"]
 
 
 @dataclass(frozen=True)

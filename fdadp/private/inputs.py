@@ -12,13 +12,12 @@ from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedCurves, on_grid
-from fdadp.functional.curves import Curves, as_curves, as_grid
+from fdadp.functional.curves import as_curves
 from fdadp.functional.kinds import Given
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.private.opened import public_head
-
-__all__ = ["LEAST_POINTS", "check_groups", "private_curves"]
 
 LEAST_POINTS = 3
 

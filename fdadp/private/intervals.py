@@ -27,9 +27,6 @@ from fdadp.private.rows import Rows
 from fdadp.private.sharing import SPREADS, time_blocks
 from fdadp.private.shrinkage import gain, shrunk
 
-__all__ = ["PrivateFit", "Regression", "finish", "release_outside"]
-
-
 UNEXPLAINED = 0.7
 """Size of residuals over that of Y, as guessed before it is released."""
 LEFT_OVER, LEAST_TRACE, UNCERTAIN = 0.1, 0.1, 0.2

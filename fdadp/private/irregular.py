@@ -15,8 +15,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.privacy.boundary import Table
 
-__all__ = ["is_irregular", "on_grid", "table_of_irregular"]
-
 
 def is_irregular(data: Any) -> bool:
     """Whether curves are scikit-fda's at points of their own; its type is public."""

@@ -21,8 +21,6 @@ from fdadp.private.rows import Rows
 from fdadp.private.sharing import norm_of_numbers
 from fdadp.private.shrinkage import level_and_spread, shrunk_coefficients, shrunk_scale, shrunk_shift
 
-__all__ = ["locate", "mean_response"]
-
 X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
 Y_GUESS = 3.75

@@ -20,8 +20,6 @@ from fdadp.functional.axis import axis_of
 from fdadp.functional.csv_lines import ROWS, CsvLines, Texts
 from fdadp.privacy.boundary import meaning, number_of, person_of
 
-__all__ = ["LongLines"]
-
 
 @dataclass(frozen=True)
 class LongLines:

@@ -16,7 +16,7 @@ from numba import njit
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy._rowwise import log_positions
 from fdadp.private.bayes import Measurement, combine
@@ -30,18 +30,6 @@ if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
     from fdadp.private.releases import Releases
     from fdadp.private.residual_rows import ResidualRows
-
-__all__ = [
-    "Look",
-    "error_logs",
-    "exponentials",
-    "factors",
-    "learn_looks",
-    "looks_of",
-    "place_looks",
-    "shares_of_looks",
-    "with_looks",
-]
 
 ROUGH, BEND = 0.17, 0.03
 """Of forecasts, prior means of what a standard deviation of log roughness, and its square less 1 over √2, add to the

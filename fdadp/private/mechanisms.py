@@ -30,22 +30,11 @@ from fdadp.private.tuning import Tuning
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
-    from fdadp.functional.curves import Curves
     from fdadp.functional.records import Records
+    from fdadp.functional.sample import Curves
     from fdadp.privacy import Cohort, Privacy
     from fdadp.private.intervals import PrivateFit
     from fdadp.solve.surface_fit import SurfaceFit
-
-__all__ = [
-    "DPAFF",
-    "EndToEnd",
-    "Mechanism",
-    "MomentPerturbation",
-    "NoiseAfterFit",
-    "OutputPerturbation",
-    "check_prior",
-    "mechanism_of",
-]
 
 
 class Mechanism(Parameters):

@@ -27,9 +27,6 @@ from fdadp.private.rows import Block, Rows
 from fdadp.private.sharing import make_plan
 from fdadp.private.shrinkage import gain
 
-__all__ = ["NoisyMoments", "fit_moments", "plan_moments"]
-
-
 SCALE_SHARE = 0.03
 """Of the budget of the second moment, for the size of a person's contribution."""
 MOST_FEATURES = 41

@@ -12,10 +12,8 @@ from fdadp.errors import InputError
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves
 from fdadp.functional.containers.together import chunks_together
-from fdadp.functional.curves import Curves
 from fdadp.functional.kinds import Given
-
-__all__ = ["chunks_of", "public_head", "refuse_unknown_length", "stand_in"]
+from fdadp.functional.sample import Curves
 
 
 def public_head(curves: OpenedCurves) -> Curves:

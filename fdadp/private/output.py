@@ -25,8 +25,6 @@ from fdadp.private.releases import Releases
 from fdadp.private.rows import Rows
 from fdadp.private.sharing import make_plan
 
-__all__ = ["fit_output", "plan_output"]
-
 TARGET_CLIP = 1.5
 """Clip of a response about its mean, relative to its private scale; the radius of the coefficients is 1."""
 FEATURE_CLIP = 2

@@ -19,8 +19,6 @@ from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.private.bayes import MOMENT_VARIANCE
 from fdadp.private.design import PrivateDesign
 
-__all__ = ["Pairs"]
-
 UNLIKE = 0.3
 """Prior variance of an entry of A over that of one a step nearer to the diagonal, by the order of functions."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["picture"]
-
 SHARE = np.linspace(0.0, 1.0, 101)
 """Of the domain, on which curves are drawn."""
 X = np.linspace(-HALF_WIDTH, HALF_WIDTH, 101)

@@ -18,20 +18,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.private.columns import UNIFORM_VARIANCE
 
-__all__ = [
-    "CELLS",
-    "WHOLE",
-    "Beyond",
-    "Counted",
-    "Part",
-    "beyond",
-    "error_of_moments",
-    "in_cells",
-    "located",
-    "part_about",
-    "settled",
-]
-
 CELLS = 32
 """Of a part of the range."""
 SPREADS = np.geomspace(0.002, 1.0, 36)

@@ -10,19 +10,6 @@ from typing import NamedTuple
 from fdadp._common.typing import FloatArray
 from fdadp.private.tuning import Tuning
 
-__all__ = [
-    "NAMES",
-    "OF_NUMBERS",
-    "ONE_CURVE",
-    "PLANNED",
-    "Located",
-    "Plan",
-    "Row",
-    "plan_html",
-    "plan_rows",
-    "plan_text",
-]
-
 PLANNED = {
     "x rms": "root mean square of {x}",
     "x location": "location of {x}",

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
+from fdadp.functional.sample import as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy._laws import MEAN, Law
 from fdadp.privacy.accounting import noise_multiplier
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fdadp.private.design import PrivateDesign
     from fdadp.private.fit import Spending
     from fdadp.private.mechanisms import EndToEnd
-
-__all__ = ["planned", "preview"]
 
 MOST_POINTS, GRID = 100_000, 51
 """Of a grid that is only planned for: at most, and by default."""

@@ -22,8 +22,6 @@ from fdadp.private.columns import HALF_WIDTH, CurvesColumn
 from fdadp.private.design import PrivateDesign, of_a_surface
 from fdadp.private.ranges import Range
 
-__all__ = ["CurvePrior", "FunctionPrior", "PublicPrior", "ResponsePrior", "SurfacePrior"]
-
 LENGTHS, PER_LENGTH = 40, 100
 """Correlation lengths of the simulated curves, and curves of each."""
 LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8

@@ -10,8 +10,6 @@ from numba import njit
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import rowwise_matmul
 
-__all__ = ["Projection", "observed_mean"]
-
 
 class Projection:
     """From curves about a prediction to coefficients on orthonormal functions.

@@ -12,8 +12,6 @@ from typing import Any
 
 from fdadp.errors import PrivacyError
 
-__all__ = ["Range", "public_range", "public_ranges"]
-
 Range = tuple[float, float]
 CLOSEST = 1e-9
 """Width of a range over the size of its ends, at least: numbers in it can be told apart."""

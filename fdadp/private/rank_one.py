@@ -14,8 +14,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["rank_one_weights"]
-
 BISECTIONS = 50
 PRECISIONS = np.concatenate(([0.0], np.geomspace(1e-3, 1e9, 481)))
 """Precisions of a feature, over those of its prior, at which the worth of more precision is tabulated."""

@@ -14,9 +14,6 @@ from fdadp.privacy.clipped import ReleasedShares, release_shares
 from fdadp.private.plan import Plan
 from fdadp.private.rows import Rows
 
-__all__ = ["Releases"]
-
-
 TOGETHER = 2.0
 """Clip of the sum of a person's gradients over that of one row, per square root of the rows."""
 

@@ -19,8 +19,6 @@ from fdadp.private.rows import Block, Derived, Rows, row_sums
 from fdadp.private.sharing import SPREADS, time_blocks
 from fdadp.private.varying import quadratic
 
-__all__ = ["ResidualRows"]
-
 TINY = 1e-300
 LEAST_VARIANCE = 1e-9
 """Of a response about its prediction, over the largest without the noise of the fit."""

@@ -14,8 +14,6 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.private.bayes import Measurement, combine
 from fdadp.private.secants import secant_update
 
-__all__ = ["Rounds", "left_by_clip"]
-
 GUARD_SDS = 3
 """Energies of gradients count as grown from so many sds of noise on."""
 DRAWS, SEED = 4000, 1

@@ -24,8 +24,6 @@ from fdadp.private.plan import Plan
 from fdadp.private.projection import Projection, observed_mean
 from fdadp.private.varying import added, integrals
 
-__all__ = ["Rows", "row_sums"]
-
 Block = tuple[FloatArray, ...]
 NUMBERS_SIZE = 0.6
 """Geometric mean of a normal number's size over that of a curve of the same variance: numbers are often near zero."""

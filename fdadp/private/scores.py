@@ -21,8 +21,6 @@ from fdadp.privacy import rowwise_matmul
 from fdadp.private.bayes import SIZES, SMALLER_SIZES, SPECTRA, WIDER_SPECTRA, Measurement, posteriors, steady
 from fdadp.private.bounded_rows import BoundedResponse
 
-__all__ = ["Found", "Scores", "gaussian_draws"]
-
 DRAWS, KEPT = 2000, 8
 """Public draws of the features; of so many sizes they are kept."""
 LONGEST = 1.0

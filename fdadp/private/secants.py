@@ -8,8 +8,6 @@ import numpy.typing as npt
 from fdadp._common.typing import FloatArray
 from fdadp.private.bayes import Measurement, steady
 
-__all__ = ["secant_update"]
-
 BENDS = 0.1
 """Prior variance of what an entry of A is off along a step, for gradients bend, over that of the entry."""
 

@@ -14,8 +14,6 @@ from fdadp.private.plan import ONE_CURVE, Located, Plan
 from fdadp.private.rank_one import rank_one_weights
 from fdadp.private.tuning import GAUSSIAN, PURE, Aux, Size, Tuning
 
-__all__ = ["SPREADS", "Coordinates", "make_plan", "norm_of_numbers", "time_blocks", "water_fill"]
-
 MOST_BLOCKS, LEAST_IN_BLOCK = 10, 4
 """Blocks of the domain of Y in which the size of residuals is looked at; points in one on an even grid."""
 SPREADS = (0.06, 3.0)

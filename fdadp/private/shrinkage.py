@@ -9,8 +9,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["gain", "level_and_spread", "shrunk", "shrunk_coefficients", "shrunk_scale", "shrunk_shift"]
-
 TINY = 1e-300
 """Keeps 0/0 from arising."""
 LOG_SPREADS, LEVELS = np.linspace(-4.0, 1.5, 111), np.linspace(-3.0, 3.0, 241)

@@ -16,8 +16,6 @@ from fdadp.files.container import plain
 from fdadp.privacy._stored import privacy_from_json, privacy_to_json
 from fdadp.private.mechanisms import Mechanism
 
-__all__ = ["guarantee_from_json", "guarantee_to_json", "params_from_json", "params_to_json"]
-
 NOT_KEPT = ("prior", "tuning")
 """Parameters that a file does not hold: objects, of which the first may be large."""
 

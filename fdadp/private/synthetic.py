@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.prior import CurvePrior
 from fdadp.solve.residuals import PointwiseVariance
-
-__all__ = ["ResidualLaw", "draw_column"]
 
 TINY, SEEDS = 1e-300, 2**31
 """Keeps 0/0 from arising; number of seeds."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-__all__ = ["GAUSSIAN", "PURE", "Aux", "Ramp", "Size", "Tuning"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Aux:

@@ -10,8 +10,6 @@ from numba import njit
 
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 
-__all__ = ["added", "integrals", "quadratic", "windowed"]
-
 
 def added(values: FloatArray, z: FloatArray, effects: FloatArray) -> FloatArray:
     """``values(t) + Σ_j z_j(t) effects_j(t)``, shape (m, T); `effects` (q, T)."""

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numba import njit
 
-__all__ = ["boost"]
-
 
 @njit(cache=True, nogil=True)
 def boost(codes, sizes, y, noised, budget, tie, clip0, clamp, perfect, mode, rng):  # type: ignore[no-untyped-def]

@@ -14,8 +14,6 @@ from fdadp.errors import NotPrivateWarning
 from fdadp.privacy.ledger import Ledger
 from fdadp.privacy.releases import Release
 
-__all__ = ["Published"]
-
 STATEMENT = (
     "This is a published scheme, offered for comparison. Its claimed epsilon does not hold: parts of the output are "
     "computed from the data without noise, or with noise whose scale is. Do not release this model as differentially "

@@ -12,8 +12,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.federated.paillier import PublicKey, Randomness, _gmpy2
 from fdadp.privacy.accounting import opendp
 
-__all__ = ["ProxyView", "UserView", "centred", "discretised", "encrypted", "gaussian", "masked", "scatter", "symmetric"]
-
 
 @dataclass(frozen=True)
 class UserView:

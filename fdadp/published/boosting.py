@@ -26,8 +26,6 @@ from fdadp.privacy.releases import Release
 from fdadp.published._adaboost import boost
 from fdadp.published._base import Published
 
-__all__ = ["SCHEMES", "VARIANTS", "PublishedDPAda", "PublishedNoisyAdaBoost", "noised_rounds"]
-
 VARIANTS = ("DPAda", "DPAda_Swing", "DPAda_Random", "DPAda_Improved")
 SCHEMES = ("DP-AdaBoost", "CART-DPsAdaBoost")
 TIES = ("shared", "independent", "single")

@@ -20,8 +20,6 @@ from fdadp.learners.inputs import positive
 from fdadp.privacy.releases import Release
 from fdadp.published._base import Published
 
-__all__ = ["PublishedPCA"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PublishedPCA(TransformerMixin, Published):  # type: ignore[misc]

@@ -44,8 +44,6 @@ from fdadp.published._encrypted_sums import (
     symmetric,
 )
 
-__all__ = ["ProxyView", "PublishedDPDPCA", "UserView"]
-
 LEAKS = (
     "the number of rows, to proxy and user",
     "everything, once proxy and user put together what they have: the proxy knows all the noise",

@@ -21,8 +21,6 @@ from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
 from fdadp.privacy.releases import Release
 from fdadp.published._base import Published
 
-__all__ = ["PublishedGaussianNB"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PublishedGaussianNB(FromLikelihood, ClassifierMixin, Published):  # type: ignore[misc]

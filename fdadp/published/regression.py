@@ -16,7 +16,8 @@ import numpy as np
 from fdadp._common.checks import is_one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
-from fdadp.functional.curves import as_curves, same_rows
+from fdadp.functional.alignment import same_rows
+from fdadp.functional.curves import as_curves
 from fdadp.privacy import Privacy
 from fdadp.private.mechanisms import NoiseAfterFit, Pass
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
@@ -25,8 +26,6 @@ from fdadp.solve.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
-
-__all__ = ["INTERVALS", "PublishedNoise", "Sensitivities", "leave_one_out", "published_draws", "with_intervals_of"]
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 

@@ -15,8 +15,6 @@ from fdadp.privacy.ledger import Ledger
 from fdadp.privacy.releases import Release
 from fdadp.privacy.settings import Privacy
 
-__all__ = ["SENSITIVITIES", "perturb_coefficients"]
-
 SENSITIVITIES = ("local", "coefficient", "scaled")
 """Readings of Δ_k."""
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fdadp._common.checks import is_number, is_one_of, one_of, whole
+from fdadp._common.tasks import is_dask
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves, same_rows
+from fdadp.functional.alignment import same_rows
+from fdadp.functional.curves import as_curves
 from fdadp.functional.quadrature import RULES
 from fdadp.functional.records import Records
 from fdadp.privacy import Privacy
@@ -24,7 +26,7 @@ from fdadp.regression.missing import MISSING, MissingValues
 from fdadp.regression.pairs import Pairs, pairs_of
 from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights
 from fdadp.regression.views import Views
-from fdadp.solve.chunks import is_dask, pairs_in_partitions
+from fdadp.solve.chunks import pairs_in_partitions
 from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.functional_additive import surface_on
 from fdadp.terms.quantiles import QuantileTransform
@@ -33,8 +35,6 @@ from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-
-__all__ = ["AdditiveFunctionOnFunction"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -17,8 +17,8 @@ from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import CompletedCurvesWarning, IdentificationWarning, InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.regression.completed_again import CompletedAgain
 from fdadp.regression.formula import ParsedFormula, parse
 from fdadp.regression.inference import Inference
@@ -44,8 +44,6 @@ from fdadp.terms.scalar_factor import Factor
 from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplier_of
-
-__all__ = ["AdditiveModel", "refuse_same_names"]
 
 
 class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, TermViews, BaseEstimator):  # type: ignore[misc]

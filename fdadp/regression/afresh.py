@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["afresh"]
-
 LEFT = "_left_by_fit"
 """Attribute with the names of what a fit left, itself among them."""
 

@@ -17,9 +17,9 @@ from fdadp._common.parameters import NestedParameters
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
 from fdadp.errors import IdentificationWarning, InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.fpca.sparse import check_observed
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Ledger, Privacy
 from fdadp.private.mechanisms import EndToEnd, NoiseAfterFit, mechanism_of
 from fdadp.private.ranges import public_ranges
@@ -42,8 +42,6 @@ from fdadp.terms.surface import Surface
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
     from fdadp.private.plan import Plan
-
-__all__ = ["FunctionalModel", "codes_of"]
 
 Model = TypeVar("Model", bound="FunctionalModel")
 

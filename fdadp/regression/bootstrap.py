@@ -16,8 +16,6 @@ from fdadp.solve.additive_fit import AdditiveFit
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Bootstrap"]
-
 
 @dataclass(frozen=True)
 class Bootstrap:

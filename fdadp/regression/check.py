@@ -12,13 +12,11 @@ from statsmodels.iolib.table import SimpleTable
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpWarning, InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
-
-__all__ = ["BasisCheck", "CheckedSize", "check_sizes"]
 
 FOLDS = 5
 SIGNIFICANT = 2.0

@@ -19,15 +19,13 @@ from fdadp._common.progress import progress_bar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.opened import OpenedTable
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
+from fdadp.functional.sample import Curves
 from fdadp.regression.completion import Completion
 from fdadp.regression.table import Grids
 from fdadp.regression.tables import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.chunks import Part, Partitions, Totals, columns_in_partitions, without_curves
-
-__all__ = ["ChunkedRecords", "blocks_of_dask"]
 
 A = TypeVar("A")
 

@@ -14,8 +14,6 @@ from fdadp.solve.additive_fit import AdditiveFit, fit_gaussian
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 
-__all__ = ["CompletedAgain"]
-
 PARTS = 10
 """Of the training curves, each of which is left out once."""
 

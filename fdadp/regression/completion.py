@@ -13,13 +13,11 @@ import numpy as np
 from fdadp._common.checks import one_of
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis, sc_eigenbasis
 from fdadp.functional.records import Column, Records
+from fdadp.functional.sample import Curves
 from fdadp.functional.smoothing import MIN_POINTS
 from fdadp.regression.missing import filled
-
-__all__ = ["MISSING", "Completion", "treatments"]
 
 CURVES = ("linear", "smooth", "fpca", "pace")
 MISSING = ("raise", *CURVES, "indicator")

@@ -9,15 +9,13 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_grid
 from fdadp.functional.metrics import functional_r2
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.regression.joined_columns import aligned_rows
 from fdadp.regression.tables import read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.observations import Observations
-
-__all__ = ["explained_share"]
 
 
 def explained_share(model: Any, data: Any, y: Any) -> float:

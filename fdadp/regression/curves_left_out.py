@@ -14,8 +14,6 @@ from fdadp.solve.curve_residuals import Residuals
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["compared", "errors_left_out", "mean_and_se"]
-
 
 def errors_left_out(model: Any) -> tuple[FloatArray, FloatArray]:
     """Mean squared error of each curve, or person, without itself, integrated along t; and what each counts, (G,).

@@ -22,8 +22,6 @@ from fdadp.terms.spec import TermDesign
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Effect", "EffectRows", "effect_of", "effect_rows", "place_of", "varies"]
-
 POINTS = {1: 100, 2: 40}
 """Points of t by the number of axes; of more axes 20."""
 

@@ -18,8 +18,8 @@ from fdadp._common.typing import FloatArray
 from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_to_json
 from fdadp.files.records import pack, unpack
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.models import record_model
 from fdadp.private.stored import params_from_json, params_to_json
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pandas import Index
 
     from fdadp.regression.additive import AdditiveFunctionOnFunction
-
-__all__ = ["LAYOUT", "check_saveable", "load", "save"]
 
 LAYOUT = Layout("additive-function-on-function", {"numbers": "v"})
 

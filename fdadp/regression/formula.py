@@ -24,8 +24,6 @@ from fdadp.regression.formula_errors import pointing_at, position_shown
 from fdadp.regression.formula_factors import Factor, FactorReader, is_offset
 from fdadp.terms.spec import TermSpec
 
-__all__ = ["ParsedFormula", "parse"]
-
 Subset = frozenset[str]
 
 

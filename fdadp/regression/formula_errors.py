@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["pointing_at", "position_shown"]
-
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 

@@ -18,8 +18,6 @@ from fdadp.regression.row_functions import OF_CURVES, OF_NUMBERS, RowFunction, c
 from fdadp.regression.table import unknown_column
 from fdadp.terms.spec import TermSpec
 
-__all__ = ["Factor", "FactorReader", "is_offset"]
-
 SMOOTHS = ("bs", "cr", "cc", "ns", "poly", "spline", "rcs")
 """What other programs call functions whose shape is to be found, here s()."""
 

@@ -14,13 +14,11 @@ import numpy as np
 from fdadp._common.checks import numbers
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.functional.curves import Kind
+from fdadp.functional.kinds import Kind
 from fdadp.regression.base import FunctionalModel
 from fdadp.regression.missing import MissingValues
 from fdadp.regression.pairs import Pairs
 from fdadp.solve.chunks import Partitions
-
-__all__ = ["FromChunks"]
 
 Chunked = TypeVar("Chunked", bound="FromChunks")
 

@@ -12,18 +12,15 @@ from fdadp._common.checks import whole
 from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.regression.training import along
 
 if TYPE_CHECKING:
     from fdadp.privacy.ledger import Ledger
     from fdadp.private.columns import Column
     from fdadp.private.prior import CurvePrior
-
-__all__ = ["FARTHEST", "FromReleases", "NearTheMean"]
-
 
 FARTHEST = 2.5
 """Standard deviations of Y from its mean curve beyond which a private prediction is pulled back."""

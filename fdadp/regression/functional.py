@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
@@ -31,8 +31,6 @@ from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
-
-__all__ = ["FunctionalRegression"]
 
 
 @dataclass(kw_only=False, eq=False, repr=False)

@@ -25,8 +25,6 @@ from fdadp.solve.term_tests import TermTest, largest_ratio, wald, wald_by_cluste
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Inference"]
-
 
 class Inference(LearnedErrors):
     """Part of every model of many terms: how sure it is."""

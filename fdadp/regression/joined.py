@@ -34,8 +34,6 @@ from fdadp.regression.joined_opened import (
     with_names,
 )
 
-__all__ = ["BY", "aligned", "have_labels", "joined_labels", "private_rows"]
-
 BY = (None, "label", "position")
 """How rows may belong together: None is by label where every input has labels, else by position."""
 

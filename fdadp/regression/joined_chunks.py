@@ -13,8 +13,6 @@ from fdadp.privacy.boundary import Key, table
 from fdadp.privacy.joined import Joined, JoinedChunks
 from fdadp.private.chunks import PrivateChunks
 
-__all__ = ["JoinedTables"]
-
 Chunks = Callable[[], Iterable[Mapping[str, Any]]]
 
 

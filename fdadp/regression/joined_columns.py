@@ -13,8 +13,6 @@ from fdadp.regression.joined import aligned
 from fdadp.regression.row_functions import column_named, row_function
 from fdadp.regression.training import Asked
 
-__all__ = ["aligned_columns", "aligned_rows", "positioned"]
-
 
 def aligned_columns(by: str | None, asked: Asked) -> tuple[Asked, str | None]:
     """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""

@@ -9,8 +9,6 @@ import pandas as pd
 
 from fdadp.functional.containers.opened import OpenedColumn
 
-__all__ = ["OpenedRows", "is_labelled", "labels_read", "public_labels", "read_labelled", "with_names"]
-
 
 def is_labelled(data: Any) -> bool:
     """Whether this was opened, and its table has labels of its rows: by its type and the names of its columns.

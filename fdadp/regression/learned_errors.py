@@ -28,8 +28,6 @@ from fdadp.solve.residual_variance import ResidualVariance, looks, residual_vari
 from fdadp.solve.term_tests import TermTest
 from fdadp.solve.unconditional import unconditional_covariance_of_fit
 
-__all__ = ["BY_CLUSTERS", "KINDS", "LearnedErrors", "clusters_of"]
-
 KINDS = ("curve", "cluster", "iid", "unconditional")
 
 BY_CLUSTERS = ("curve", "cluster")

@@ -11,8 +11,6 @@ from fdadp.errors import InputError
 from fdadp.functional.columns import read_column
 from fdadp.responses.pointwise import PointwiseResponse
 
-__all__ = ["read_long_response"]
-
 
 def read_long_response(frame: Any, n: int, index: pd.Index[Any] | None = None, name: str = "Y") -> PointwiseResponse:
     """Read a long table of observations, as of ``fit(data, response=frame)``.

@@ -10,8 +10,6 @@ from fdadp.errors import InputError
 from fdadp.solve.long_form import LongForm
 from fdadp.terms.random_effect import levels_of
 
-__all__ = ["refuse_too_large"]
-
 SQUARES = 11
 """Matrices with a row and a column for each coefficient that a fit holds at its peak."""
 

@@ -10,12 +10,11 @@ import numpy as np
 from fdadp._common.door import argument
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, check_finite
+from fdadp.functional.curves import check_finite
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.gaps import fill_linear, fill_smooth
+from fdadp.functional.sample import Curves
 from fdadp.functional.smoothing import smooth_curves
-
-__all__ = ["MISSING", "MissingValues", "cure_of", "filled"]
 
 MISSING = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""

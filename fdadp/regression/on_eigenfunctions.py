@@ -25,8 +25,6 @@ from fdadp.terms.spec import TermSpec
 if TYPE_CHECKING:
     from fdadp.functional.fpca import Eigenbasis
 
-__all__ = ["OnEigenfunctions"]
-
 
 class OnEigenfunctions(AdditiveModel):
     """Part of :class:`fdadp.FunctionalRegression`: ``response_basis="eigen"``."""

@@ -7,15 +7,15 @@ from functools import partial
 from typing import Any, ClassVar
 
 from fdadp.errors import InputError
+from fdadp.functional.alignment import same_rows
 from fdadp.functional.containers.open import opened
 from fdadp.functional.containers.opened import OpenedCurves, in_memory, on_grid
 from fdadp.functional.containers.together import pieces_together
-from fdadp.functional.curves import Curves, as_curves, check_finite, same_rows
+from fdadp.functional.curves import as_curves, check_finite
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.solve.chunks import Partitions
-
-__all__ = ["Pairs", "pairs_of"]
 
 AT_A_TIME = 8192
 """Curves in memory that are gone through together."""

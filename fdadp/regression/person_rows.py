@@ -14,16 +14,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PersonRowsWarning
 from fdadp.privacy._laws import LAWS, Law, law_of
 
-__all__ = [
-    "ByPerson",
-    "check_max_rows",
-    "check_person_rows",
-    "person_weights",
-    "private_law",
-    "said_of_rows",
-    "warn_of_rows",
-]
-
 
 def check_person_rows(person_rows: Any, *, grouped: bool) -> None:
     """Refuse what is no law, and a law where nobody has several rows; raises InputError."""

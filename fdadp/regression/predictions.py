@@ -11,24 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import ExtrapolationWarning, InputError
-from fdadp.functional.curves import (
-    Curves,
-    as_curves,
-    as_grid,
-    check_finite,
-    refuse_other_domain,
-    same_order,
-    same_rows,
-)
+from fdadp.functional.alignment import same_order, same_rows
+from fdadp.functional.curves import as_curves, check_finite, refuse_other_domain
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.regression.from_releases import NearTheMean
 from fdadp.regression.joined import aligned
 from fdadp.regression.learned_errors import LearnedErrors
 from fdadp.regression.missing import MissingValues
 from fdadp.solve.surface_fit import SurfaceFit
-
-__all__ = ["Predictions", "points_within"]
 
 
 def points_within(t: ArrayLike | None, own: FloatArray, unit: str | None) -> FloatArray:

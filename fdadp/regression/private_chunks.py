@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.functional.alignment import same_rows
 from fdadp.functional.containers.opened import OpenedCurves, OpenedTable, on_grid
 from fdadp.functional.containers.source import Tasks
-from fdadp.functional.curves import Curves, as_grid
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table
 from fdadp.privacy.partitions import Partitions, blocks_of
@@ -32,8 +32,6 @@ from fdadp.regression.joined_chunks import JoinedTables
 from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_functions import row_function
 from fdadp.regression.table import Grids
-
-__all__ = ["DeclaredTable", "TableChunks"]
 
 READ = "chunks must be a sequence of tables or a function that returns a fresh iterator (they are read many times)"
 

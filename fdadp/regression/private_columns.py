@@ -11,16 +11,14 @@ import pandas as pd
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.privacy.boundary import numbers as entries_as_numbers
 from fdadp.private.irregular import is_irregular, table_of_irregular
 from fdadp.regression.completion import Completion
 from fdadp.regression.private_rows import Made
 from fdadp.regression.table import Grids, Table
 from fdadp.regression.tables import read_records
-
-__all__ = ["PrivateColumns", "held_in"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ import numpy as np
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import number_of
 
-__all__ = ["is_pair", "levels_of"]
-
 
 def levels_of(given: Any, name: str) -> tuple[Hashable, ...]:
     """Public levels of a column of labels.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fdadp._common.checks import one_of
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.gaps import GAPS
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._laws import Law
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fdadp.private.design import PrivateDesign
     from fdadp.private.ranges import Range
     from fdadp.regression.private_rows import Made
-
-__all__ = ["Prepared", "PreparesPrivateFits", "factor_columns"]
 
 
 class Prepared(NamedTuple):

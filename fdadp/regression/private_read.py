@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.private.columns import Column, NumberColumn
 from fdadp.private.design import curves_column
 from fdadp.private.prior import PublicPrior
@@ -23,8 +23,6 @@ from fdadp.regression.private_rows import Made, PreparedRows, Source
 from fdadp.regression.private_table import Entries, PrivateTable
 from fdadp.regression.row_bounds import bounds_of
 from fdadp.regression.row_functions import expression, row_function
-
-__all__ = ["OF_ANCHOR", "Reading", "about", "indicator_of", "persistence"]
 
 
 def indicator_of(name: str) -> str:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fdadp.private.fit import Spending
     from fdadp.private.mechanisms import EndToEnd
 
-__all__ = ["PublicResponse", "check_family", "public_response"]
-
 OF_NUMBERS = ("gaussian", "binomial", "poisson")
 """Families of private fits of numbers."""
 

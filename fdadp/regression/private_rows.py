@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.private.columns import FILLERS, REACH
 from fdadp.private.ranges import Range
 from fdadp.regression.row_functions import expression
-
-__all__ = ["Made", "PreparedRows", "Source"]
 
 
 @dataclass(frozen=True)

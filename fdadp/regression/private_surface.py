@@ -13,9 +13,10 @@ from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PublicInputWarning
 from fdadp.functional.containers.open import opened_columns
-from fdadp.functional.curves import Curves, Kind, as_grid
 from fdadp.functional.gaps import GAPS
+from fdadp.functional.kinds import Kind
 from fdadp.functional.names import names_of
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.privacy.boundary import table
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from fdadp.private.moments import NoisyMoments
     from fdadp.private.plan import Plan
     from fdadp.solve.surface_fit import SurfaceFit
-
-__all__ = ["NAMES", "PrivateSurface"]
 
 NAMES = ("X", "Y")
 """Of the covariate and the response."""

@@ -17,8 +17,8 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.containers.open import opened_columns
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import in_order
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import labels, table
 from fdadp.private.columns import Column, LabelColumn, NumberColumn
@@ -31,8 +31,6 @@ from fdadp.regression.joined import joined_labels, private_rows
 from fdadp.regression.private_columns import held_in
 from fdadp.regression.private_levels import is_pair, levels_of
 from fdadp.regression.table import Grids, Table
-
-__all__ = ["Entries", "PrivateTable"]
 
 
 @dataclass(frozen=True)

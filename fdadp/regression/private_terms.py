@@ -14,7 +14,7 @@ from fdadp._common.threads import one_blas_thread
 from fdadp.errors import PublicInputWarning
 from fdadp.functional.containers.open import opened_table
 from fdadp.functional.containers.opened import OpenedTable
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import Kin
 from fdadp.regression.from_releases import FromReleases
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
     from fdadp.private.plan import Plan
     from fdadp.regression.table import Grids
-
-__all__ = ["PrivateTerms", "say_of_public_inputs"]
 
 
 class PrivateTerms(Kin, PreparesPrivateFits, FromReleases):

@@ -16,8 +16,6 @@ from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.random_effect import levels_of
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["curves_tested", "numbers_tested"]
-
 FEW = 3
 """Curves for each direction that other terms take out of the curves, at least."""
 

@@ -15,8 +15,6 @@ import numpy as np
 from fdadp.private.ranges import Range
 from fdadp.regression.row_functions import OF_CURVES, OF_NUMBERS, RowFunction
 
-__all__ = ["bounds_of"]
-
 SPREADS: dict[str, Callable[[float, float], Range]] = {
     "roughness": lambda low, high: (0.0, high - low),
     "sd": lambda low, high: (0.0, (high - low) / 2),

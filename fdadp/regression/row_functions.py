@@ -19,11 +19,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.privacy import rowwise_matmul
-
-__all__ = ["OF_CURVES", "OF_NUMBERS", "RowFunction", "column_named", "expression", "row_function", "tree_of"]
 
 Value = Curves | FloatArray | float
 

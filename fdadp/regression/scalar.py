@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
 from fdadp.private.mechanisms import Mechanism
@@ -30,8 +30,6 @@ from fdadp.regression.training import numbers_of_classes
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.terms.spec import TermSpec
-
-__all__ = ["ScalarRegression"]
 
 
 @dataclass(kw_only=False, eq=False, repr=False)

@@ -13,8 +13,6 @@ from fdadp.functional.gaps import GAPS
 if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
 
-__all__ = ["summarise"]
-
 
 def summarise(model: AdditiveFunctionOnFunction) -> Summary:
     """Build the tables: the fit as a whole, its components, and the ledger's first line where there is one."""

@@ -16,12 +16,11 @@ from fdadp.functional.alignment import row_labels, same_rows
 from fdadp.functional.columns import TableColumn, read_column
 from fdadp.functional.containers.open import opened_table
 from fdadp.functional.containers.opened import OpenedTable
-from fdadp.functional.curves import Curves, check_finite, refuse_other_domain
+from fdadp.functional.curves import check_finite, refuse_other_domain
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.regression.joined import aligned, have_labels
 from fdadp.regression.row_functions import column_named, row_function
-
-__all__ = ["Grids", "Table", "check_grids", "rows_beside", "unknown_column"]
 
 Grids = Mapping[str, ArrayLike]
 """Points of curves that are plain arrays, by column."""

@@ -17,13 +17,11 @@ import pandas as pd
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.alignment import row_labels, same_rows
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Labels, Records
+from fdadp.functional.sample import Curves
 from fdadp.regression.missing import cure_of
 from fdadp.regression.table import Grids, Table
 from fdadp.responses.pointwise import PointwiseResponse
-
-__all__ = ["Response", "kinds_of", "read_records", "read_response"]
 
 Response = Curves | FloatArray | Labels | PointwiseResponse
 """Curves (n, T), with NaN where they were not observed; numbers (n,); labels (n,); or points of each record's own."""

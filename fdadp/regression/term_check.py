@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.functional.splines import BSplines
 from fdadp.regression.effects import varies
 from fdadp.regression.term_residuals import deviance_residuals
@@ -20,8 +20,6 @@ from fdadp.terms.spec import TermDesign
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["check_model", "check_terms"]
 
 RECORDS = 2000
 """Most records that are looked at, drawn at random."""

@@ -15,8 +15,6 @@ from fdadp.solve.concurvity import MEASURES, concurvity
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["concurvity_table"]
-
 NUMBERS = "numbers"
 """Name of the row of all coefficients that are numbers without a penalty."""
 

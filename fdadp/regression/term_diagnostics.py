@@ -14,8 +14,6 @@ from fdadp.solve.additive_fit import AdditiveFit
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TermDiagnostics"]
-
 
 class TermDiagnostics:
     """Part of every model of many terms: what is to be doubted."""

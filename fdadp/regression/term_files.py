@@ -26,8 +26,6 @@ from fdadp.terms.spec import TermDesign, TermSpec
 if TYPE_CHECKING:
     from fdadp.regression.term_views import TermViews
 
-__all__ = ["load", "may_be_made", "save"]
-
 GUARANTEE = ("privacy", "mechanism")
 """Parameters that are kept as plain JSON."""
 PARTS = ("fdadp.functional.", "fdadp.private.", "fdadp.solve.", "fdadp.responses.", "fdadp.regression.", "fdadp.terms.")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fdadp.solve.families import Family
     from fdadp.solve.observations import Observations
 
-__all__ = ["deviance_residuals", "residuals_of", "shares_explained"]
-
 AT_A_TIME = 2**18
 """Observations that are looked at together."""
 

@@ -15,8 +15,6 @@ from fdadp.terms.spec import TermDesign
 if TYPE_CHECKING:
     from fdadp.regression.term_views import TermViews
 
-__all__ = ["summarise"]
-
 
 def summarise(model: TermViews) -> Summary:
     """Build the tables: the fit as a whole, numbers, smooth terms, smoothing parameters; and notes."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from fdadp.solve.families import Family
 
-__all__ = ["TermViews"]
-
 Model = TypeVar("Model", bound="TermViews")
 
 

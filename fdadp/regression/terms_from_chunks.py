@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from fdadp._common.tasks import is_dask
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.regression.afresh import afresh
 from fdadp.regression.chunked_records import ChunkedRecords
@@ -29,7 +30,6 @@ from fdadp.regression.tables import read_records
 from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.chunks import is_dask
 from fdadp.solve.curve_errors import LEVERAGES, ChangeSums, ClusterErrors, cluster_errors, left_out, of_many
 from fdadp.solve.curve_residuals import Residuals
 from fdadp.solve.families import Family
@@ -37,8 +37,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.residual_variance import ResidualVariance
 from fdadp.terms.spec import TermSpec
-
-__all__ = ["TermsFromChunks"]
 
 Model = TypeVar("Model", bound="TermsFromChunks")
 

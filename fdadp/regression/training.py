@@ -12,8 +12,9 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_curves
+from fdadp.functional.curves import as_curves
 from fdadp.functional.records import Labels, Records, in_order
+from fdadp.functional.sample import Curves
 from fdadp.regression.completion import Completion, treatments
 from fdadp.regression.long_response import read_long_response
 from fdadp.regression.row_functions import expression, tree_of
@@ -22,19 +23,6 @@ from fdadp.regression.tables import Response, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.families import Family
 from fdadp.solve.observations import Observations
-
-__all__ = [
-    "Asked",
-    "Covariates",
-    "Training",
-    "along",
-    "beside",
-    "check_responses",
-    "is_expression",
-    "numbers_of_classes",
-    "read_training",
-    "weights_beside",
-]
 
 LARGEST = 1e100
 """Size of numbers whose sums of squares, and products of these, are finite."""

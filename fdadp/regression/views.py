@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fdadp.regression.additive import AdditiveFunctionOnFunction
     from fdadp.regression.check import BasisCheck
 
-__all__ = ["Views"]
-
 
 class Views(FunctionalModel):
     """Part of the additive model: what is looked at, and kept."""

@@ -10,8 +10,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import Eigenbasis, dense_eigenbasis, face_eigenbasis
 
-__all__ = ["Functional"]
-
 
 @dataclass(frozen=True)
 class Functional:

@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 
-__all__ = ["PointwiseResponse"]
-
 POINTS = 101
 """Of the grid for predictions where responses have more points of their own."""
 

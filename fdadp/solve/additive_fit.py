@@ -18,8 +18,6 @@ from fdadp.solve.long_sums import System
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.triangles import Triangle, refined
 
-__all__ = ["AdditiveFit", "fit_gaussian"]
-
 CONSTANT = 1e-10
 """Share of squares about the mean below which a column is taken for constant."""
 

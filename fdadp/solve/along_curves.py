@@ -22,8 +22,6 @@ from fdadp.solve.observations import Observations
 from fdadp.solve.smooth_errors import SmoothErrors, smooth_errors
 from fdadp.solve.working_covariance import precision_system, working_covariance
 
-__all__ = ["Working", "fit_along_curves", "judging_system"]
-
 JUDGES = 300
 """Curves, at most, that say what errors along curves let think of minima of REML."""
 

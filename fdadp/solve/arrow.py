@@ -15,8 +15,6 @@ from scipy.linalg import lapack
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["ArrowFactor", "factored", "in_blocks", "inverse_of", "worth"]
-
 CALL = 2**19
 """Multiplications that take as long as to call for the factor of one block."""
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["ByFunction"]
-
 
 @dataclass(frozen=True)
 class ByFunction:

@@ -19,8 +19,6 @@ from fdadp.solve.long_sums import LongSums, System
 from fdadp.solve.observations import Observations
 from fdadp.solve.weighted import Blocks, Elsewhere, Observed, Remembered, add_systems, weighted_system
 
-__all__ = ["ChunkedObservations", "Chunks"]
-
 A = TypeVar("A")
 
 

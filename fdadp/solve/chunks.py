@@ -14,18 +14,7 @@ from scipy.linalg.blas import dasum
 from fdadp._common.tasks import computed, is_dask, mapped, merged
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.curves import Curves
-
-__all__ = [
-    "Part",
-    "Partitions",
-    "Totals",
-    "check_dask",
-    "columns_in_partitions",
-    "is_dask",
-    "pairs_in_partitions",
-    "without_curves",
-]
+from fdadp.functional.sample import Curves
 
 
 class Totals:

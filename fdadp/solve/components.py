@@ -25,8 +25,6 @@ from fdadp.solve.solution import Solution
 from fdadp.solve.sums import Over, add_up
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["Components", "fit_components"]
-
 LEAST_VARIANCE = 1e-12
 """Of a component that is fitted without residual, as a share of the largest."""
 

@@ -32,8 +32,6 @@ from fdadp.solve.smooth_errors import SmoothErrors, smooth_errors
 from fdadp.terms.intercept import ones
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["ComponentsOfGaps", "fit_components_of_gaps"]
-
 ALONG = 10
 """Cubic B-splines along the response of the first regression."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["MEASURES", "concurvity"]
-
 MEASURES = ("worst", "observed", "estimate")
 
 NOT_THERE = 1e-10

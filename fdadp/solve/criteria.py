@@ -18,8 +18,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.arrow import worth
 from fdadp.solve.normal_equations import NormalEquations
 
-__all__ = ["Criteria", "Values"]
-
 Values = tuple[FloatArray, FloatArray, FloatArray]
 """Of a function of log λ at b points: values (b,), gradients (b, M) and Hessians (b, M, M)."""
 

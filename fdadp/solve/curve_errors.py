@@ -18,16 +18,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import ROUNDING, left_out_of_few
 from fdadp.solve.unconditional import PRIOR_PRECISION, unconditional_covariance_of_fit
 
-__all__ = [
-    "ChangeSums",
-    "ClusterErrors",
-    "cluster_errors",
-    "corrected_edf",
-    "left_out",
-    "of_many",
-    "with_smoothing_chosen_again",
-]
-
 LEVERAGES = 2**27
 """Numbers of long-form rows up to which leverages of clusters count; of more data no cluster has one that matters."""
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 
-__all__ = ["CurvePrecision"]
-
 
 @dataclass(frozen=True)
 class CurvePrecision:

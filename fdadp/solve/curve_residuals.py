@@ -18,8 +18,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.low_rank import LowRankPrecision
 from fdadp.solve.observations import Observations
 
-__all__ = ["Residuals", "Scores"]
-
 AT_A_TIME = 2**21
 """Numbers of long-form rows, and of products of them, that are held at once."""
 

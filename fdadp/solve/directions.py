@@ -14,8 +14,6 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.solve.working_covariance import size_of
 from fdadp.terms.spec import TermDesign, no_penalties
 
-__all__ = ["Directions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Directions(TermDesign):

@@ -21,8 +21,6 @@ from scipy.special import expit, gammaln, polygamma, psi, xlogy
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["FAMILIES", "Binomial", "Family", "Gamma", "Gaussian", "Poisson", "Working", "family_of"]
-
 
 class Working(NamedTuple):
     """Derivatives in η of half the deviance of each observation, all of the shape of η.

@@ -24,8 +24,6 @@ from fdadp.solve.penalized import LOG_RANGE
 from fdadp.solve.search import newton
 from fdadp.solve.weighted import Blocks, Observed, over_blocks
 
-__all__ = ["fit_family"]
-
 HELD = 1e-6
 """Share of the null model's information by which unpenalised coefficients are held where responses are separated."""
 

@@ -14,8 +14,6 @@ from fdadp.solve.criteria import Criteria
 from fdadp.solve.search import NEAR, minima, newton
 from fdadp.solve.starts import DIAGONAL
 
-__all__ = ["judged"]
-
 DECISIVE = 1.0
 """Logarithm of a ratio of likelihoods below which a judge leaves minima in the order of REML itself."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.solve.search import NEAR, Score, newton
 
-__all__ = ["with_jumps"]
-
 JUMPS = (-20.0, -10.0, -5.0, 5.0, 10.0, 20.0)
 """Of one log λ at a time."""
 

@@ -29,8 +29,6 @@ from fdadp.solve.normal_equations import OWN_SCALE, NormalEquations
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.weighted import Blocks, Observed, over_blocks
 
-__all__ = ["Inside", "Laplace", "Look", "Saturated"]
-
 CONVERGED = 1e-22
 """Of the penalised deviance: a step that would lower it by less is not taken; coefficients are right to its root."""
 

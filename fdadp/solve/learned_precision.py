@@ -14,8 +14,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.curve_precision import CurvePrecision
 
-__all__ = ["LearnedPrecision"]
-
 
 @dataclass(frozen=True)
 class LearnedPrecision:

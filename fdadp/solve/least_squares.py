@@ -19,8 +19,6 @@ from fdadp.solve.residuals import Unexplained, unexplained
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["Scores", "fit_scores", "problem_of", "vary"]
-
 
 @dataclass(frozen=True)
 class Scores:

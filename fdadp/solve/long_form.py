@@ -16,8 +16,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["ROWS_AT_A_TIME", "LongForm"]
-
 ROWS_AT_A_TIME = 2**22
 """Numbers of long-form rows that are held at once."""
 

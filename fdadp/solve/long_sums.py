@@ -17,8 +17,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records
 from fdadp.solve.long_form import LongForm
 
-__all__ = ["LongSums", "System"]
-
 
 @dataclass(frozen=True)
 class System:

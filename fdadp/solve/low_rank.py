@@ -11,8 +11,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.records import Records
 from fdadp.solve.long_form import LongForm
 
-__all__ = ["ROUNDING", "LowRankPrecision", "left_out_of_few"]
-
 AT_A_TIME = 2**22
 """Numbers that are held at once."""
 

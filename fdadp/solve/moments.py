@@ -12,8 +12,6 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import Layout, complete
 
-__all__ = ["Moments"]
-
 LAYOUT = Layout("moments", {"mean": "q", "scatter": "q q"})
 
 

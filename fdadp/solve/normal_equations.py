@@ -11,8 +11,6 @@ from scipy.linalg import lapack, qr
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.solve.arrow import ArrowFactor, factored, inverse_of
 
-__all__ = ["OWN_SCALE", "NormalEquations", "from_roots", "identified", "units_of"]
-
 ROUNDING = 1e-12
 """A variance below this share of the largest is taken for rounding in the sums."""
 

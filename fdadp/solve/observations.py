@@ -22,8 +22,6 @@ from fdadp.solve.pointwise import observed_at_points, pointwise_system
 from fdadp.solve.triangles import Triangle
 from fdadp.solve.weighted import Blocks, Observed, Remembered, rows_on_grid, weighted_system
 
-__all__ = ["Observations", "fit_terms"]
-
 A = TypeVar("A")
 
 

@@ -19,8 +19,6 @@ from fdadp.terms.intercept import ones
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["OnBasis", "given_smoothing", "in_order", "information_of", "on_functions"]
-
 NEARLY_WITHIN = 1e-10
 """Share of its norm below which what of a function lies outside others is rounding."""
 

@@ -27,8 +27,6 @@ from fdadp.solve.search import minima
 from fdadp.solve.solution import Solution
 from fdadp.solve.starts import apart, starts_of
 
-__all__ = ["PenalizedLeastSquares"]
-
 # Penalties beyond e^25 times the data's own scale, or below e^-25, change nothing any more but the rounding.
 LOG_RANGE = 25.0
 

@@ -24,8 +24,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.solve.weighted import LongRows, Observed, weighted_system
 
-__all__ = ["observed_at_points", "pointwise_system"]
-
 CURVES_AT_A_TIME = 2000
 
 NUMBERS_AT_A_TIME = 2**21

@@ -9,8 +9,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.curve_residuals import Residuals
 
-__all__ = ["resampled"]
-
 HELD = 1e-10
 """Share of its own variance by which a coefficient is held that a sample does not identify."""
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.functional.splines import BSplines
 from fdadp.terms.scalar_factor import is_factor
 from fdadp.terms.spec import TermDesign
-
-__all__ = ["ResidualVariance", "looks", "residual_variance"]
 
 SPLINES = 8
 """Cubic B-splines of the logarithm of the variance over t; fewer where there are few points."""

@@ -13,8 +13,6 @@ from fdadp.functional.records import Records
 from fdadp.solve.solution import Solution
 from fdadp.solve.sums import TrainingSums
 
-__all__ = ["PointwiseVariance", "Unexplained", "r2_of", "unexplained", "white_part"]
-
 
 @dataclass(frozen=True)
 class PointwiseVariance:

@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.solve.criteria import Values
 
-__all__ = ["Score", "minima", "newton"]
-
 NEAR = 1.0
 """A search that comes closer to the way of another, in every log λ, is taken to end where that one does."""
 

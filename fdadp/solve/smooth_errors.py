@@ -20,8 +20,6 @@ from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 
-__all__ = ["SmoothErrors", "smooth_errors"]
-
 SMOOTH = 7
 """Cubic B-splines of the smooth part."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["Solution"]
-
 
 @dataclass(frozen=True)
 class Solution:

@@ -9,8 +9,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["apart", "starts_of", "term_grids"]
-
 STEP = 5.0
 """Distance of neighbouring grid points, in log λ."""
 

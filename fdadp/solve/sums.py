@@ -18,8 +18,6 @@ from fdadp.functional.records import Records
 from fdadp.solve.moments import Moments
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["Over", "TrainingSums", "add_up"]
-
 Over = Callable[[Callable[[Records, FloatArray], Any], Callable[[Any, Any], Any]], Any]
 """A pass: what a function makes of the rows of each chunk, merged."""
 

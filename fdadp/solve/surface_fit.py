@@ -24,8 +24,6 @@ from fdadp.terms.surface import Surface
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
 
-__all__ = ["SurfaceFit"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SurfaceFit:

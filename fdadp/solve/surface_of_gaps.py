@@ -28,8 +28,6 @@ from fdadp.solve.surface_fit import SurfaceFit
 from fdadp.terms.on_functions import OnFunctions, by_function
 from fdadp.terms.surface import Surface
 
-__all__ = ["surface_of_gaps"]
-
 
 def surface_of_gaps(
     term: Surface,

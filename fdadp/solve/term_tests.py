@@ -9,8 +9,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.additive_fit import AdditiveFit
 
-__all__ = ["TermTest", "largest_ratio", "wald", "wald_by_clusters"]
-
 SLACK = 0.05
 """Effective degrees of freedom above a whole number that do not count as one more."""
 

@@ -19,8 +19,6 @@ from fdadp.solve.normal_equations import from_roots
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.solution import Solution
 
-__all__ = ["Triangle", "refined"]
-
 
 @dataclass(frozen=True)
 class Triangle:

@@ -19,8 +19,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.solution import Solution
 
-__all__ = ["unconditional_covariance", "unconditional_covariance_of_fit"]
-
 PRIOR_PRECISION = 0.1
 """Of each log λ where the curvature of REML scales the roots of the covariance, as in mgcv."""
 

@@ -18,8 +18,6 @@ from fdadp.solve.additive_fit import AdditiveFit
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.term_tests import TermTest
 
-__all__ = ["flip_test", "score_test"]
-
 DRAWS = 1999
 """Of signs."""
 

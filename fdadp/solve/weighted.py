@@ -26,20 +26,6 @@ from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import System
 from fdadp.terms.spec import TermDesign
 
-__all__ = [
-    "Blocks",
-    "Elsewhere",
-    "GridRows",
-    "LongRows",
-    "Observed",
-    "Remembered",
-    "Rows",
-    "add_systems",
-    "over_blocks",
-    "rows_on_grid",
-    "weighted_system",
-]
-
 A = TypeVar("A")
 
 

@@ -20,8 +20,6 @@ from fdadp.solve.learned_precision import LearnedPrecision
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums, System
 
-__all__ = ["WorkingCovariance", "precision_system", "size_of", "working_covariance"]
-
 SMOOTH = 7
 """Cubic B-splines of the smooth part; 10 say the same."""
 

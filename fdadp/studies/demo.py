@@ -21,8 +21,6 @@ from fdadp.studies.report import ABOUT_INTERVALS, NOT_PRIVATE, rich_table, save_
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["run"]
-
 LABELS = {
     "x": "temperature [°C]",
     "s": "s, time of year [years]",

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-__all__ = ["People", "fit_people"]
-
 EPSILON, DELTA = 1.0, 1e-6
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 SHOWN_T, SHOWN_CURVES = 0.25, (3, 8)

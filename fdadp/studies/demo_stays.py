@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from fdadp._common.typing import FloatArray
 
-__all__ = ["fit_stays"]
-
 N, EPSILON, DELTA = 5500, 1.0, 1e-6
 SEEN = 18
 """Hours of each day in which a stay must have been observed."""

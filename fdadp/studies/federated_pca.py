@@ -31,21 +31,6 @@ from fdadp.learners import DPPCA
 from fdadp.studies import scores
 from fdadp.studies.federated_pca_tasks import TASKS, PCATask
 
-__all__ = [
-    "CENTRAL",
-    "DPDPCA",
-    "EXACT",
-    "LOCAL",
-    "RANDOM",
-    "TASKS",
-    "captured",
-    "classify",
-    "contract",
-    "load",
-    "split_rows",
-    "summarise",
-]
-
 DPDPCA, LOCAL, CENTRAL, EXACT, RANDOM = "DPDPCA", "PrivateLocalPCA", "central DPPCA", "no privacy", "random subspace"
 
 

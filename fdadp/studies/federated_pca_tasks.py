@@ -17,8 +17,6 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.datasets._components import load_component_table
 
-__all__ = ["TASKS", "PCATask"]
-
 _FLAG = (0, 1)
 RANGES: Mapping[str, tuple[tuple[float, float], ...]] = {
     "australian": (

@@ -19,8 +19,6 @@ from fdadp.federated.contract import Contract
 from fdadp.federated.in_memory import Federation
 from fdadp.federated.paillier import SecretKey, keys
 
-__all__ = ["compare", "plot_comparison", "summarise"]
-
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 """Public ranges of the simulated curves."""
 _NAMES = itertools.count(1)

@@ -17,8 +17,6 @@ from fdadp.federated.flower import require_flower
 from fdadp.federated.flower.local import run_local
 from fdadp.studies.scores import captured
 
-__all__ = ["digits", "run"]
-
 COMPONENTS = 5
 TERMS = {"delta": 1e-5, "data_norm": 3.0, "center": 0.3, "n_features": 64, "n_components": COMPONENTS}
 """Public: grey values are in [0, 1]; a ball of radius 3 about 0.3 cuts the rows of few digits."""

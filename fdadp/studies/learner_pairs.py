@@ -13,8 +13,6 @@ import pandas as pd
 from fdadp.learners.encoding import Numeric, PublicEncoder
 from fdadp.studies.learner_tasks import Task
 
-__all__ = ["LEARNERS", "Learner", "adaboost", "binned", "one_hot_codes"]
-
 
 @dataclass(frozen=True)
 class Learner:

@@ -12,8 +12,6 @@ from typing import Any
 
 from fdadp.learners.encoding import Categorical, Numeric
 
-__all__ = ["TASKS", "Task"]
-
 
 @dataclass(frozen=True)
 class Task:

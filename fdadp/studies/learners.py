@@ -23,8 +23,6 @@ from fdadp.studies.learner_pairs import LEARNERS, adaboost, one_hot_codes
 from fdadp.studies.learner_tasks import TASKS, Task
 from fdadp.studies.scores import check_settings, fit_and_score, noise_seed, split_rows, without_a_learner
 
-__all__ = ["NO_PRIVACY", "TASKS", "TRIVIAL", "load", "published", "run", "summarise"]
-
 NO_PRIVACY, TRIVIAL = "no privacy", "trivial"
 
 

@@ -12,8 +12,6 @@ from fdadp.plot._canvas import GREY, PALETTE, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["learners"]
-
 MARKERS = "os^Dv<>PX"
 
 

@@ -27,10 +27,8 @@ from fdadp.federated.local.server import LocalServer
 from fdadp.federated.logistic import LDPLogisticRegression, default_lr, division
 from fdadp.learners.encoding import Numeric, PublicEncoder
 from fdadp.studies.learner_tasks import TASKS, Task
-from fdadp.studies.learners import NO_PRIVACY, TRIVIAL, summarise
+from fdadp.studies.learners import NO_PRIVACY, TRIVIAL
 from fdadp.studies.scores import check_settings, noise_seed, split_rows
-
-__all__ = ["ERROR", "load", "run", "summarise"]
 
 ERROR = "error of one round's gradient"
 _DRAWS = 10

@@ -30,8 +30,6 @@ from fdadp.published.regression import PublishedNoise, published_draws, with_int
 from fdadp.published.scheme import SENSITIVITIES
 from fdadp.regression import AdditiveFunctionOnFunction
 
-__all__ = ["DATASETS", "MEAN_CURVE", "NO_PRIVACY", "PUBLISHED", "Paired", "load", "run", "summarise"]
-
 NO_PRIVACY, MEAN_CURVE, PUBLISHED = "no privacy", "mean curve", "published"
 LEVELS = (0.85, 0.95)
 OF_INTERVALS = ("acp_85", "acp_95", "width_95")

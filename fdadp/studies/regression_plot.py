@@ -13,8 +13,6 @@ from fdadp.plot._canvas import GREY, PALETTE, pyplot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["experiment"]
-
 READINGS = {
     "local": ("published, Δ: leave-one-out, L1", PALETTE[1], "o"),
     "coefficient": ("published, Δ: largest coefficient change", PALETTE[4], "s"),

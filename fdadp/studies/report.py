@@ -17,19 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = [
-    "NOT_PRIVATE",
-    "NOT_PRIVATE_BOOSTING",
-    "learners_table",
-    "print_learners",
-    "rich_table",
-    "run_each",
-    "save_figure",
-    "write_experiment",
-    "write_learners",
-    "write_results",
-]
-
 ABOUT_INTERVALS = (
     "ACP: average coverage probability of pointwise prediction intervals; honest ones know of the noise and widen with "
     "it,\nthe published ones do not."

@@ -14,8 +14,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, NotPrivateWarning
 from fdadp.studies.learner_tasks import Task
 
-__all__ = ["captured", "check_settings", "fit_and_score", "noise_seed", "split_rows", "without_a_learner"]
-
 
 def check_settings(epsilons: Sequence[float], repeats: int) -> None:
     """Refuse numbers of repeats and values of ε that are out of range; raises InputError."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
-from fdadp.functional.curves import Curves, Kind
+from fdadp.functional.kinds import Kind
 from fdadp.functional.names import names_of
+from fdadp.functional.sample import Curves
 from fdadp.private.chunks import PrivateChunks
 from fdadp.private.opened import chunks_of
 from fdadp.summaries.files import check_saveable
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
     from fdadp.private.prior import PublicPrior
     from fdadp.private.ranges import Range
-
-__all__ = ["PrivateSummary"]
 
 Self = TypeVar("Self", bound="PrivateSummary")
 

@@ -14,8 +14,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.summaries.laws import Estimate, fieller, half_width
 from fdadp.summaries.questions import Question
 
-__all__ = ["AskCells", "Cells"]
-
 LEAST = 1.0
 
 

@@ -8,8 +8,6 @@ from typing import Any
 from fdadp.errors import InputError
 from fdadp.privacy.boundary import Table, column_names, columns, index_of, table
 
-__all__ = ["codes_table", "level_list"]
-
 
 def codes_table(X: Any, facts: Mapping[str, Any]) -> Table:
     """The columns that facts are of, in their order: numbers as they are, classes as indices, NaN for what is neither.

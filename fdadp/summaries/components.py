@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from fdadp.errors import ClippingWarning, InputError
 from fdadp.files.container import complete
-from fdadp.functional.curves import Curves
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import count_components, oriented, significant
 from fdadp.functional.fpca.components import Components
+from fdadp.functional.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
@@ -26,8 +26,6 @@ from fdadp.summaries.tuning import COVARIANCE
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
-
-__all__ = ["PrivateFPCA"]
 
 BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 

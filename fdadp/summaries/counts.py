@@ -34,8 +34,6 @@ from fdadp.summaries.opening import (
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
 
-__all__ = ["private_count", "private_cross_table", "private_histogram"]
-
 LARGEST_TABLE = 4096
 """Cells of a cross-table."""
 

@@ -17,8 +17,6 @@ from fdadp.summaries.laws import Estimate
 from fdadp.summaries.questions import Question
 from fdadp.summaries.strategies import strategy
 
-__all__ = ["AskDistribution", "Distribution", "cell_edges"]
-
 CELLS, PURE_CELLS = 1024, 512
 """Of the public range, by default."""
 MOST_CELLS = 2048

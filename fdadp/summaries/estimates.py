@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from fdadp.privacy import Ledger
 
-__all__ = ["BOTH", "NOISE", "Estimates", "Row"]
-
 NOISE, BOTH = "noise", "noise and sampling"
 """What an interval holds."""
 

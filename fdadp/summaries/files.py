@@ -18,8 +18,6 @@ from fdadp.private.stored import params_from_json, params_to_json
 if TYPE_CHECKING:
     from pandas import Index
 
-__all__ = ["COMPONENTS", "MEAN", "check_saveable", "load", "save", "summary"]
-
 MEAN = Layout("private-mean", {"grid": "T", "mean": "T", "noise": "T m", "sampling": "T m", "clipping": "T m"})
 COMPONENTS = Layout(
     "private-fpca",

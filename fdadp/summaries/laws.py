@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Estimate", "fieller", "half_width", "within"]
-
 STEP, TURNS = 0.02, 3_000
 """Of the integral over the characteristic function of a law of sd 1."""
 FARTHEST = 40.0

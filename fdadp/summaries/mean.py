@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import complete
-from fdadp.functional.curves import Curves, wrap
+from fdadp.functional.kinds import wrap
+from fdadp.functional.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
@@ -24,8 +25,6 @@ from fdadp.summaries.tuning import MEAN
 if TYPE_CHECKING:
     from fdadp.privacy.noise import Noise
     from fdadp.private.chunks import PrivateChunks
-
-__all__ = ["PrivateMean"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -15,8 +15,6 @@ from fdadp.summaries.rows import L1_OVER_L2, LEVELS, Rows
 from fdadp.summaries.tails import EDGES, Tail
 from fdadp.summaries.tuning import SummaryTuning
 
-__all__ = ["release_covariance", "release_mean"]
-
 PRIOR = 0.49
 """Variance of the logarithm of the size of curves about a guess."""
 TRACE_SD, LEAST_TRACE = 0.4, 0.1

@@ -15,8 +15,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.summaries.laws import Estimate, fieller, half_width, within
 from fdadp.summaries.questions import Question
 
-__all__ = ["AskMoments", "Moments"]
-
 WEIGHTS = np.array([1.0, 1.0, 1.0, 0.5, 0.5])
 """Of flag, u, u² - ½, u³, u⁴ - ½; third and fourth moments serve the intervals of variances alone."""
 LARGEST = WEIGHTS * np.array([1.0, 1.0, 0.5, 1.0, 0.5])

@@ -19,18 +19,6 @@ from fdadp.summaries.questions import Question, ask
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
 
-__all__ = [
-    "MISSING_COUNTS",
-    "answer_to",
-    "bounds_of",
-    "check",
-    "declared_n",
-    "flat",
-    "numbers_of",
-    "open_cohort",
-    "refuse_curves",
-]
-
 A = TypeVar("A")
 
 MISSING_COUNTS = {"a missing value": "counts as an answer: a row of missing values is a value, not a blanked-out row"}

@@ -16,8 +16,6 @@ from fdadp.summaries.distribution import AskDistribution, cell_edges
 from fdadp.summaries.numbers import AskMoments
 from fdadp.summaries.questions import Question
 
-__all__ = ["CLASSES", "MOMENTS", "QUANTILES", "SIZES", "Part", "checked_facts", "parts_of"]
-
 SIZES, MOMENTS, QUANTILES, CLASSES = "persons", "moments", "cumulative counts", "counts"
 """Kinds of releases."""
 

@@ -17,8 +17,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort
 from fdadp.privacy.accounting import noise_multiplier
 
-__all__ = ["Answer", "Question", "ask"]
-
 Answer = TypeVar("Answer")
 Column = Callable[[tuple[Any, ...]], FloatArray]
 """From a block of rows to the values (m,) of one column; row-local."""

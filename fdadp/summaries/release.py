@@ -31,8 +31,10 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.curves import Curves, Kind, as_grid, same_rows
+from fdadp.functional.alignment import same_rows
+from fdadp.functional.kinds import Kind
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy import Cohort, Ledger, Privacy
 from fdadp.privacy.accounting import noise_multiplier, unit_noise
 from fdadp.privacy.clipped import release_shares
@@ -48,8 +50,6 @@ from fdadp.private.shrinkage import shrunk
 from fdadp.summaries.moments import release_covariance, release_mean
 from fdadp.summaries.rows import Rows
 from fdadp.summaries.tuning import SummaryTuning
-
-__all__ = ["Declared", "Summary", "check", "public_chunks", "public_input", "summarise"]
 
 OUTSIDE, BEYOND = 0.02, 0.1
 """A warning is given where more than these shares, of values beyond the bounds and of variance beyond the clip, are."""

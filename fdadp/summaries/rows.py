@@ -10,8 +10,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.gaps import fill_linear
 from fdadp.privacy import rowwise_matmul, rowwise_norm
 
-__all__ = ["L1_OVER_L2", "LEVELS", "Rows"]
-
 LEVELS = 16
 """Bins of the public range in which the level of curves is located."""
 L1_OVER_L2 = 1.8

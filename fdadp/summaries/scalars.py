@@ -23,8 +23,6 @@ from fdadp.summaries.opening import answer_to, bounds_of, check, numbers_of, ope
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
 
-__all__ = ["private_mean", "private_quantiles", "private_variance", "quantile_list"]
-
 
 def private_mean(
     x: ArrayLike,

@@ -26,8 +26,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["Strategy", "strategy"]
-
 WIDTHS = (4, 8, 12, 16, 24, 32)
 """Of the blocks of a tree of two levels."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from fdadp.privacy import Ledger, Privacy
 
-__all__ = ["SuggestedBounds", "suggest_bounds"]
-
 SURE = 2.0
 """A tail is looked at where it has so many sds of the noise in a cumulative count."""
 LARGEST_TAIL = 0.25

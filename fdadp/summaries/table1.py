@@ -33,8 +33,6 @@ from fdadp.summaries.table1_rows import ALL, decimals_for, rows_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["PrivateTable1"]
-
 LAYOUT = Layout("private-table1", {"released": "R", "sds": "Q"})
 LEVEL = 0.95
 COUNTS = ("n", "missing")

@@ -10,8 +10,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.summaries.estimates import Row
 from fdadp.summaries.plan import CLASSES, MOMENTS, QUANTILES, SIZES, Part
 
-__all__ = ["ALL", "decimals_for", "rows_of"]
-
 ALL = "all"
 """The column of the table that is of all persons."""
 DIGITS, MOST_DECIMALS = 2, 6

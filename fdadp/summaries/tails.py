@@ -14,8 +14,6 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["EDGES", "Tail"]
-
 EDGES = 1.6 ** np.arange(1.0, 5.0)
 """Multiples of the typical size beyond which persons are counted: 1.6, 2.6, 4.1, 6.6."""
 SIZES = np.geomspace(0.05, 2000.0, 400)

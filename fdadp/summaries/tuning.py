@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["COVARIANCE", "MEAN", "SummaryTuning"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryTuning:

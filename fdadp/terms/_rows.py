@@ -22,8 +22,6 @@ from fdadp._common.threads import map_blocks
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.splines import BSplines
 
-__all__ = ["FeatureMap"]
-
 
 @njit(cache=True, inline="always")
 def _cubic(x, lower, upper, scale, n_intervals, ends):  # type: ignore[no-untyped-def]

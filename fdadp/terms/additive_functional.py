@@ -12,8 +12,6 @@ from fdadp.terms.functional_additive import additive
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplied
 
-__all__ = ["AdditiveFunctional"]
-
 
 @dataclass(frozen=True)
 class AdditiveFunctional(TermSpec):

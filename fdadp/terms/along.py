@@ -9,8 +9,6 @@ from fdadp.terms.smooth import Smooth
 from fdadp.terms.spec import TermSpec, unsized
 from fdadp.terms.times_column import By
 
-__all__ = ["with_refund_k", "with_refund_sizes"]
-
 
 def with_refund_sizes(term: TermSpec) -> TermSpec:
     """The term with refund's numbers of functions wherever it does not give its own.

@@ -17,8 +17,6 @@ from fdadp.functional.records import Records, Seen
 from fdadp.functional.splines import BSplines
 from fdadp.terms.spec import TermDesign, TermSpec
 
-__all__ = ["ComponentRegression"]
-
 
 @dataclass(frozen=True)
 class ComponentRegression(TermSpec):

@@ -17,8 +17,6 @@ from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
-__all__ = ["ComponentScores"]
-
 METHODS = ("face", "dense", "sc")
 
 

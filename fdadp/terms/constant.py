@@ -10,8 +10,6 @@ from fdadp.terms.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 
-__all__ = ["constant"]
-
 
 def constant(term: TermSpec | str) -> TermSpec:
     """The same term with an effect that does not vary along the response, refund's ``c()``.

@@ -12,15 +12,13 @@ import numpy as np
 from fdadp._common.checks import is_number, is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import AUTO, basis_sizes
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.surface import Surface
-
-__all__ = ["FunctionalAdditive", "additive", "surface_on"]
 
 
 @dataclass(frozen=True)

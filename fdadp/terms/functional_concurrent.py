@@ -9,11 +9,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
-
-__all__ = ["Concurrent", "refuse_beyond", "values_at"]
 
 
 @dataclass(frozen=True)

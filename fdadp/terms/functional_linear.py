@@ -18,8 +18,6 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
-__all__ = ["FunctionalLinear", "Integral", "Limits", "limits_of"]
-
 Limits = Callable[[FloatArray, FloatArray], BoolArray]
 
 NUMBERS_AT_A_TIME = 2**21

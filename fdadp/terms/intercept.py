@@ -10,8 +10,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
-__all__ = ["Intercept", "MeanCurve", "ones"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Ones(TermDesign):

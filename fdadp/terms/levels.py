@@ -15,8 +15,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 
-__all__ = ["Levels"]
-
 MOST_SHOWN = 10
 
 

@@ -12,8 +12,6 @@ from fdadp.terms.functional_linear import Integral
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import multiplied
 
-__all__ = ["LinearFunctional"]
-
 
 @dataclass(frozen=True)
 class LinearFunctional(TermSpec):

@@ -23,8 +23,6 @@ from fdadp.terms.smooth import Smooth
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import By, multiplied
 
-__all__ = ["OnFunctions", "by_function", "in_scalar_form"]
-
 NOT_THERE = {
     Concurrent: "its features differ between points of the response",
     ScalarsTogether: "its curves are splines along the response under one smoothing parameter; use linear()",

@@ -12,8 +12,6 @@ from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
 
-__all__ = ["RandomEffect", "levels_of"]
-
 
 @dataclass(frozen=True)
 class RandomEffect(TermSpec):

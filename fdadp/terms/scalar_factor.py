@@ -13,8 +13,6 @@ from fdadp.functional.records import Records, Seen
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
-__all__ = ["Factor", "is_factor"]
-
 CODINGS = ("treatment", "full", "levels")
 
 MANY = 20

@@ -9,8 +9,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.functional.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
-__all__ = ["Linear", "NumberDesign"]
-
 
 @dataclass(frozen=True)
 class Linear(TermSpec):

@@ -13,8 +13,6 @@ from fdadp.functional.smooths import diagonalised
 from fdadp.functional.splines import BSplines
 from fdadp.terms.spec import TermDesign, TermSpec, no_penalties
 
-__all__ = ["ScalarsTogether"]
-
 
 @dataclass(frozen=True)
 class ScalarsTogether(TermSpec):

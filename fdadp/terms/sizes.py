@@ -14,8 +14,6 @@ from __future__ import annotations
 from fdadp.errors import InputError
 from fdadp.functional.splines import BSplines
 
-__all__ = ["AUTO", "basis_sizes", "check_size"]
-
 AUTO = "auto"
 FEWEST = 4
 """Intervals between knots: with cubic splines 7 functions, refund's default."""

@@ -16,8 +16,6 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 
-__all__ = ["Smooth"]
-
 
 @dataclass(frozen=True)
 class Smooth(TermSpec):

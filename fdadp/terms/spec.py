@@ -23,17 +23,6 @@ from fdadp.errors import InputError
 from fdadp.functional.records import Records, Seen
 from fdadp.functional.smooths import SmoothMargin
 
-__all__ = [
-    "MOST_ALONG",
-    "TermDesign",
-    "TermSpec",
-    "along_response",
-    "no_penalties",
-    "own_norm",
-    "size_along",
-    "unsized",
-]
-
 MOST_ALONG = 15
 """Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""
 

@@ -16,16 +16,15 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.curves import Curves, refuse_other_domain
+from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.functional.splines import BSplines
 from fdadp.terms._rows import FeatureMap
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.spec import TermDesign
-
-__all__ = ["Surface", "Trained"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,6 @@ from fdadp.functional.smooths import SmoothMargin
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
 from fdadp.terms.times_column import is_numeric, multiplied
 
-__all__ = ["TensorSmooth", "te"]
-
 
 @dataclass(frozen=True)
 class TensorSmooth(TermSpec):

@@ -16,8 +16,6 @@ from fdadp.terms.levels import Levels
 from fdadp.terms.scalar_linear import NumberDesign
 from fdadp.terms.spec import TermDesign, TermSpec
 
-__all__ = ["By", "is_numeric", "multiplied", "multiplier_of"]
-
 CODINGS = ("numbers", "levels", "treatment")
 
 

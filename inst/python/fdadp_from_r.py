@@ -21,8 +21,9 @@ import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
 from fdadp._common.door import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
+from fdadp.functional.alignment import same_rows
 from fdadp.functional.axis import axis_of
-from fdadp.functional.curves import Curves, as_grid, same_rows
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
 from fdadp.private.mechanisms import SHORT, Mechanism, mechanism_of

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fdadp.federated.parties import Party
     from fdadp.federated.signed import Signer
 
-__all__ = ["app", "ask", "hello", "rows"]
-
 log = logging.getLogger(__name__)
 
 

@@ -32,8 +32,6 @@ from fdadp.federated.signed import public_key_of
 from fdadp.federated.wire import Totals
 from fdadp.privacy.certificate.signature import new_keys
 
-__all__ = ["FlowerError", "LocalFlower", "run_local"]
-
 HOST = "127.0.0.1"
 _HERE = Path(__file__).parents[3]
 """Where the fdadp that runs here comes from: the processes take the same one."""

@@ -14,8 +14,6 @@ from fdadp.federated.flower.transport import GridExchange
 from fdadp.federated.proxy import Proxy
 from fdadp.federated.wire import Totals
 
-__all__ = ["app", "serve"]
-
 
 def serve(grid: Grid, context: Context) -> None:
     """Carry the run of the contract through.

@@ -23,8 +23,6 @@ from fdadp.errors import FileFormatError
 from fdadp.federated.contract import Contract
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
 
-__all__ = ["Store", "new_key"]
-
 
 class Store:
     """The folder of one party in one run, which nobody else may read.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
     from fdadp.federated.signed import Signer
 
-__all__ = ["ASK", "HELLO", "GridExchange", "hello_of", "payload", "record", "said_hello"]
-
 HELLO = "hello"
 """Sent with a number that was never used; a node's answer is the name of its party, and a signature of both."""
 ASK = "ask"

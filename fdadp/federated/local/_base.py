@@ -14,8 +14,6 @@ from fdadp.errors import InputError
 from fdadp.federated.local.coins import FULL, Coins
 from fdadp.learners.inputs import positive
 
-__all__ = ["LARGEST", "Randomizer", "Reports", "as_bytes", "inverse_bias", "log_odds"]
-
 Reports = npt.NDArray[np.uint8]
 SMALLEST, LARGEST = 1e-6, 700.0
 """Of an ε: below, the bias of a coin in units of 2⁻⁶⁴ would show; above, e^ε is no float."""

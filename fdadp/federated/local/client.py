@@ -20,8 +20,6 @@ from fdadp.learners.inputs import as_table
 from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.boundary import codes_of, index_of, labels, numbers
 
-__all__ = ["LocalClient", "LocalUsers"]
-
 
 class LocalClient:
     """One user's device: answers a model with a randomised gradient of the user's record, as often as was agreed.

@@ -11,8 +11,6 @@ from scipy.special import ndtri
 
 from fdadp._common.typing import FloatArray
 
-__all__ = ["FULL", "Coins", "normals", "threshold", "tossed", "uniforms"]
-
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 FULL = 2**64

@@ -18,8 +18,6 @@ from fdadp.federated.local.randomizers import randomizer
 from fdadp.files.json import reading
 from fdadp.learners.inputs import box, class_labels, positive
 
-__all__ = ["LocalParameters"]
-
 
 @dataclass(frozen=True)
 class LocalParameters:

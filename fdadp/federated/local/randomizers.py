@@ -21,8 +21,6 @@ from fdadp.federated.local.signs import CondensedLocal, OneCoordinate
 from fdadp.federated.local.sphere import L2Ball, PrivUnit
 from fdadp.learners.inputs import positive
 
-__all__ = ["MECHANISMS", "randomizer"]
-
 MECHANISMS: dict[str, Any] = {cls.name: cls for cls in (CondensedLocal, OneCoordinate, L2Ball, PrivUnit)}
 
 

@@ -11,8 +11,6 @@ from fdadp.errors import InputError
 from fdadp.federated.local._base import Reports
 from fdadp.federated.local.parameters import LocalParameters
 
-__all__ = ["LocalServer"]
-
 
 class LocalServer:
     """Gradient descent with momentum (Polyak 1964) on the means of randomised gradients.

@@ -18,8 +18,6 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.learners.inputs import positive
 
-__all__ = ["shuffled_delta", "shuffled_epsilon"]
-
 _BLOCKS = 2000
 """Groups of values of C: the smallest stands for its group, for fewer clones hide less."""
 _TAIL = 1e-6

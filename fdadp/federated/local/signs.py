@@ -17,8 +17,6 @@ from fdadp.federated.local._base import LARGEST, Randomizer, Reports, as_bytes, 
 from fdadp.federated.local.coins import Coins, threshold, tossed, uniforms
 from fdadp.learners.inputs import positive
 
-__all__ = ["CondensedLocal", "OneCoordinate"]
-
 
 class CondensedLocal(Randomizer):
     """Condensed local differential privacy: every entry rounded to a random sign, and each sign sent through a coin.

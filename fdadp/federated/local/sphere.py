@@ -17,8 +17,6 @@ from fdadp.errors import InputError
 from fdadp.federated.local._base import Randomizer, Reports, as_bytes, inverse_bias, log_odds
 from fdadp.federated.local.coins import FULL, Coins, normals, threshold, tossed, uniforms
 
-__all__ = ["L2Ball", "PrivUnit"]
-
 SMALLEST_CAP = 1 / 256
 _BLOCK = 2**20
 """Numbers that are drawn at once."""

@@ -13,8 +13,6 @@ from fdadp.privacy import Ledger, Release
 from fdadp.privacy.accounting import epsilon_from
 from fdadp.privacy.noise import NOT_PROVED
 
-__all__ = ["ledger", "user_guarantee"]
-
 _NOT_COVERED = (
     "who takes part, in which round, and how many (public here)",
     "timing, addresses and other traffic of a client",

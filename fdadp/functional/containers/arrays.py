@@ -15,8 +15,6 @@ from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
 from fdadp.functional.containers.source import Source
 from fdadp.functional.kinds import Given
 
-__all__ = ["ROWS", "ArrayPiece", "of_array", "of_npy", "starts_of"]
-
 ROWS = 8192
 """Of a piece."""
 

@@ -24,8 +24,6 @@ from fdadp.functional.containers.fields import Field, fields_of
 from fdadp.functional.containers.source import Source
 from fdadp.functional.kinds import GRID, Kind
 
-__all__ = ["of_arrow_dataset", "of_parquet", "of_stream", "of_table"]
-
 ALL = 2**62
 """Rows that no query has."""
 UNNAMED = "__index_level_0__"

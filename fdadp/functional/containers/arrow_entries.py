@@ -8,8 +8,6 @@ import numpy as np
 
 from fdadp.errors import InputError
 
-__all__ = ["curves_of", "entries_of"]
-
 
 def entries_of(column: Any) -> Any:
     """Entries of a column, shape (m,): numbers as an array of numbers, all else as Python's objects, missing ones None.

@@ -15,8 +15,6 @@ from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, points_aft
 from fdadp.functional.kinds import Given
 from fdadp.functional.sample import as_grid
 
-__all__ = ["ALONE", "LEAST_POINTS", "Field", "Fields", "curve_field", "fields_of"]
-
 ALONE = "curves"
 """Name of the column of a container that holds one sample of curves and nothing else."""
 LEAST_POINTS = 3

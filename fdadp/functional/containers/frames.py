@@ -18,8 +18,6 @@ from fdadp.functional.csv_lines import CsvLines
 from fdadp.functional.kinds import Given
 from fdadp.functional.tables import read_curves
 
-__all__ = ["of_csv", "of_fdatagrid", "of_frame", "of_npz"]
-
 INDEX = object()
 """Stands for the labels of rows of a data frame."""
 

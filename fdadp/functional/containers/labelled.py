@@ -22,8 +22,6 @@ from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
 from fdadp.functional.containers.source import Source
 from fdadp.functional.kinds import Given, plain_attributes
 
-__all__ = ["of_dataset", "of_zarr", "of_zarr_object"]
-
 
 @dataclass(frozen=True)
 class LabelledPiece:

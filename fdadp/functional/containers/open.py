@@ -18,8 +18,6 @@ from fdadp.functional.containers.fields import ALONE
 from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.containers.source import Source
 
-__all__ = ["open_curves", "opened", "opened_columns", "opened_table"]
-
 Opener = Callable[..., Source]
 
 OBJECTS: Mapping[tuple[str, str], Opener] = {

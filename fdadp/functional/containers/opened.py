@@ -16,8 +16,6 @@ from fdadp.functional.containers.source import Chunks, Source, Tasks
 from fdadp.functional.kinds import Given
 from fdadp.functional.sample import Curves, as_grid
 
-__all__ = ["OpenedColumn", "OpenedCurves", "OpenedTable", "in_memory", "on_grid"]
-
 
 class _UnknownLengthError(InputError, TypeError):
     """What ``len`` says of a source that only reading would tell the length of; ``list`` goes on without it."""

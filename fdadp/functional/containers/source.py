@@ -15,8 +15,6 @@ from fdadp.functional.frames import values_of
 from fdadp.functional.kinds import Kind
 from fdadp.functional.sample import Curves
 
-__all__ = ["Chunks", "Piece", "Source", "Tasks"]
-
 
 class Piece(Protocol):
     """Some rows of a container, one after the other."""

@@ -11,8 +11,6 @@ from fdadp.functional.containers.opened import OpenedColumn
 from fdadp.functional.containers.source import Chunks
 from fdadp.functional.sample import Curves
 
-__all__ = ["chunks_together", "cut_alike", "pieces_together", "rows_of"]
-
 
 def pieces_together(columns: Mapping[str, OpenedColumn]) -> Callable[[], Iterator[tuple[Any, ...]]]:
     """Source of tuples of columns that were opened, cut where any of them is.

@@ -10,8 +10,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca._gcv import GcvFit, gcv_fit
 
-__all__ = ["cubic_regression_spline", "raw_covariance", "smooth_covariance"]
-
 BoolArray = npt.NDArray[np.bool_]
 
 

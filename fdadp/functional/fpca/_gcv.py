@@ -11,8 +11,6 @@ from scipy.optimize import minimize_scalar
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 
-__all__ = ["GcvFit", "gcv_fit"]
-
 
 @dataclass(frozen=True)
 class GcvFit:

@@ -8,8 +8,6 @@ from scipy.linalg import eigh
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca._gcv import GcvFit, gcv_fit
 
-__all__ = ["smooth_mean", "thin_plate_basis"]
-
 _MAX_KNOTS = 500
 
 

@@ -12,8 +12,6 @@ from fdadp.errors import NoiseVarianceWarning
 from fdadp.functional.fpca.basis import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 
-__all__ = ["diagonal_noise_variance", "floored", "likelihood_noise_variance"]
-
 FLOOR = 1e-4
 """Least noise variance, relative to the mean square of the centred observations: an sd of a hundredth of theirs."""
 STEPS = 47

@@ -14,7 +14,6 @@ from fdadp.functional.quadrature import quadrature_weights
 
 RIDGE = 1e-6
 """Least noise variance in conditional scores, relative to the mean variance of the kept components."""
-__all__ = ["Eigenbasis", "count_components", "grid_weights", "oriented", "significant"]
 
 
 @dataclass(frozen=True)

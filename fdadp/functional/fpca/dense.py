@@ -7,10 +7,8 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented, significant
-
-__all__ = ["check_moments", "dense_eigenbasis", "spectral"]
+from fdadp.functional.sample import as_grid
 
 
 def dense_eigenbasis(

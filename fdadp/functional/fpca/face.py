@@ -11,12 +11,10 @@ from scipy.optimize import minimize_scalar
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_grid
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented, significant
 from fdadp.functional.fpca.dense import check_covariance, check_moments
+from fdadp.functional.sample import as_grid
 from fdadp.functional.splines import BSplines
-
-__all__ = ["FaceSmoother", "face_eigenbasis", "face_smooth"]
 
 _DEGREE = 3
 _ORDER = 2

@@ -7,10 +7,9 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves, as_grid, check_finite
+from fdadp.functional.curves import check_finite
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented
-
-__all__ = ["gavish_donoho", "sequential_scores", "ssvd_eigenbasis"]
+from fdadp.functional.sample import Curves, as_grid
 
 _ORDER = 3
 _ALPHA = 1.5 ** np.arange(-20.0, 41.0)

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LARGEST_ID", "MISSING", "Meaning", "meaning", "number_of", "person_of"]
-
 Meaning = float | str | tuple[Any, ...] | None
 """A number, a text that is none, a tuple of such, or None: missing, or of a type that no rule knows."""
 

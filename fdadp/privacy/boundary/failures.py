@@ -8,8 +8,6 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from fdadp.errors import FailedReadError
 
-__all__ = ["FAILED", "sealed"]
-
 FAILED = "the source of chunks failed or changed the shape of its rows; the budget is spent"
 
 P = ParamSpec("P")

@@ -19,8 +19,6 @@ from fdadp.privacy.boundary.entries import meaning
 from fdadp.privacy.boundary.persons import NO_NUMBER, NOBODY, persons_of
 from fdadp.privacy.boundary.tables import entries
 
-__all__ = ["NO_ROW", "Key", "Matched", "joined_rows"]
-
 NO_ROW = -1
 """In place of the number of a row: there is none."""
 

@@ -11,8 +11,6 @@ from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary.entries import LARGEST_ID, person_of
 from fdadp.privacy.boundary.tables import entries
 
-__all__ = ["NOBODY", "NO_NUMBER", "Persons", "check_ids", "persons_of"]
-
 NOBODY = -1
 NO_NUMBER = int(np.iinfo(np.int64).min)
 

@@ -13,8 +13,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy.boundary.entries import meaning, number_of
 
-__all__ = ["RAGGED", "Table", "codes_of", "column_names", "columns", "entries", "labels", "numbers", "table"]
-
 Index = dict[Any, float]
 
 RAGGED = "got a list: its rows may be of any length, and are not looked at to find it"

@@ -10,8 +10,6 @@ from typing import Protocol
 from fdadp.errors import PrivacyError
 from fdadp.files.container import sealed
 
-__all__ = ["Expected", "expected_lines", "model_lines"]
-
 
 class Expected(Protocol):
     """A forecast, as :func:`fdadp.plan` makes it from public values alone."""

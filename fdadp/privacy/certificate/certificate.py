@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.study import Study
     from fdadp.privacy.study._entries import Entry
 
-__all__ = ["ABOUT", "Certificate"]
-
 ABOUT = {
     "custodian": "Who answers for the data and publishes",
     "data": "What the data are",

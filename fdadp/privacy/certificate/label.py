@@ -15,8 +15,6 @@ from fdadp.privacy.certificate.nist import answers
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-__all__ = ["CATEGORIES", "label"]
-
 CATEGORIES = (
     "Privacy parameters",
     "Unit of privacy",

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-__all__ = ["answers"]
-
 
 def answers(of: Certificate) -> tuple[tuple[str, str], ...]:
     """Questions and answers, from the top of the pyramid to the bottom."""

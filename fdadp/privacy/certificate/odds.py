@@ -16,8 +16,6 @@ from functools import partial
 
 from fdadp.privacy.gaussian_dp import delta_from_mu
 
-__all__ = ["PRIORS", "Odds", "odds_of"]
-
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""
 FALSE_ALARMS = 0.05

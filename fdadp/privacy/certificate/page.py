@@ -16,8 +16,6 @@ from fdadp.privacy.certificate.odds import PRIORS
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-__all__ = ["fragment", "page"]
-
 STYLE = """
 @page { size: A4; margin: 11mm 12mm; }
 .certificate { font: 9.6pt/1.36 "Helvetica Neue", Arial, sans-serif; color: #1d2430; background: #fff;

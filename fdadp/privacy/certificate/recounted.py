@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from fdadp.errors import PrivacyError
 from fdadp.privacy.releases import Release
 
-__all__ = ["ABOVE", "recounted"]
-
 ABOVE = 1e-6
 """Of ε (or of 1, if ε is smaller): what the lattice of losses may add."""
 FINE = 2.5e4

@@ -15,8 +15,6 @@ from fdadp.privacy.certificate.nist import answers
 if TYPE_CHECKING:
     from fdadp.privacy.certificate.certificate import Certificate
 
-__all__ = ["PRODUCTS", "SECTORS", "entry"]
-
 PRODUCTS = ("Summary statistics", "Machine learning model", "Dataset", "Synthetic data", "Interactive API")
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 

@@ -16,8 +16,6 @@ from typing import Any
 from fdadp.errors import InputError, PrivacyError
 from fdadp.files.atomic import PUBLIC, SECRET, replacing
 
-__all__ = ["ed25519_modules", "new_keys", "raw_key", "secret_key", "sign", "wrong_signature"]
-
 
 def new_keys(path: str | os.PathLike[str], password: str | None = None) -> tuple[Path, Path]:
     """Make a pair of keys: PEM files at `path` (to be kept secret, mode 0600) and `path`.pub; returns both.

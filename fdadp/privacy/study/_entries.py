@@ -30,8 +30,6 @@ from typing import Any
 from fdadp.errors import PrivacyError
 from fdadp.privacy._reservations import Reservation
 
-__all__ = ["HEADER", "Entry", "Told", "clock_behind", "created", "entries_in", "finite", "in_words", "now", "replayed"]
-
 KINDS = ("created", "reserved", "opened", "released", "returned", "stopped", "model", "restored", "closed")
 HEADER = b'{"fdadp study": 2, "lines": "one entry each; its hash is the SHA-256 of it and of the hash before it"}\n'
 """First line of the file. It names the format."""

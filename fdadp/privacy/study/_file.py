@@ -27,8 +27,6 @@ from fdadp.files.atomic import sync_folder
 from fdadp.privacy.study import _seen
 from fdadp.privacy.study._entries import HEADER, Entry, Told, created, entries_in
 
-__all__ = ["FORMAT", "Opened", "create", "kind_of_file_system", "reading", "transaction"]
-
 FORMAT = 2
 """Version of the file. 1 was SQLite."""
 SQLITE = b"SQLite format 3\0"

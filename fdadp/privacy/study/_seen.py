@@ -18,8 +18,6 @@ from fdadp.privacy._reservations import left_of
 if TYPE_CHECKING:
     from fdadp.privacy.study._entries import Told
 
-__all__ = ["Seen", "forget", "last_of", "remember"]
-
 
 @dataclass(frozen=True)
 class Seen:

@@ -24,8 +24,6 @@ from fdadp.privacy.study._file import Opened, reading, transaction
 if TYPE_CHECKING:
     from fdadp.privacy.releases import Release
 
-__all__ = ["LAST", "RESERVATION", "STUDY", "StudyBook", "budget_of", "check_running", "facts_of"]
-
 STUDY, RESERVATION, LAST = "study", "reservation of the study", "last entry of the study"
 """Details of a ledger that say where its releases are written down."""
 

@@ -11,8 +11,6 @@ from fdadp.privacy._reservations import Reservation
 from fdadp.privacy.releases import Release
 from fdadp.privacy.study._entries import Entry, replayed
 
-__all__ = ["Fit", "as_html", "as_text", "fits_of"]
-
 STATES = {"reserved": "waiting: nothing was read", "open": "spent", "closed": "spent, the rest given back"}
 RETURNED = "given back: nothing was read"
 

@@ -13,8 +13,6 @@ from fdadp.files.atomic import replacing
 from fdadp.privacy.study._entries import HEADER, Entry, entries_in, replayed
 from fdadp.privacy.study._file import refuse_remote
 
-__all__ = ["migrate"]
-
 APPLICATION, OLD = 0x66646470, 1
 """SQLite's application id and user_version of studies."""
 

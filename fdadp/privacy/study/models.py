@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.study._entries import Entry
     from fdadp.privacy.study.study import Study
 
-__all__ = ["record_model", "verify_model"]
-
 
 def record_model(path: str | os.PathLike[str], ledger: Ledger | None, privacy: Privacy | None) -> None:
     """Write down in a study that a model was saved; nothing where the fit drew on none.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.study._entries import Entry
     from fdadp.privacy.study.study import Study
 
-__all__ = ["unchecked", "verify_report"]
-
 
 def verify_report(
     study: Study, path: str | os.PathLike[str], key: str | os.PathLike[str] | None = None

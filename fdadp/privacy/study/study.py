@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from fdadp.privacy.certificate import Certificate
     from fdadp.privacy.certificate.accuracy import Expected
 
-__all__ = ["Study"]
-
 Bounds = Mapping[str, Sequence[Any]]
 
 

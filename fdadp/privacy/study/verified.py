@@ -13,8 +13,6 @@ from fdadp.privacy.study._file import reading
 if TYPE_CHECKING:
     from fdadp.privacy.study.study import Study
 
-__all__ = ["wrong_with"]
-
 SLACK = 1e-8
 """Of shares that add up in floating point."""
 

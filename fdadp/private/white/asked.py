@@ -15,8 +15,6 @@ from fdadp.terms.spec import TermSpec
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["Asked", "default_of"]
-
 SMALLEST, LARGEST = 5, 40
 """Numbers of cubic B-splines that may be asked for."""
 RANGE = 'a range, as in bounds={{"{}": (low, high)}}'

@@ -19,8 +19,6 @@ from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColum
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["OF_NUMBERS", "WhiteTerm", "column_of", "white_axes", "white_directions"]
-
 NEGLIGIBLE = 1e-12
 """Directions with less of the largest variance than this are left out."""
 OF_NUMBERS = 0.5

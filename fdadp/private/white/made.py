@@ -41,8 +41,6 @@ from fdadp.terms.times_column import CODINGS, By
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["white_term"]
-
 NO_PENALTY = "how smooth effects are is up to the public prior"
 NO_RULE = "integrals are by the trapezoid rule"
 NO_PERIOD = "the public prior has no periodic surfaces"

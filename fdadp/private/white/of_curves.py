@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.functional.splines import BSplines
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import Column, CurvesColumn, unit_grid
@@ -18,8 +18,6 @@ from fdadp.private.white.base import WhiteTerm, white_axes
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
-
-__all__ = ["WhiteIntegral"]
 
 FUNCTIONS, MOST, POINTS = 10, 20, 40
 """B-splines over s, features kept at most, and points of s that effects are shown at."""

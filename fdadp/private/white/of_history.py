@@ -10,8 +10,8 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.functional.splines import BSplines
 from fdadp.private.columns import Column, CurvesColumn, unit_grid
 from fdadp.private.prior import PublicPrior
@@ -19,8 +19,6 @@ from fdadp.private.varying import windowed
 from fdadp.private.white.base import column_of, white_directions
 from fdadp.private.white.of_curves import FUNCTIONS, MOST, WhiteIntegral
 from fdadp.terms.functional_linear import Limits, limits_of
-
-__all__ = ["WhiteHistory"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,6 @@ from fdadp.privacy.boundary import codes_of, index_of
 from fdadp.private.columns import Column, LabelColumn
 from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of
 
-__all__ = ["WhiteLevels", "contrasts", "levels_of_codes", "places_of_levels"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteLevels(WhiteTerm):

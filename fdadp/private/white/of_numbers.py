@@ -12,8 +12,6 @@ from fdadp._common.typing import FloatArray
 from fdadp.private.columns import Column, NumberColumn
 from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of
 
-__all__ = ["WhiteNumbers"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteNumbers(WhiteTerm):

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.private.columns import Column, CurvesColumn, unit_grid
 from fdadp.private.prior import PublicPrior
 from fdadp.private.white.base import WhiteTerm, column_of
 from fdadp.terms.functional_concurrent import refuse_beyond, values_at
-
-__all__ = ["WhiteConcurrent"]
 
 
 @dataclass(frozen=True, kw_only=True)

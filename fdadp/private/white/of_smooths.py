@@ -22,8 +22,6 @@ from fdadp.private.white.base import OF_NUMBERS, WhiteTerm, column_of, white_dir
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["FUNCTIONS", "WhiteSmooth", "law_of_numbers"]
-
 FUNCTIONS = {1: 14, 2: 8, 3: 6}
 """B-splines over each number, by how many there are."""
 REACH = 3.0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.functional.smooths import SmoothMargin
 from fdadp.privacy import rowwise_matmul
 from fdadp.private.columns import HALF_WIDTH, Column, CurvesColumn, unit_grid
@@ -18,8 +18,6 @@ from fdadp.terms.surface import Surface
 
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
-
-__all__ = ["WhiteSurface"]
 
 POINTS = 20
 

@@ -17,8 +17,6 @@ from fdadp.private.columns import Column, CurvesColumn, NumberColumn
 from fdadp.private.white.base import WhiteTerm
 from fdadp.terms.spec import TermDesign
 
-__all__ = ["VaryingDesign", "WhiteDesign"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteDesign(TermDesign):

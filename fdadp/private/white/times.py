@@ -17,8 +17,6 @@ from fdadp.private.white.of_labels import contrasts, levels_of_codes, places_of_
 if TYPE_CHECKING:
     from fdadp.private.prior import PublicPrior
 
-__all__ = ["ByLevels", "ByNumber", "WhiteTimes"]
-
 IN_COMMON = 0.5
 """Share of what all levels have in common, where each level has an effect of its own."""
 

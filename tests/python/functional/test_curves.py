@@ -12,7 +12,8 @@ from skfda.representation.basis import BSplineBasis
 
 from fdadp import open_curves
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.curves import Curves, as_curves, as_grid, check_finite
+from fdadp.functional.curves import as_curves, check_finite
+from fdadp.functional.sample import Curves, as_grid
 from fdadp.functional.tables import read_curves
 
 VALUES = np.array([[1.0, 2.0, 4.0], [0.0, -1.0, 3.0]])

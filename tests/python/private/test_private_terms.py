@@ -10,7 +10,7 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
 from fdadp._common.typing import FloatArray
-from fdadp.functional.curves import Curves
+from fdadp.functional.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
 from fdadp.privacy.accounting import noise_multiplier
 from fdadp.private.as_surface import as_surface

@@ -12,8 +12,8 @@ import pytest
 from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
 from fdadp.files.records import pack, unpack
-from fdadp.functional.curves import Curves
 from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.sample import Curves
 from fdadp.privacy._local import BLOCK, probe
 from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
 from fdadp.private.design import curves_column

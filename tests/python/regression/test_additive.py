@@ -20,8 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.container import FILE_VERSION
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
 from fdadp.regression import base

@@ -10,8 +10,8 @@ import pytest
 from skfda import FDataGrid
 
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Seen
+from fdadp.functional.sample import Curves
 from fdadp.regression.chunked_records import ChunkedRecords
 from fdadp.regression.tables import kinds_of
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.functional.smoothing import impute_fpca
 from fdadp.regression.completion import Completion, treatments
 

@@ -318,7 +318,7 @@ def test_bounds_follow_from_those_of_the_columns(text, wanted):
 
 def test_rows_are_computed_by_themselves_bit_for_bit():
     rng = np.random.default_rng(0)
-    from fdadp.functional.curves import Curves
+    from fdadp.functional.sample import Curves
 
     x, z = rng.normal(size=(37, 24)) ** 3, rng.normal(size=37)
     for text in (ANCHOR, "sd(X) + roughness(X)", "log(abs(z)) + z ** 3", "exp(X) * z", "max(-X) + min(X)"):

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import qr, solve_triangular
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 
 S, T = np.linspace(0, 1, 25), np.linspace(0, 1, 21)
 

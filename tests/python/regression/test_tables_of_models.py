@@ -11,8 +11,8 @@ from skfda import FDataGrid, FDataIrregular
 from xarray import DataArray, Dataset
 
 from fdadp.errors import InputError
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Seen
+from fdadp.functional.sample import Curves
 from fdadp.regression.long_response import read_long_response
 from fdadp.regression.tables import kinds_of, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse

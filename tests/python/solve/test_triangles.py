@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.solve import additive_fit
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.long_sums import LongSums

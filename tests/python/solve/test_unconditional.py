@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import block_diag
 
 from fdadp import ScalarRegression, terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records
+from fdadp.functional.sample import Curves
 from fdadp.solve import unconditional
 from fdadp.solve.penalized import PenalizedLeastSquares
 from fdadp.solve.unconditional import unconditional_covariance

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdadp import terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.solve import weighted
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.weighted import GridRows, LongRows, Observed, Remembered, rows_on_grid, weighted_system

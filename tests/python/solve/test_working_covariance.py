@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fdadp import terms
-from fdadp.functional.curves import Curves
 from fdadp.functional.records import Records, Seen
+from fdadp.functional.sample import Curves
 from fdadp.solve.long_form import LongForm
 from fdadp.solve.observations import Observations
 from fdadp.solve.smooth_errors import smooth_errors
