@@ -113,7 +113,7 @@ def table1(
         typer.echo(fitted.summary(level).as_text())
         typer.echo(f"\nModel written to {path}. In Python: PrivateTable1.load({str(path)!r})")
         for path in paths:
-            _write(fitted, path, level)
+            _write_table(fitted, path, level)
 
 
 def _check_has(there: Sequence[str], names: Sequence[str], people: Path) -> None:
@@ -189,7 +189,7 @@ def _read(files: PrivateFiles, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: np.concatenate([np.empty(0, dtype=object), *parts]) for name, parts in read.items()})
 
 
-def _write(fitted: PrivateTable1, path: Path, level: float) -> None:
+def _write_table(fitted: PrivateTable1, path: Path, level: float) -> None:
     from fdadp.files.atomic import replacing
 
     rows = fitted.estimates_.at(level).frame.rename_axis(["column", "class", "statistic", "group"]).reset_index()

@@ -22,7 +22,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import FileFormatError
 
 HOURS = 48
-CURVES: Mapping[str, tuple[tuple[str, ...], float, float]] = {
+RECORDED: Mapping[str, tuple[tuple[str, ...], float, float]] = {
     "heart_rate": (("HR",), 20.0, 220.0),
     "pressure": (("MAP", "NIMAP"), 20.0, 200.0),
 }
@@ -57,7 +57,7 @@ def prepare(sets: Mapping[str, tuple[Path, Path]]) -> dict[str, pd.DataFrame]:
     FileFormatError
         A file is something else, or a stay has no outcome.
     """
-    curves: dict[str, dict[int, FloatArray]] = {name: {} for name in CURVES}
+    curves: dict[str, dict[int, FloatArray]] = {name: {} for name in RECORDED}
     people: dict[int, dict[str, Any]] = {}
     for name, (records, outcomes) in sets.items():
         try:
@@ -65,7 +65,7 @@ def prepare(sets: Mapping[str, tuple[Path, Path]]) -> dict[str, pd.DataFrame]:
             for stay, lines in _records(records):
                 first, series = _parse(lines)
                 for curve, (minutes, values) in series.items():
-                    curves[curve][stay] = _hourly(minutes, values, *CURVES[curve][1:])
+                    curves[curve][stay] = _hourly(minutes, values, *RECORDED[curve][1:])
                 people[stay] = {
                     "set": name,
                     **_descriptors(first),
@@ -96,9 +96,9 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _parse(lines: Iterable[str]) -> tuple[dict[str, float], dict[str, tuple[list[int], list[float]]]]:
     """First value of each descriptor, and minutes and values of each curve."""
-    of = {parameter: curve for curve, (names, *_) in CURVES.items() for parameter in names}
+    of = {parameter: curve for curve, (names, *_) in RECORDED.items() for parameter in names}
     first: dict[str, float] = {}
-    series: dict[str, tuple[list[int], list[float]]] = {curve: ([], []) for curve in CURVES}
+    series: dict[str, tuple[list[int], list[float]]] = {curve: ([], []) for curve in RECORDED}
     for line in lines:
         time, parameter, value = line.split(",")
         if parameter in of:

@@ -9,14 +9,12 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.private.as_terms import as_terms, released_variance, unexplained_variance
+from fdadp.private.as_terms import TINY, as_terms, released_variance, unexplained_variance
 from fdadp.private.columns import CurvesColumn
 from fdadp.private.design import PrivateDesign
 from fdadp.private.intervals import PrivateFit
 from fdadp.private.plan import Plan
 from fdadp.solve.surface_fit import SurfaceFit
-
-TINY = 1e-300
 
 
 def as_surface(fit: PrivateFit, design: PrivateDesign, plan: Plan) -> SurfaceFit:

@@ -41,12 +41,12 @@ def table_of_irregular(data: Any, grid: FloatArray) -> Table:
     """A private table (n, S) of irregular curves, on a declared grid (S,)."""
 
     def convert(part: tuple[FloatArray, FloatArray, Any]) -> FloatArray:
-        return on_grid(*part, grid)
+        return rows_on_grid(*part, grid)
 
     return Table(_Rows(data), (int(data.n_samples), grid.size), convert, True, data)
 
 
-def on_grid(points: FloatArray, values: FloatArray, starts: Any, grid: FloatArray) -> FloatArray:
+def rows_on_grid(points: FloatArray, values: FloatArray, starts: Any, grid: FloatArray) -> FloatArray:
     """Values of curves at the nearest points of a grid, shape (m, S), NaN where there are none.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 
-BISECTIONS = 50
+HALVINGS = 50
 PRECISIONS = np.concatenate(([0.0], np.geomspace(1e-3, 1e9, 481)))
 """Precisions of a feature, over those of its prior, at which the worth of more precision is tabulated."""
 
@@ -75,7 +75,7 @@ def _kept(noise: float, tau2: FloatArray, roots: FloatArray) -> tuple[FloatArray
     budget = 1 / (noise * (counts + roots.size) * roots.sum())  # Σ q_j/τ_j² where Σ p = 1
     steep = 2 * np.log(tau2)
     low, high = np.full(counts.size, falling[0] + steep.min()), np.full(counts.size, falling[-1] + steep.max())
-    for _ in range(BISECTIONS):
+    for _ in range(HALVINGS):
         level = (low + high) / 2
         used = np.where(inside, np.interp(level[:, None] - steep, falling, precisions) / tau2, 0.0).sum(axis=1)
         low, high = np.where(used > budget, level, low), np.where(used > budget, high, level)

@@ -22,7 +22,7 @@ from fdadp.private.mechanisms import Mechanism
 from fdadp.regression.base import codes_of
 from fdadp.regression.from_chunks import FromChunks
 from fdadp.regression.joined import aligned
-from fdadp.regression.missing import MISSING, MissingValues
+from fdadp.regression.missing import MISSING_CURVES, MissingValues
 from fdadp.regression.pairs import Pairs, pairs_of
 from fdadp.regression.person_rows import check_max_rows, check_person_rows, person_weights
 from fdadp.regression.views import Views
@@ -300,7 +300,7 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
         )
 
     def _check_settings(self) -> None:
-        one_of(self.missing, "missing", MISSING)
+        one_of(self.missing, "missing", MISSING_CURVES)
         if not is_one_of(self.x_transform, (None, "quantile")):
             raise InputError(f"x_transform must be None or 'quantile', got {self.x_transform!r}")
         for name in ("x_transform", "period_s"):

@@ -16,7 +16,7 @@ from fdadp.functional.gaps import fill_linear, fill_smooth
 from fdadp.functional.sample import Curves
 from fdadp.functional.smoothing import smooth_curves
 
-MISSING = ("auto", "raise", "linear", "smooth", "fpca")
+MISSING_CURVES = ("auto", "raise", "linear", "smooth", "fpca")
 """What the estimators take; \"auto\" is theirs to resolve."""
 
 
