@@ -18,11 +18,11 @@ import numpy as np
 
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.design import PrivateDesign
-from fdadp.private.moments import plan_moments
-from fdadp.private.ranges import Range
-from fdadp.private.rows import Rows
+from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.public.columns import Range
+from fdadp.private.release.moments import plan_moments
+from fdadp.private.rows.rows import Rows
 
 Predict = Callable[[np.ndarray], np.ndarray]
 STEP, ROUNDS = 0.45, 8

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from fdadp import terms
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
-from fdadp.solve import penalized
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.long_sums import LongSums
-from fdadp.solve.penalized import LOG_RANGE, PenalizedLeastSquares
-from fdadp.solve.search import newton
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_sums import LongSums
+from fdadp.solve.smoothing import penalized
+from fdadp.solve.smoothing.penalized import LOG_RANGE, PenalizedLeastSquares
+from fdadp.solve.smoothing.search import newton
 from fdadp.terms.intercept import Intercept, MeanCurve
 from fdadp.terms.spec import TermSpec
 

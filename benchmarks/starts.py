@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve import starts
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing import starts
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge.tensor import TensorProduct, te_margin
 

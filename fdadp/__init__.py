@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from fdadp.datasets import load_icu as load_icu
     from fdadp.datasets import simulate_affr as simulate_affr
     from fdadp.functional.containers.open import open_curves as open_curves
+    from fdadp.functional.files.curve_files import read_curves as read_curves
     from fdadp.functional.fpca import FPCA as FPCA
     from fdadp.functional.metrics import coverage as coverage
     from fdadp.functional.metrics import rmspe as rmspe
-    from fdadp.functional.tables import read_curves as read_curves
     from fdadp.planner import plan as plan
     from fdadp.privacy import Budget as Budget
     from fdadp.privacy import Privacy as Privacy
     from fdadp.privacy.study import Study as Study
-    from fdadp.private.mechanisms import DPAFF as DPAFF
-    from fdadp.private.prior import PublicPrior as PublicPrior
+    from fdadp.private.public.prior import PublicPrior as PublicPrior
+    from fdadp.private.release.mechanisms import DPAFF as DPAFF
     from fdadp.regression import AdditiveFunctionOnFunction as AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression as FunctionalRegression
     from fdadp.regression.scalar import ScalarRegression as ScalarRegression
@@ -45,15 +45,15 @@ _EXPORTS = {
     "AdditiveFunctionOnFunction": "fdadp.regression",
     "Privacy": "fdadp.privacy",
     "plan": "fdadp.planner",
-    "read_curves": "fdadp.functional.tables",
+    "read_curves": "fdadp.functional.files.curve_files",
     "PrivateMean": "fdadp.summaries",
     "PrivateTable1": "fdadp.summaries",
     "simulate_affr": "fdadp.datasets",
     # After the first day.
     "Study": "fdadp.privacy.study",
     "Budget": "fdadp.privacy",
-    "DPAFF": "fdadp.private.mechanisms",
-    "PublicPrior": "fdadp.private.prior",
+    "DPAFF": "fdadp.private.release.mechanisms",
+    "PublicPrior": "fdadp.private.public.prior",
     "choose_privately": "fdadp.choice.choose",
     "FPCA": "fdadp.functional.fpca",
     "PrivateFPCA": "fdadp.summaries",

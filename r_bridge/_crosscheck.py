@@ -30,7 +30,7 @@ from sklearn.base import clone
 from fdadp import AdditiveFunctionOnFunction
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves
+from fdadp.functional.tables.curves import as_curves
 from r_bridge._r import require
 from r_bridge.affr import AffrFits
 from r_bridge.mgcv import GamFit, gam_linear_functional

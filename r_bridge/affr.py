@@ -33,10 +33,10 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import ExtrapolationWarning
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.sample import Curves
-from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.regression.pairs import Pairs
-from fdadp.solve.least_squares import problem_of
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
+from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.solve.fit.least_squares import problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
 from r_bridge.tensor import TensorProduct

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
 from r_bridge.report import Difference, absolute, relative
 from r_bridge.tensor import TensorProduct, te_margin
 

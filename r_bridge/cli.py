@@ -140,7 +140,7 @@ def crosscheck_command(
     elif y is None:
         raise InputError("X and Y must both be given, got X alone")
     else:
-        from fdadp.functional.tables import read_curves
+        from fdadp.functional.files.curve_files import read_curves
 
         curves = read_curves(x), read_curves(y)
     model = AdditiveFunctionOnFunction(

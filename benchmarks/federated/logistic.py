@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fdadp._version import __version__
 from fdadp.federated import randomizer, shuffled_epsilon
-from fdadp.privacy.accounting import epsilon_from
+from fdadp.privacy.account.accounting import epsilon_from
 from fdadp.studies import local_logistic as study
 
 HERE = Path(__file__).resolve().parent

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fdadp.federated.packing import pack, slots, unpack
-from fdadp.federated.paillier import Randomness, SecretKey, add, keys
+from fdadp.federated.paillier import Randomness, SecretKey, add, keys, pack, slots, unpack
 
 __all__ = ["SPECIFIED", "WIDTH", "costs", "cpu"]
 

@@ -26,9 +26,8 @@ from paillier_costs import SPECIFIED, WIDTH, costs
 from fdadp._version import __version__
 from fdadp.federated import Contract, Federation
 from fdadp.federated.local_pca import PrivateLocalPCA
-from fdadp.federated.packing import ciphertexts
-from fdadp.federated.paillier import keys
-from fdadp.privacy.distributed import NextRound
+from fdadp.federated.paillier import ciphertexts, keys
+from fdadp.privacy.noise.distributed import NextRound
 from fdadp.studies import federated_pca as study
 from fdadp.studies.federated_pca_plot import lines
 from fdadp.studies.report import save_figure

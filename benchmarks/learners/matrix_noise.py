@@ -28,7 +28,7 @@ from sklearn.model_selection import train_test_split
 from fdadp.learners import DPPCA, DPLinearRegression, linear_regression
 from fdadp.learners.decomposition import CONST
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy._matrix_laplace import MatrixLaplace
+from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
 from fdadp.studies.scores import captured
 
 HERE = Path(__file__).resolve().parent

@@ -12,15 +12,15 @@ import numpy as np
 
 from fdadp import PublicPrior
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.accounting import unit_noise
+from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.boundary import codes_of, index_of
-from fdadp.private.bayes import posteriors, steady
-from fdadp.private.columns import LabelColumn, NumberColumn
-from fdadp.private.design import PrivateDesign, curves_column
-from fdadp.private.moments import fit_moments, plan_moments
-from fdadp.private.rows import Rows
-from fdadp.private.white.made import white_term
-from fdadp.regression.formula import parse
+from fdadp.private.denoise.bayes import posteriors, steady
+from fdadp.private.plan.design import PrivateDesign, curves_column
+from fdadp.private.public.columns import LabelColumn, NumberColumn
+from fdadp.private.release.moments import fit_moments, plan_moments
+from fdadp.private.rows.rows import Rows
+from fdadp.private.whitened.registry import white_term
+from fdadp.regression.formula.parse import parse
 
 METHODS = ("one shot + empirical Bayes", "one shot, AdaSSP")
 

@@ -13,10 +13,10 @@ import numpy as np
 from simulators import SIMULATORS, T
 
 from fdadp import FunctionalRegression
-from fdadp.regression.effects import effect_rows, place_of
-from fdadp.solve.curve_errors import cluster_errors, left_out, with_smoothing_chosen_again
-from fdadp.solve.curve_residuals import Residuals
-from fdadp.solve.term_tests import largest_ratio
+from fdadp.regression.fitted.coefficient_functions import effect_rows, place_of
+from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.sandwich import cluster_errors, left_out, with_smoothing_chosen_again
+from fdadp.solve.errors.term_tests import largest_ratio
 
 CELLS = (("waves", 300, 0.8), ("waves", 60, 0.8), ("ridge", 60, 0.0), ("ages", 60, 0.8))
 

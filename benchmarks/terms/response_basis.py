@@ -17,7 +17,7 @@ import pandas as pd
 from simulators import SIMULATORS, Simulated, T
 
 from fdadp import FunctionalRegression
-from fdadp.terms.smooth import Smooth
+from fdadp.terms.numbers.smooth import Smooth
 
 SHARES = {"independent": 0.0, "mixed": 0.4, "smooth": 0.8}
 WAYS = {"splines": {}, "splines, GLS": {"errors": "curve"}, "eigen": {"response_basis": "eigen"}}

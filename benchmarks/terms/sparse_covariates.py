@@ -19,7 +19,7 @@ from fdadp import FunctionalRegression, load_icu, terms
 from fdadp.errors import MissingDataError
 from fdadp.functional.gaps import fill_linear
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.regression import completion
+from fdadp.regression.reading import completion
 
 S = np.linspace(0, 1, 41)
 SHAPES = np.stack([np.ones(S.size), *(np.sqrt(2) * wave(2 * np.pi * S) for wave in (np.sin, np.cos))])

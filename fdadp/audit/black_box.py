@@ -12,7 +12,7 @@ from fdadp._common.checks import fraction
 from fdadp._common.typing import FloatArray
 from fdadp.audit.lower_bound import TOO_SMALL, LowerBound
 from fdadp.errors import InputError
-from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from
+from fdadp.privacy.account.gaussian_dp import epsilon_from_mu, mu_from
 
 
 @dataclass(frozen=True)

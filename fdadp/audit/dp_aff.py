@@ -27,11 +27,11 @@ from fdadp.audit.canaries import (
 from fdadp.audit.replay import Neighbours
 from fdadp.errors import ExtrapolationWarning, PublicInputWarning
 from fdadp.privacy import Budget, Privacy, SeededNoise, TapeNoise
-from fdadp.privacy.noise import Noise
+from fdadp.privacy.noise.sources import Noise
 from fdadp.privacy.replay import losses
-from fdadp.private.mechanisms import DPAFF, SHORT
-from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.regression.files import LAYOUT
+from fdadp.private.release.mechanisms import DPAFF, SHORT
+from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
+from fdadp.regression.additive.files import LAYOUT
 
 Data = tuple[Any, Any, Any]
 """X, Y and the person of each row, or None."""

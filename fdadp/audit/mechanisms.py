@@ -14,7 +14,7 @@ from fdadp.audit.one_run import OneRunAudit, one_run_audit
 from fdadp.audit.published import COMPONENTS, published_scores
 from fdadp.audit.replay import ReplayAudit, replay_audit
 from fdadp.errors import InputError
-from fdadp.privacy.gaussian_dp import mu_from
+from fdadp.privacy.account.gaussian_dp import mu_from
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

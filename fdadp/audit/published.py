@@ -13,12 +13,12 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.audit.canaries import X_BOUNDS, simulated
-from fdadp.functional.curves import as_curves
+from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
 from fdadp.published.regression import leave_one_out
 from fdadp.published.scheme import perturb_coefficients
-from fdadp.regression.additive import AdditiveFunctionOnFunction
-from fdadp.regression.pairs import Pairs
+from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
+from fdadp.regression.reading.chunked_records import Pairs
 
 COMPONENTS = 3
 Law = tuple[FloatArray, FloatArray]

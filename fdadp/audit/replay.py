@@ -21,8 +21,8 @@ import numpy as np
 from fdadp._common.typing import FloatArray
 from fdadp.errors import FailedReadError, FdadpError, InputError, PrivacyError
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy._measures import cost_of
-from fdadp.privacy.noise import MATRICES, Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.account._measures import cost_of
+from fdadp.privacy.noise.sources import MATRICES, Noise, OpenDPNoise, SeededNoise
 from fdadp.privacy.replay import Loss, TapeEntry, TapeNoise, losses, wishart_delta
 
 

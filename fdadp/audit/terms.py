@@ -23,8 +23,8 @@ from fdadp.audit.dp_aff import MODES, SIZES
 from fdadp.audit.replay import Neighbours
 from fdadp.audit.term_tables import FORMS, GRID, PUBLIC, handed_table, neighbours_of, people, put
 from fdadp.privacy import Privacy
-from fdadp.privacy.noise import Noise
-from fdadp.private.mechanisms import DPAFF
+from fdadp.privacy.noise.sources import Noise
+from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
 from fdadp.regression.scalar import ScalarRegression
 

@@ -13,12 +13,12 @@ from sklearn.base import clone
 from fdadp.choice.data import Data, takes_columns
 from fdadp.choice.plan import ROUNDING
 from fdadp.errors import FdadpError, InputError, PrivacyError
-from fdadp.learners.encoding import Categorical
+from fdadp.learners.shared.encoding import Categorical
 from fdadp.privacy import Budget, Privacy
-from fdadp.privacy._rehearsal import FirstReadError, rehearsal_of
-from fdadp.privacy.distributed import noise_source
-from fdadp.privacy.noise import SeededNoise
-from fdadp.private.mechanisms import NoiseAfterFit
+from fdadp.privacy.kernel._rehearsal import FirstReadError, rehearsal_of
+from fdadp.privacy.noise.distributed import noise_source
+from fdadp.privacy.noise.sources import SeededNoise
+from fdadp.private.release.mechanisms import NoiseAfterFit
 
 
 def configured(

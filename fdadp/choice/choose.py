@@ -28,8 +28,8 @@ from fdadp.errors import PrivacyError, PublicInputWarning
 from fdadp.privacy import Budget, Cohort, Ledger, Privacy
 from fdadp.privacy.boundary import check_ids, person_of
 from fdadp.privacy.boundary.tables import entries
-from fdadp.privacy.distributed import current_noise
-from fdadp.privacy.noise import Noise, OpenDPNoise, SeededNoise
+from fdadp.privacy.noise.distributed import current_noise
+from fdadp.privacy.noise.sources import Noise, OpenDPNoise, SeededNoise
 
 _NUMBERS = itertools.count(1)
 

@@ -13,12 +13,12 @@ from sklearn.base import clone, is_classifier
 from fdadp._common.typing import FloatArray
 from fdadp.choice.data import Data, names_labels, takes_columns
 from fdadp.errors import InputError
-from fdadp.learners.inputs import as_target
+from fdadp.learners.shared.inputs import as_target
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table, labels, table
-from fdadp.private.inputs import private_curves
+from fdadp.private.public.inputs import private_curves
 from fdadp.regression import AdditiveFunctionOnFunction
-from fdadp.regression.private_table import Entries, PrivateTable
+from fdadp.regression.private.table import Entries, PrivateTable
 
 OCTAVES = 20
 """Sizes of differences that are told apart, each half of the one before, from the clip downwards."""

@@ -36,7 +36,7 @@ class Reading:
     grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        from fdadp.functional.csv_lines import check_dialect
+        from fdadp.functional.files.csv_tables import check_dialect
 
         object.__setattr__(self, "sep", {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep))
         check_dialect(self.sep, self.decimal)
@@ -121,8 +121,8 @@ def long_columns(text: str | None) -> Any:
 
 def read_file(file: Path | CurvesFile, how: Reading, id: str | None = None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
-    from fdadp.functional.curves import as_curves
-    from fdadp.functional.tables import read_curves
+    from fdadp.functional.files.curve_files import read_curves
+    from fdadp.functional.tables.curves import as_curves
 
     own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
     path = own.path
@@ -174,7 +174,7 @@ def labelled_files(
 
 def _how_joined(data: dict[str, Any], id: str | None) -> tuple[dict[str, Any], str]:
     """By label where all files have labels; else by position, if the labels that there are do not contradict it."""
-    from fdadp.functional.alignment import same_rows
+    from fdadp.functional.tables.alignment import same_rows
 
     without = [name for name, own in data.items() if not has_ids(own)]
     if not without:
@@ -192,7 +192,7 @@ def has_ids(rows: Any) -> bool:
 
 def _label_columns(files: Iterable[CurvesFile], how: Reading) -> set[str]:
     """Names of the columns that label rows of CSV files of curves, by their first lines alone."""
-    from fdadp.functional.csv_lines import CsvLines
+    from fdadp.functional.files.csv_tables import CsvLines
 
     if how.long is not None:
         return set(long_columns(how.long)[:1])
@@ -218,9 +218,9 @@ def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: Reading, id: st
 
 def _of_table(path: Path, prefix: str, how: Reading, id: str | None) -> pd.DataFrame:
     """Curves of the columns of a table whose names start with `prefix`, under their ids."""
-    from fdadp.functional.axis import is_identifier
     from fdadp.functional.containers.open import open_curves
-    from fdadp.functional.csv_lines import CsvLines
+    from fdadp.functional.files.csv_tables import CsvLines
+    from fdadp.functional.tables.axis import is_identifier
 
     if id is None and path.suffix.lower() != ".parquet":
         first = CsvLines.of(path, **how.dialect).names[0]
@@ -235,7 +235,7 @@ def _of_table(path: Path, prefix: str, how: Reading, id: str | None) -> pd.DataF
 def _of_container(path: Path) -> pd.DataFrame | None:
     """Curves of parquet with lists, of zarr, of arrays on disk as a data frame; None where it is another file."""
     from fdadp.functional.containers.open import open_curves, opened
-    from fdadp.functional.containers.opened import OpenedTable
+    from fdadp.functional.containers.source_table import OpenedTable
 
     suffix = path.suffix.lower()
     if not path.exists() or not (path.is_dir() or suffix in (".npy", ".zarr", ".parquet")):
@@ -246,7 +246,7 @@ def _of_container(path: Path) -> pd.DataFrame | None:
 
 
 def _frame_of(curves: Any) -> pd.DataFrame:
-    from fdadp.functional.kinds import wrap
+    from fdadp.functional.tables.kinds import wrap
 
     grid = curves.grid
     frame: pd.DataFrame = wrap(
@@ -263,7 +263,7 @@ def _columns_of(path: Path, known: set[str], how: Reading, *, wanted: bool) -> d
     import pandas as pd
 
     from fdadp.functional.containers.open import open_curves
-    from fdadp.functional.containers.opened import OpenedTable
+    from fdadp.functional.containers.source_table import OpenedTable
 
     if path.exists() and (path.is_dir() or path.suffix.lower() in (".zarr", ".parquet")):
         found = open_curves(path)
@@ -293,9 +293,9 @@ def _columns_of(path: Path, known: set[str], how: Reading, *, wanted: bool) -> d
 def _read_table(path: Path, how: Reading) -> pd.DataFrame:
     import pandas as pd
 
-    from fdadp.functional.axis import is_identifier
     from fdadp.functional.containers.frames import EXACT
-    from fdadp.functional.csv_lines import CsvLines
+    from fdadp.functional.files.csv_tables import CsvLines
+    from fdadp.functional.tables.axis import is_identifier
 
     check_file(path)
     if not path.name.endswith((".csv", ".csv.gz", ".parquet")):
@@ -322,7 +322,7 @@ def load_model(path: Path) -> Any:
     FileFormatError, FileNotFoundError
     """
     from fdadp.files.container import sealed
-    from fdadp.regression.additive import AdditiveFunctionOnFunction
+    from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
     from fdadp.regression.functional import FunctionalRegression
     from fdadp.regression.scalar import ScalarRegression
     from fdadp.summaries import PrivateFPCA, PrivateMean, PrivateTable1

@@ -11,14 +11,14 @@ import typer
 
 from fdadp._common.terminal import Variadic
 from fdadp._version import __version__
-from fdadp.cli import studies, views
+from fdadp.cli import predict as views
+from fdadp.cli import studies
 from fdadp.cli.federated import app as federated
 from fdadp.cli.fit import fit
 from fdadp.cli.plan import plan
 from fdadp.cli.predict import evaluate, predict
 from fdadp.cli.study import study
-from fdadp.cli.summaries import fpca, mean
-from fdadp.cli.table1 import table1
+from fdadp.cli.summaries import fpca, mean, table1
 
 app = typer.Typer(
     add_completion=False,

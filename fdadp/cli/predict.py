@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fdadp._common.terminal import plain_messages
+from fdadp._common.terminal import no_window, plain_messages
 from fdadp.cli import options as option
 from fdadp.cli.inputs import Reading, has_ids, labelled_files, load_model, read_columns
-from fdadp.errors import InputError
+from fdadp.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def predict(
       fdadp predict model.npz --curves X=new.csv --table new-people.csv --out predicted.csv
     """
     with plain_messages():
-        from fdadp.functional.tables import check_suffix, write_curves
+        from fdadp.functional.files.curve_files import check_suffix, write_curves
 
         if out is None:
             raise InputError("--out must be given: the file for predictions")
@@ -133,7 +133,7 @@ def _figures(fitted: Any, data: Any, level: float) -> dict[str, float]:
 
 def _response(fitted: Any, data: dict[str, Any]) -> Any:
     """The response as observed: a column, or an expression of columns."""
-    from fdadp.regression.row_functions import expression
+    from fdadp.regression.reading.expressions import expression
 
     name = fitted.response_name_
     if name in data:
@@ -162,7 +162,7 @@ def _new(
     id: str | None,
 ) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""
-    from fdadp.regression.joined import aligned
+    from fdadp.regression.reading.joined import aligned
 
     if not hasattr(fitted, "predict"):
         raise InputError(f"{model} must hold a regression, got a {type(fitted).__name__}, which predicts nothing")
@@ -181,7 +181,7 @@ def _new(
 
 
 def _check_grid(frame: pd.DataFrame, path: Path, fitted: Any) -> None:
-    from fdadp.functional.curves import as_curves
+    from fdadp.functional.tables.curves import as_curves
 
     if frame.shape[1] != fitted.s_.size and not as_curves(frame).gridded:
         raise InputError(
@@ -204,3 +204,80 @@ def _as_frame(found: Any, data: Any, fitted: Any) -> pd.DataFrame:
     values = np.asarray(getattr(found, "data_matrix", found), dtype=np.float64)
     columns = pd.Index(fitted.t_) if hasattr(fitted, "t_") else pd.Index([fitted.response_name_])
     return pd.DataFrame(values.reshape(len(values), -1), index=index, columns=columns)
+
+
+# ``python -m fdadp summary | ledger | plot``: what a saved model says of itself.
+
+
+def summary(model: option.Model) -> None:
+    """Show the table of a saved model.
+
+    \b
+    Example:
+      fdadp summary model.npz
+    """
+    with plain_messages():
+        fitted = load_model(model)
+        typer.echo(fitted.summary().as_text())
+        for note in getattr(fitted, "notes_", ()):
+            typer.echo(f"note: {note}")
+
+
+def ledger(
+    model: option.Model,
+    out: Annotated[Path | None, typer.Option(help="The ledger as JSON. (default: only shown)")] = None,
+) -> None:
+    """Show what a private fit released, and under which assumptions.
+
+    \b
+    Example:
+      fdadp ledger model.npz --out ledger.json
+    """
+    with plain_messages():
+        from fdadp.files.atomic import replacing
+
+        found = getattr(load_model(model), "ledger_", None)
+        if found is None:
+            raise InputError(f"{model} must hold a private fit to have a ledger, got one without privacy")
+        typer.echo(str(found))
+        if out is not None:
+            with replacing(out) as stream:
+                stream.write(found.to_json().encode())
+            typer.echo(f"\nledger: {out}")
+
+
+def plot(
+    model: option.Model,
+    out: Annotated[Path, typer.Option(help="The figure: .png, .pdf or .svg.")] = Path("model.png"),
+    term: Annotated[str | None, typer.Option(help="Of a formula: this term. (default: all)")] = None,
+) -> None:
+    """Draw a saved model: its terms, its surface, a mean curve with its band, or eigenfunctions.
+
+    \b
+    Examples:
+      fdadp plot model.npz --out surface.png
+      fdadp plot model.npz --term "s(age)" --out age.pdf
+    """
+    no_window()
+    with plain_messages():
+        if out.suffix not in (".png", ".pdf", ".svg"):
+            raise FileFormatError(f"--out must end in .png, .pdf or .svg, got {out.name!r}")
+        fitted = load_model(model)
+        by_formula = hasattr(fitted, "response_name_")
+        if term is not None and not by_formula:
+            raise InputError(f"--term is there for models by a formula, got a {type(fitted).__name__}")
+        figure: Any = fitted.plot(term) if by_formula else _picture(fitted)
+        out.parent.mkdir(parents=True, exist_ok=True)  # as of every --out
+        figure.savefig(out, dpi=150)
+        typer.echo(f"figure: {out}")
+
+
+def _picture(fitted: Any) -> Any:
+    from fdadp import plot as pictures
+    from fdadp.summaries import PrivateTable1
+
+    if isinstance(fitted, PrivateTable1):
+        raise InputError("plot must be of a model of curves or of terms, got a table, which has no picture")
+    if hasattr(fitted, "plot_surface"):
+        return fitted.plot_surface()
+    return pictures.mean(fitted) if hasattr(fitted, "band") else pictures.eigenfunctions(fitted)

@@ -17,11 +17,11 @@ from fdadp.files.atomic import replacing
 
 if TYPE_CHECKING:
     from fdadp._common.typing import FloatArray
-    from fdadp.functional.containers.opened import OpenedCurves, OpenedTable
-    from fdadp.functional.csv_lines import CsvLines
+    from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable
+    from fdadp.functional.files.csv_tables import CsvLines
     from fdadp.privacy import Privacy
-    from fdadp.private.long_lines import LongLines
-    from fdadp.regression.joined_chunks import JoinedTables
+    from fdadp.private.public.long_lines import LongLines
+    from fdadp.regression.reading.joined_chunks import JoinedTables
 
 ONLY_PRIVATE = "is there for private fits: give --epsilon as well"
 
@@ -141,7 +141,7 @@ class PrivateFiles:
         known = {name: own if isinstance(own, CurvesFile) else CurvesFile.of(own) for name, own in curves.items()}
         files = {name: opened(_opened(own, dialect), str(own.path)) for name, own in known.items()}
         if how is not None and how.long is not None:
-            from fdadp.functional.long_tables import check_names
+            from fdadp.functional.files.long_tables import check_names
 
             names = check_names(long_columns(how.long))
             odd = next((name for name in how.grid if name not in files), None)
@@ -173,7 +173,7 @@ class PrivateFiles:
 
     def joined(self) -> JoinedTables:
         """Tables of all files, whose rows the kernel joins by their ids."""
-        from fdadp.regression.joined_chunks import JoinedTables
+        from fdadp.regression.reading.joined_chunks import JoinedTables
 
         assert self.id is not None
         sources: dict[str, Any] = {}
@@ -197,8 +197,8 @@ class PrivateFiles:
         ------
         InputError
         """
-        from fdadp.regression.row_functions import expression, row_function
-        from fdadp.regression.table import unknown_column
+        from fdadp.regression.reading.columns import unknown_column
+        from fdadp.regression.reading.expressions import expression, row_function
 
         for text in texts:
             plain = text in self.names or (text.isidentifier() and row_function(text) is None)
@@ -208,7 +208,7 @@ class PrivateFiles:
 
     def tables(self) -> Iterator[dict[str, Any]]:
         """Blocks of rows, entries as they are; rows are those of the same number in all files."""
-        from fdadp.functional.containers.together import cut_alike
+        from fdadp.functional.containers.join import cut_alike
 
         sources = [_columns(lines) for lines in self.curves.values()]
         if self.table is not None:
@@ -245,7 +245,7 @@ def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str,
 
 def _long(lines: Any, name: str, long: tuple[str, str, str], how: Reading) -> LongLines:
     """A long table as curves; raises InputError for a file that is no CSV file, or has no public points."""
-    from fdadp.private.long_lines import LongLines
+    from fdadp.private.public.long_lines import LongLines
 
     if not hasattr(lines, "sep"):
         raise InputError(f"--long must be of .csv files in a private fit, got another file of {name}")
@@ -278,7 +278,7 @@ def _labelled(lines: Any, path: Path, id: str | None) -> Any:
 def _opened(file: CurvesFile, dialect: Mapping[str, str]) -> Any:
     """A file by lines, or a container by what is public of it."""
     from fdadp.functional.containers.open import open_curves
-    from fdadp.functional.csv_lines import CsvLines
+    from fdadp.functional.files.csv_tables import CsvLines
 
     path, prefix = file.path, file.prefix
     if path.name.lower().endswith((".csv", ".csv.gz")):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fdadp.datasets._content import Columns
+from fdadp.datasets._download import Columns
 from fdadp.datasets._download import download as fetch
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError

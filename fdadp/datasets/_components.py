@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fdadp.datasets._census import TableDataset
-from fdadp.datasets._content import Columns
+from fdadp.datasets._download import Columns
 from fdadp.datasets._places import Place, data_dir, data_dir_label, find_data
 from fdadp.errors import FileFormatError, InputError
 
@@ -39,7 +39,7 @@ COMPONENT_TABLES = {
         "c6a6afadd5f1b40e1aa83ff504b85445fb3e733b75a189167cabc3bc593b3a39",
     ),
 }
-"""Source, and the checksum of the values (:func:`fdadp.datasets._content.content_sha256`)."""
+"""Source, and the checksum of the values (:func:`fdadp.datasets._download.content_sha256`)."""
 
 
 def load_component_table(name: str) -> TableDataset:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from fdadp.datasets._content import Columns, content_sha256
-from fdadp.errors import FileFormatError, MissingDataError
+from fdadp.datasets._download import Columns, content_sha256
+from fdadp.errors import FileFormatError, InputError, MissingDataError
 
 DATA_VARIABLE = "FDADP_DATA"
 
@@ -121,3 +122,45 @@ def r_libraries() -> list[Path]:
     folders += [Path(p) for p in ("/usr/local/lib/R/site-library", "/usr/lib/R/site-library", "/usr/lib/R/library")]
     folders += sorted((Path.home() / "R").glob("*-library/*"), reverse=True)
     return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
+
+
+# Several data sets at once, of which some may not be here.
+
+
+T = TypeVar("T")
+
+
+def load_present(
+    names: Sequence[str], loaders: Mapping[str, Callable[[bool], T]], *, download: bool = False
+) -> tuple[list[T], dict[str, str]]:
+    """Load the data sets that are present.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Keys of `loaders`.
+    loaders : mapping of name to function
+        Each is told whether the internet may be asked.
+    download : bool
+        Whether it may, for those that are not here.
+
+    Returns
+    -------
+    data : list
+    absent : dict
+        Name of each data set that was not found, and why.
+
+    Raises
+    ------
+    InputError
+        An unknown name.
+    """
+    data, absent = [], {}
+    for name in names:
+        if name not in loaders:
+            raise InputError(f"dataset must be one of {', '.join(loaders)}, got {name!r}")
+        try:
+            data.append(loaders[name](download))
+        except MissingDataError as exc:
+            absent[name] = str(exc)
+    return data, absent

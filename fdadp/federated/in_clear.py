@@ -12,7 +12,7 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.federated import models
 from fdadp.federated.contract import Contract
-from fdadp.privacy.distributed import NextRound
+from fdadp.privacy.noise.distributed import NextRound
 
 
 def total_of_shares(shares: Sequence[IntArray]) -> IntArray:

@@ -12,9 +12,9 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateEstimator
 from fdadp.learners.decomposition import Components, centred, count, noisy_moment
-from fdadp.learners.inputs import as_table
+from fdadp.learners.shared._base import PrivateEstimator
+from fdadp.learners.shared.inputs import as_table
 from fdadp.privacy import Ledger, Privacy
 
 DISJOINT = (

@@ -26,7 +26,7 @@ from fdadp.federated.local.coins import Coins
 from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.local.statement import ledger, user_guarantee
-from fdadp.learners.inputs import as_table, box, class_array, class_labels, positive
+from fdadp.learners.shared.inputs import as_table, box, class_array, class_labels, positive
 
 
 def default_lr(mechanism: Randomizer, n: int, n_rounds: int, radius: float, momentum: float = 0.8) -> float:

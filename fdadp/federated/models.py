@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError, PublicInputWarning
-from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
 if TYPE_CHECKING:
     from fdadp.federated.contract import Contract
@@ -74,7 +74,7 @@ def _row_and_number(settings: dict[str, Any]) -> tuple[FloatArray, ...]:
 
 def _regression(settings: dict[str, Any]) -> Any:
     from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior
-    from fdadp.private.mechanisms import SHORT, mechanism_of
+    from fdadp.private.release.mechanisms import SHORT, mechanism_of
 
     own = ("s", "t", "bounds", "mechanism", "prior", "allow_useless")
     privacy = _made(Privacy, {k: v for k, v in settings.items() if k not in own})

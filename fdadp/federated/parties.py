@@ -20,8 +20,7 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpError, PrivacyError
 from fdadp.federated import models
 from fdadp.federated.contract import USER, Contract
-from fdadp.federated.packing import ciphertexts, pack, unpack
-from fdadp.federated.paillier import PublicKey, Randomness, SecretKey
+from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, ciphertexts, pack, unpack
 from fdadp.federated.signed import Signer
 from fdadp.federated.wire import (
     Kind,
@@ -33,7 +32,7 @@ from fdadp.federated.wire import (
     ciphertexts_to_bytes,
     counted,
 )
-from fdadp.privacy.distributed import NextRound
+from fdadp.privacy.noise.distributed import NextRound
 
 
 class Party:

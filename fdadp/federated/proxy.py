@@ -10,8 +10,7 @@ from contextlib import suppress
 from fdadp._common.typing import IntArray
 from fdadp.errors import FdadpWarning
 from fdadp.federated.contract import USER, Contract
-from fdadp.federated.packing import ciphertexts
-from fdadp.federated.paillier import PublicKey, add
+from fdadp.federated.paillier import PublicKey, add, ciphertexts
 from fdadp.federated.signed import SIZE, check_signature
 from fdadp.federated.wire import (
     Kind,

@@ -1,7 +1,8 @@
 """How good predicted curves and their intervals are.
 
-The arguments are curves of any kind (FDataGrid, data frame, array; see :func:`fdadp.functional.curves.as_curves`).
-These functions read the data they are given: on private records the numbers they return are not private.
+The arguments are curves of any kind (FDataGrid, data frame, array; see
+:func:`fdadp.functional.tables.curves.as_curves`). These functions read the data they are given: on private records the
+numbers they return are not private.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, CurveData
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_grid, same_rows
-from fdadp.functional.curves import as_curves
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.alignment import same_grid, same_rows
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.sample import Curves
 
 __all__ = ["coverage", "functional_r2", "rmspe"]
 

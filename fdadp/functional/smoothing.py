@@ -11,8 +11,8 @@ from fdadp._common.checks import flag, numbers, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
-from fdadp.functional.sample import as_grid
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.tables.sample import as_grid
 
 _ORDER = 2
 _LOG_RATIO = np.linspace(-28.0, 14.0, 85)  # λ against the size of the data's part of the equations

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from fdadp.learners.boosting import DPBoostedStumps as DPBoostedStumps
     from fdadp.learners.cluster import DPKMeans as DPKMeans
     from fdadp.learners.decomposition import DPPCA as DPPCA
-    from fdadp.learners.encoding import Categorical as Categorical
-    from fdadp.learners.encoding import Numeric as Numeric
-    from fdadp.learners.encoding import PublicEncoder as PublicEncoder
     from fdadp.learners.forest import DPForestClassifier as DPForestClassifier
     from fdadp.learners.forest import DPForestRegressor as DPForestRegressor
     from fdadp.learners.histogram_bayes import DPCategoricalNB as DPCategoricalNB
@@ -26,10 +23,13 @@ if TYPE_CHECKING:
     from fdadp.learners.linear_regression import DPLinearRegression as DPLinearRegression
     from fdadp.learners.logistic import DPLogisticRegression as DPLogisticRegression
     from fdadp.learners.naive_bayes import DPGaussianNB as DPGaussianNB
-    from fdadp.learners.pipelines import check_pipeline as check_pipeline
+    from fdadp.learners.shared.encoding import Categorical as Categorical
+    from fdadp.learners.shared.encoding import Numeric as Numeric
+    from fdadp.learners.shared.encoding import PublicEncoder as PublicEncoder
+    from fdadp.learners.shared.pipelines import check_pipeline as check_pipeline
 
 _EXPORTS = {
-    "Categorical": "fdadp.learners.encoding",
+    "Categorical": "fdadp.learners.shared.encoding",
     "DPAdditiveHistograms": "fdadp.learners.additive_histograms",
     "DPAdditiveRegressor": "fdadp.learners.additive_regressor",
     "DPBoostedStumps": "fdadp.learners.boosting",
@@ -42,9 +42,9 @@ _EXPORTS = {
     "DPLinearRegression": "fdadp.learners.linear_regression",
     "DPLogisticRegression": "fdadp.learners.logistic",
     "DPPCA": "fdadp.learners.decomposition",
-    "Numeric": "fdadp.learners.encoding",
-    "PublicEncoder": "fdadp.learners.encoding",
-    "check_pipeline": "fdadp.learners.pipelines",
+    "Numeric": "fdadp.learners.shared.encoding",
+    "PublicEncoder": "fdadp.learners.shared.encoding",
+    "check_pipeline": "fdadp.learners.shared.pipelines",
 }
 
 __all__ = sorted(_EXPORTS)

@@ -19,13 +19,13 @@ from scipy.special import expit, softmax
 from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._binned import BinnedClassifier
-from fdadp.learners._bins import in_bins, odds
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes
-from fdadp.learners.inputs import class_array, class_labels
+from fdadp.learners.shared._binned import BinnedClassifier
+from fdadp.learners.shared._bins import in_bins, odds
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._posterior import above_zero, class_shares, empirical_bayes
+from fdadp.learners.shared.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import RowFunction, Rows
+from fdadp.privacy.rows._local import RowFunction, Rows
 
 _LARGEST_STEP = 2.0
 """Of a bin's score in one turn, in logits."""

@@ -19,16 +19,16 @@ import numpy as np
 
 from fdadp._common.checks import fraction, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
-from fdadp.learners._base import PrivateRegressor
-from fdadp.learners._binned import Binned
-from fdadp.learners._bins import in_bins, totals
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, empirical_bayes, posterior
-from fdadp.learners._rows import UnitTarget
-from fdadp.learners.encoding import Categorical, Numeric
-from fdadp.learners.inputs import one_target, positive
+from fdadp.learners.shared._base import PrivateRegressor
+from fdadp.learners.shared._binned import Binned
+from fdadp.learners.shared._bins import in_bins, totals
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._posterior import above_zero, empirical_bayes, posterior
+from fdadp.learners.shared._rows import UnitTarget
+from fdadp.learners.shared.encoding import Categorical, Numeric
+from fdadp.learners.shared.inputs import one_target, positive
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import RowFunction, Rows
+from fdadp.privacy.rows._local import RowFunction, Rows
 
 _GROWTH = 2.0
 """Of the shares of the budget from pass to pass."""

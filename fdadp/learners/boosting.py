@@ -23,14 +23,14 @@ from scipy.special import expit
 from fdadp._common.checks import fraction, is_number, whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._binned import BinnedClassifier
-from fdadp.learners._bins import Bins, odds
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, posterior
-from fdadp.learners.encoding import Numeric
-from fdadp.learners.inputs import class_array, class_labels
+from fdadp.learners.shared._binned import BinnedClassifier
+from fdadp.learners.shared._bins import Bins, odds
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._posterior import above_zero, posterior
+from fdadp.learners.shared.encoding import Numeric
+from fdadp.learners.shared.inputs import class_array, class_labels
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import RowFunction, Rows
+from fdadp.privacy.rows._local import RowFunction, Rows
 
 _EDGE_SD = 0.1
 """Of the half-normal law that is believed in public of a chosen test's edge, before its step is released."""

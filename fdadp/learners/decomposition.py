@@ -17,13 +17,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from fdadp._common.checks import is_number, is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateEstimator, PrivateLearner
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import empirical_bayes
-from fdadp.learners._rows import in_ball, with_constant
-from fdadp.learners.inputs import as_table, ball_of, positive
+from fdadp.learners.shared._base import PrivateEstimator, PrivateLearner
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._posterior import empirical_bayes
+from fdadp.learners.shared._rows import in_ball, with_constant
+from fdadp.learners.shared.inputs import as_table, ball_of, positive
 from fdadp.privacy import Cohort, rowwise_matmul
-from fdadp.privacy._local import Rows
+from fdadp.privacy.rows._local import Rows
 
 MECHANISMS = ("moments", "power", "bingham")
 CONST = 1 / 6

@@ -21,12 +21,12 @@ from scipy.special import softmax
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier, PrivateLearner, PrivateRegressor
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._rows import UnitTarget
-from fdadp.learners.inputs import as_table, box_of, class_array, class_labels, one_target
+from fdadp.learners.shared._base import PrivateClassifier, PrivateLearner, PrivateRegressor
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._rows import UnitTarget
+from fdadp.learners.shared.inputs import as_table, box_of, class_array, class_labels, one_target
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import Rows
+from fdadp.privacy.rows._local import Rows
 
 _MOST = 10**6
 """Released values."""

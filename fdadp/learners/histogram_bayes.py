@@ -13,16 +13,16 @@ import numpy as np
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._evidence import check_share, count_weight, evidence_weight
-from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior
-from fdadp.learners._rows import blocks
-from fdadp.learners.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
-from fdadp.learners.inputs import as_table, class_array, class_labels, positive, public
 from fdadp.learners.naive_bayes import FromLikelihood, check_correlation
+from fdadp.learners.shared._base import PrivateClassifier
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._evidence import check_share, count_weight, evidence_weight
+from fdadp.learners.shared._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior
+from fdadp.learners.shared._rows import blocks
+from fdadp.learners.shared.encoding import Categorical, Numeric, PublicEncoder, codes_encoder, features_of
+from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive, public
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import Rows
+from fdadp.privacy.rows._local import Rows
 
 _APART = 0.1
 """Variance, before the release, of the probability p of a bin in a class, in units of p in all classes together."""

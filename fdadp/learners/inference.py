@@ -23,13 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction
 from fdadp._common.promised import promised
 from fdadp._common.typing import FloatArray
-from fdadp.learners._columns import feature_names
+from fdadp.learners.shared._columns import feature_names
 
 if TYPE_CHECKING:
     import pandas as pd
     from statsmodels.iolib.summary import Summary
 
-    from fdadp.learners._rows import UnitRows
+    from fdadp.learners.shared._rows import UnitRows
 
 _TINY = 1e-300
 FORMS = (".4g", ".4g", ".2f", ".4f", ".4g", ".4g")

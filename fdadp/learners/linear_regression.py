@@ -16,15 +16,15 @@ import numpy as np
 from fdadp._common.checks import is_one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateRegressor
-from fdadp.learners._columns import feature_names
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._posterior import above_zero, empirical_bayes
-from fdadp.learners._rows import UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations, solved
-from fdadp.learners.inputs import as_table, as_target, box
+from fdadp.learners.shared._base import PrivateRegressor
+from fdadp.learners.shared._columns import feature_names
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._posterior import above_zero, empirical_bayes
+from fdadp.learners.shared._rows import UnitRows
+from fdadp.learners.shared.inputs import as_table, as_target, box
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import Rows
+from fdadp.privacy.rows._local import Rows
 
 _MECHANISMS = ("moments", "adassp", "functional", "wishart")
 _INTERCEPTS, _SLOPES = (0.01, 0.1, 1.0), np.geomspace(0.01, 30.0, 17)
@@ -94,7 +94,7 @@ class DPLinearRegression(CoefficientIntervals, PrivateRegressor):
     ‖z‖⁴ + ‖z‖²‖t‖² + 0.09 Σ t_k⁴ <= 2.09. The kernel clips to that itself. Pure ε: the second moment of a = (z, t), of
     which the nuclear norm is ‖a‖² <= 2, with matrix Laplace noise. One joint release has less noise than a share of the
     budget for each moment; the smallest eigenvalue, for which AdaSSP spends a third, is taken from the noisy matrix.
-    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy._wishart`.
+    Wishart: ‖(z, t)‖² <= 2, see :mod:`fdadp.privacy.noise._wishart`.
 
     *Shrinkage.* A is what the noisy Σ zz' makes one expect: posterior means of its entries about common values (of the
     squares, of the products of two features, of their sums), with spreads that they tell; then negative eigenvalues put

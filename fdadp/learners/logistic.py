@@ -17,14 +17,14 @@ from scipy.special import expit, softmax
 from fdadp._common.checks import is_one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._rows import UnitRows
 from fdadp.learners.inference import CoefficientIntervals, Equations
-from fdadp.learners.inputs import as_table, class_array, class_labels, positive
+from fdadp.learners.shared._base import PrivateClassifier
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._rows import UnitRows
+from fdadp.learners.shared.inputs import as_table, class_array, class_labels, positive
 from fdadp.privacy import Cohort, Privacy, rowwise_matmul
-from fdadp.privacy._local import Rows
-from fdadp.privacy._objective import gaussian_multiplier
+from fdadp.privacy.account._objective import gaussian_multiplier
+from fdadp.privacy.rows._local import Rows
 
 _MECHANISMS = ("objective", "output", "gradient")
 _FEW_CLASSES = 3

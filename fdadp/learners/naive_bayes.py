@@ -16,15 +16,22 @@ import numpy as np
 from fdadp._common.checks import fraction, is_number, numbers
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.learners._base import PrivateClassifier
-from fdadp.learners._columns import feature_names
-from fdadp.learners._doubts import Doubts
-from fdadp.learners._evidence import check_share, count_weight, evidence_weight
-from fdadp.learners._posterior import above_zero, class_shares, empirical_bayes, independent_evidence, posterior, spread
-from fdadp.learners._rows import blocks
-from fdadp.learners.inputs import as_table, box_of, class_array, class_labels
+from fdadp.learners.shared._base import PrivateClassifier
+from fdadp.learners.shared._columns import feature_names
+from fdadp.learners.shared._doubts import Doubts
+from fdadp.learners.shared._evidence import check_share, count_weight, evidence_weight
+from fdadp.learners.shared._posterior import (
+    above_zero,
+    class_shares,
+    empirical_bayes,
+    independent_evidence,
+    posterior,
+    spread,
+)
+from fdadp.learners.shared._rows import blocks
+from fdadp.learners.shared.inputs import as_table, box_of, class_array, class_labels
 from fdadp.privacy import Cohort
-from fdadp.privacy._local import Rows
+from fdadp.privacy.rows._local import Rows
 
 _UNIFORM = 1 / 3
 """Variance of the prior of a mean in [-1, 1]: of a uniform one."""

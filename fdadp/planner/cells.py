@@ -18,7 +18,7 @@ import numpy as np
 from fdadp._version import __version__
 from fdadp.files.atomic import replacing
 from fdadp.planner.population import LEAST_MULTIPLIER, Outcome, outcomes
-from fdadp.private.prior import PublicPrior
+from fdadp.private.public.prior import PublicPrior
 
 SIZES = (100, 316, 1000, 3162, 10_000)
 """Simulated n. Beyond the last the sampling error is taken to be that of the last: a cautious prediction."""

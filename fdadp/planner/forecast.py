@@ -14,13 +14,13 @@ from fdadp.planner.cells import Cells
 from fdadp.planner.population import Outcome
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Privacy
-from fdadp.privacy.accounting import noise_multiplier
-from fdadp.privacy.budget import Budget
+from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, said_delta
-from fdadp.private.counting import expected_left, least_n_epsilon
-from fdadp.private.mechanisms import DPAFF
+from fdadp.private.plan.counting import expected_left, least_n_epsilon
 from fdadp.private.preview import preview
-from fdadp.private.prior import PublicPrior
+from fdadp.private.public.prior import PublicPrior
+from fdadp.private.release.mechanisms import DPAFF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -247,7 +247,7 @@ def plan(
             what = f"accuracy {accuracy!r}" if isinstance(formula, str) else repr(formula)
             raise InputError(f"formula must be text such as 'Y ~ ff(X)', and come with n, not accuracy, got {what}")
         from fdadp.planner.of_formulas import plan_formula
-        from fdadp.regression.person_rows import private_law
+        from fdadp.regression.reading.person_rows import private_law
 
         people = whole(n, "n")
         law = private_law(person_rows, max_rows)

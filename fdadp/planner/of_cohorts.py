@@ -11,24 +11,24 @@ import numpy as np
 
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
 from fdadp.planner.population import LEAST_MULTIPLIER, noisy_budget
 from fdadp.privacy import Cohort, SeededNoise
-from fdadp.privacy._laws import MEAN, Law
-from fdadp.private.as_terms import as_terms, importances, released_variance
-from fdadp.private.bounded_rows import BoundedResponse
-from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
-from fdadp.private.design import PrivateDesign
-from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.families import ATTENUATION, DPAFFOfFamily
-from fdadp.private.forecasts import SIGNAL
-from fdadp.private.mechanisms import DPAFF
-from fdadp.private.plan import Plan
-from fdadp.private.prior import CurvePrior
-from fdadp.private.rows import Rows
+from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.plan.plan import Plan
+from fdadp.private.private_fitted import as_terms, importances, released_variance
+from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn
+from fdadp.private.public.prior import CurvePrior
+from fdadp.private.release.dp_aff import fit_dp_aff
+from fdadp.private.release.families import ATTENUATION, DPAFFOfFamily
+from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.rows.bounded_rows import BoundedResponse
+from fdadp.private.rows.forecasts import SIGNAL
+from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.varying import added
 from fdadp.private.synthetic import draw_column
-from fdadp.private.varying import added
 
 EXPLAINABLE, WHITE = 0.6, 0.1
 """Share of the variance of responses that the terms explain; of the rest, what is white."""

@@ -12,33 +12,29 @@ import numpy as np
 from fdadp._common.checks import is_number, one_of, whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.sample import as_grid
+from fdadp.functional.tables.sample import as_grid
 from fdadp.planner.of_cohorts import Responses, outcome, outcome_of_family
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Budget, Privacy
-from fdadp.privacy._laws import MEAN, Law
-from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn
-from fdadp.private.counting import expected_left
-from fdadp.private.design import PrivateDesign, curves_column
-from fdadp.private.mechanisms import DPAFF
-from fdadp.private.prior import PublicPrior
-from fdadp.private.ranges import public_range
-from fdadp.private.white.made import white_term
-from fdadp.regression.formula import ParsedFormula, parse
-from fdadp.regression.private_chunks import DeclaredTable
-from fdadp.regression.private_levels import is_pair, levels_of
-from fdadp.regression.private_prepared import factor_columns
-from fdadp.regression.private_read import OF_ANCHOR, about, persistence
-from fdadp.regression.private_response import PublicResponse, check_family, public_response
-from fdadp.regression.row_bounds import bounds_of
-from fdadp.regression.row_functions import expression
-from fdadp.solve.families import Family, family_of
-from fdadp.terms.additive_functional import AdditiveFunctional
-from fdadp.terms.functional_additive import FunctionalAdditive
-from fdadp.terms.functional_concurrent import Concurrent
-from fdadp.terms.functional_linear import FunctionalLinear
-from fdadp.terms.linear_functional import LinearFunctional
+from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.private.plan.counting import expected_left
+from fdadp.private.plan.design import PrivateDesign, curves_column
+from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn, public_range
+from fdadp.private.public.prior import PublicPrior
+from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.whitened.registry import white_term
+from fdadp.regression.formula.parse import ParsedFormula, parse
+from fdadp.regression.private.chunks import DeclaredTable
+from fdadp.regression.private.prepared import factor_columns
+from fdadp.regression.private.read import OF_ANCHOR, about, persistence
+from fdadp.regression.private.response import PublicResponse, check_family, public_response
+from fdadp.regression.private.table import is_pair, levels_of
+from fdadp.regression.reading.expressions import bounds_of, expression
+from fdadp.solve.form.family import Family, family_of
+from fdadp.terms.curves.functional_additive import AdditiveFunctional, FunctionalAdditive
+from fdadp.terms.curves.functional_concurrent import Concurrent
+from fdadp.terms.curves.functional_linear import FunctionalLinear, LinearFunctional
 from fdadp.terms.spec import TermSpec
 
 MOST, POPULATIONS, POINTS, ROWS = 10_000, 8, 51, 8

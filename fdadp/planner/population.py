@@ -12,17 +12,17 @@ import numpy as np
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.gaussian_dp import delta_from_mu
-from fdadp.private.as_surface import as_surface
-from fdadp.private.columns import HALF_WIDTH
-from fdadp.private.design import PrivateDesign
-from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.prior import PublicPrior
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import make_plan
-from fdadp.solve.surface_fit import SurfaceFit
+from fdadp.privacy.account.gaussian_dp import delta_from_mu
+from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.plan.sharing import make_plan
+from fdadp.private.private_fitted import as_surface
+from fdadp.private.public.columns import HALF_WIDTH
+from fdadp.private.public.prior import PublicPrior
+from fdadp.private.release.dp_aff import fit_dp_aff
+from fdadp.private.rows.rows import Rows
+from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 EXPLAINABLE = 0.6
 """Share of the variance of Y that the simulated surface explains."""

@@ -6,7 +6,7 @@ import html
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from fdadp.private.plan import Plan
+from fdadp.private.plan.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from fdadp._common.typing import CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.curves import as_curves
-from fdadp.functional.names import axis_names
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.kinds import axis_names
+from fdadp.functional.tables.sample import Curves
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
 if TYPE_CHECKING:

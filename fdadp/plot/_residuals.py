@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves
+from fdadp.functional.tables.curves import as_curves
 from fdadp.plot._canvas import GREY, PALETTE, label, panels
 
 if TYPE_CHECKING:

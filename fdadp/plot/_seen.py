@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves
+from fdadp.functional.tables.curves import as_curves
 
 FAR = 0.1
 """How far, as a share of their ranges, two numbers may be from the nearest row: mgcv's ``too.far``."""

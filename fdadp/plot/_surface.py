@@ -10,8 +10,8 @@ import numpy as np
 from fdadp._common.checks import fraction
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves
-from fdadp.functional.names import axis_names
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.kinds import axis_names
 from fdadp.plot._canvas import label, panels
 from fdadp.plot._seen import where_curves_run
 

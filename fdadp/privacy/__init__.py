@@ -5,35 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fdadp._common.lazy import lazy_exports
-from fdadp.privacy.ledger import Ledger
-from fdadp.privacy.releases import Release
+from fdadp.privacy.account.ledger import Ledger
+from fdadp.privacy.account.releases import Release
 from fdadp.privacy.settings import Privacy
 
 if TYPE_CHECKING:
-    from fdadp.privacy._kernel import Noisy
-    from fdadp.privacy._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
-    from fdadp.privacy.accounting import epsilon_from, rho_from
-    from fdadp.privacy.budget import Budget
+    from fdadp.privacy.account.accounting import epsilon_from, rho_from
+    from fdadp.privacy.account.budget import Budget
+    from fdadp.privacy.account.gaussian_dp import delta_from_mu, epsilon_from_mu, mu_from
     from fdadp.privacy.cohort import Cohort
-    from fdadp.privacy.gaussian_dp import delta_from_mu, epsilon_from_mu, mu_from
-    from fdadp.privacy.noise import OpenDPNoise, SeededNoise
+    from fdadp.privacy.kernel._kernel import Noisy
+    from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
     from fdadp.privacy.replay import TapeNoise
+    from fdadp.privacy.rows._rowwise import rowwise_exp, rowwise_matmul, rowwise_norm
 
 _LAZY = {
-    "Budget": "budget",
+    "Budget": "account.budget",
     "Cohort": "cohort",
-    "Noisy": "_kernel",
-    "OpenDPNoise": "noise",
-    "SeededNoise": "noise",
+    "Noisy": "kernel._kernel",
+    "OpenDPNoise": "noise.sources",
+    "SeededNoise": "noise.sources",
     "TapeNoise": "replay",
-    "delta_from_mu": "gaussian_dp",
-    "epsilon_from": "accounting",
-    "epsilon_from_mu": "gaussian_dp",
-    "mu_from": "gaussian_dp",
-    "rho_from": "accounting",
-    "rowwise_exp": "_rowwise",
-    "rowwise_matmul": "_rowwise",
-    "rowwise_norm": "_rowwise",
+    "delta_from_mu": "account.gaussian_dp",
+    "epsilon_from": "account.accounting",
+    "epsilon_from_mu": "account.gaussian_dp",
+    "mu_from": "account.gaussian_dp",
+    "rho_from": "account.accounting",
+    "rowwise_exp": "rows._rowwise",
+    "rowwise_matmul": "rows._rowwise",
+    "rowwise_norm": "rows._rowwise",
 }
 """Numba is loaded with the first of these, not with the settings."""
 

@@ -28,23 +28,23 @@ import numpy as np
 
 from fdadp._version import __version__
 from fdadp.errors import FailedReadError, PrivacyError
-from fdadp.privacy._kernel import Kernel, is_secure
-from fdadp.privacy._laws import Law, law_of
-from fdadp.privacy._local import RowFunction
-from fdadp.privacy._minimum_releases import MinimumReleases
-from fdadp.privacy._moment_releases import MomentReleases
-from fdadp.privacy._placed import vault_of
-from fdadp.privacy._reservations import Binding
-from fdadp.privacy._selections import Selections
-from fdadp.privacy._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
-from fdadp.privacy._sum_releases import SumReleases
+from fdadp.privacy.account._reservations import Binding
+from fdadp.privacy.account._statement import DIRECTIONS_IN_FLOATS, UNITS, broken, statement
+from fdadp.privacy.account.budget import Budget
+from fdadp.privacy.account.ledger import Ledger
+from fdadp.privacy.account.releases import Release
 from fdadp.privacy.boundary import FAILED
-from fdadp.privacy.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
-from fdadp.privacy.distributed import DistributedNoise
-from fdadp.privacy.ledger import Ledger
-from fdadp.privacy.noise import NOT_PROVED, Noise, OpenDPNoise
-from fdadp.privacy.releases import Release
+from fdadp.privacy.kernel._kernel import Kernel, is_secure
+from fdadp.privacy.kernel._minimum_releases import MinimumReleases
+from fdadp.privacy.kernel._moment_releases import MomentReleases
+from fdadp.privacy.kernel._selections import Selections
+from fdadp.privacy.kernel._sum_releases import SumReleases
+from fdadp.privacy.noise.distributed import DistributedNoise
+from fdadp.privacy.noise.sources import NOT_PROVED, Noise, OpenDPNoise
+from fdadp.privacy.rows._laws import Law, law_of
+from fdadp.privacy.rows._local import RowFunction
+from fdadp.privacy.rows._placed import vault_of
 
 
 class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
@@ -70,7 +70,7 @@ class Cohort(SumReleases, MomentReleases, Selections, MinimumReleases):
         Declared number of persons: a public constant, never compared with the data. Required unless "add-remove".
     noise : Noise, optional
         Default :class:`OpenDPNoise`. With any other, but for the secure shares of many owners
-        (:class:`~fdadp.privacy.distributed.DistributedNoise`), the ledger says "not for release".
+        (:class:`~fdadp.privacy.noise.distributed.DistributedNoise`), the ledger says "not for release".
     person_rows : {"mean", "sum"}
         How the rows of a person are combined before the one clip: each person counts once, by the mean of its usable
         rows; or each row counts once.

@@ -16,9 +16,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import PrivacyError
-from fdadp.privacy._bingham import matrix_of
-from fdadp.privacy._matrix_laplace import add_wrapped
-from fdadp.privacy.noise import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
+from fdadp.privacy.noise._bingham import matrix_of
+from fdadp.privacy.noise._matrix_laplace import add_wrapped
+from fdadp.privacy.noise.sources import MATRICES, SELECTIONS, Noise, Sampler, SeededNoise, matrix_law
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class Loss:
     ----------
     loss : float
         log p(released | first) - log p(released | second); NaN for a direction, where only its bound is known. Matrix
-        Laplace noise: as :meth:`fdadp.privacy._matrix_laplace.MatrixLaplace.loss` says, given more than is released.
+        Laplace noise: as :meth:`fdadp.privacy.noise._matrix_laplace.MatrixLaplace.loss` says, given more than is
+        released.
     spent : float
         What this pair of sums can cost: ρ (divergence) or the largest |loss| over all outcomes.
     amount : float

@@ -16,9 +16,9 @@ from fdadp.privacy.declared import ADJACENCIES, check_delta, said_delta, whole
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fdadp.privacy.budget import Budget
+    from fdadp.privacy.account.budget import Budget
     from fdadp.privacy.cohort import Cohort
-    from fdadp.privacy.noise import Noise
+    from fdadp.privacy.noise.sources import Noise
 
 UNIT_NAMES = ("row", "person")
 OF_A_STUDY = ("delta", "n", "adjacency", "unit")
@@ -191,7 +191,7 @@ class Privacy(Parameters):
         ------
         PrivacyError
         """
-        from fdadp.privacy.budget import Budget
+        from fdadp.privacy.account.budget import Budget
 
         budget = self.budget
         if self.study is not None:
@@ -271,7 +271,7 @@ class Privacy(Parameters):
         PrivacyError
             `budget` is no Budget, has another δ, or is smaller than this fit's ε.
         """
-        from fdadp.privacy.budget import Budget
+        from fdadp.privacy.account.budget import Budget
 
         if self.study is not None:
             from fdadp.privacy.study import Study
@@ -290,7 +290,7 @@ class Privacy(Parameters):
 
     def _share_of(self, budget: Budget, what: str) -> tuple[Budget, float]:
         """A budget, and the share of it that ε and δ amount to."""
-        from fdadp.privacy.budget import Budget
+        from fdadp.privacy.account.budget import Budget
 
         own = Budget(self.epsilon, self.delta, accounting="gdp" if budget.pure else budget.accounting)
         share = own.total / budget.total
@@ -321,7 +321,7 @@ class Privacy(Parameters):
             Name and public inputs, for the ledger.
         noise : Noise, optional
             Instead of OpenDP's, or of that seeded by `random_state`. For audits. By default that of
-            :func:`fdadp.privacy.distributed.noise_source`, where a fit runs inside one.
+            :func:`fdadp.privacy.noise.distributed.noise_source`, where a fit runs inside one.
 
         estimator : object, optional
             That is fitted: where it is not the first time, and on no common budget, a NotAccountedWarning says so.
@@ -337,9 +337,9 @@ class Privacy(Parameters):
         """
         from fdadp.privacy._seen import earlier_fits
         from fdadp.privacy.cohort import Cohort
-        from fdadp.privacy.distributed import current_noise
         from fdadp.privacy.joined import Joined
-        from fdadp.privacy.noise import OpenDPNoise, SeededNoise
+        from fdadp.privacy.noise.distributed import current_noise
+        from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
 
         joined = isinstance(data, Joined)
         if joined and self.unit == "row":
@@ -382,3 +382,18 @@ def _same(given: Any, fixed: Any) -> bool:
     if isinstance(fixed, tuple):
         return bool(given == list(fixed))
     return len(given) == len(fixed) and all(level in given for level in fixed)
+
+
+# Private settings in files: what a fit was declared with, without live objects.
+
+
+def privacy_to_json(privacy: Privacy | None) -> dict[str, Any] | None:
+    """Settings without the budget, a live object of one session, and without the place of a study."""
+    if privacy is None:
+        return None
+    return privacy.get_params() | {"budget": None, "study": None}
+
+
+def privacy_from_json(stored: dict[str, Any] | None) -> Privacy | None:
+    """Read what :func:`privacy_to_json` made."""
+    return None if stored is None else Privacy(**stored)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fdadp.private.columns import NUMBERS_HALF_WIDTH, Column, CurvesColumn, NumberColumn
-from fdadp.private.intervals import PrivateFit
-from fdadp.private.plan import Plan
-from fdadp.private.rows import Rows
+from fdadp.private.plan.plan import Plan
+from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, Column, CurvesColumn, NumberColumn
+from fdadp.private.release.intervals import PrivateFit
+from fdadp.private.rows.rows import Rows
 
 OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""

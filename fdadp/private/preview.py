@@ -12,19 +12,19 @@ import numpy as np
 from fdadp._common.checks import whole
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.sample import as_grid
+from fdadp.functional.tables.sample import as_grid
 from fdadp.privacy import Privacy
-from fdadp.privacy._laws import MEAN, Law
-from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.declared import check_delta
-from fdadp.private.counting import expected_left
-from fdadp.private.inputs import LEAST_POINTS
-from fdadp.private.plan import Plan
+from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.private.plan.counting import expected_left
+from fdadp.private.plan.plan import Plan
+from fdadp.private.public.inputs import LEAST_POINTS
 
 if TYPE_CHECKING:
-    from fdadp.private.design import PrivateDesign
-    from fdadp.private.fit import Spending
-    from fdadp.private.mechanisms import EndToEnd
+    from fdadp.private.plan.design import PrivateDesign
+    from fdadp.private.release.fit import Spending
+    from fdadp.private.release.mechanisms import EndToEnd
 
 MOST_POINTS, GRID = 100_000, 51
 """Of a grid that is only planned for: at most, and by default."""

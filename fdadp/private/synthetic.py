@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.sample import Curves
-from fdadp.private.columns import Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
-from fdadp.private.prior import CurvePrior
-from fdadp.solve.residuals import PointwiseVariance
+from fdadp.functional.tables.sample import Curves
+from fdadp.private.public.columns import Column, CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.public.prior import CurvePrior
+from fdadp.solve.fit.residuals import PointwiseVariance
 
 TINY, SEEDS = 1e-300, 2**31
 """Keeps 0/0 from arising; number of seeds."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.federated.paillier import PublicKey, Randomness, _gmpy2
-from fdadp.privacy.accounting import opendp
+from fdadp.privacy.account.accounting import opendp
 
 
 @dataclass(frozen=True)

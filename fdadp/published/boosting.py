@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.checks import one_of, whole
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.learners.inputs import positive
-from fdadp.privacy.releases import Release
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.learners.shared.inputs import positive
+from fdadp.privacy.account.releases import Release
 from fdadp.published._adaboost import boost
 from fdadp.published._base import Published
 

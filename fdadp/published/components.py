@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.learners.decomposition import signed
-from fdadp.learners.inputs import positive
-from fdadp.privacy.releases import Release
+from fdadp.learners.shared.inputs import positive
+from fdadp.privacy.account.releases import Release
 from fdadp.published._base import Published
 
 

@@ -28,9 +28,9 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import InputError
 from fdadp.federated.paillier import PublicKey, SecretKey, add, keys
 from fdadp.learners.decomposition import signed
-from fdadp.learners.inputs import as_table, box, positive
+from fdadp.learners.shared.inputs import as_table, box, positive
 from fdadp.privacy import Privacy
-from fdadp.privacy.releases import Release
+from fdadp.privacy.account.releases import Release
 from fdadp.published._base import Published
 from fdadp.published._encrypted_sums import (
     ProxyView,

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.learners.inputs import positive
+from fdadp.functional.tables.alignment import same_rows
 from fdadp.learners.naive_bayes import FromLikelihood, gaussian_log_likelihood
-from fdadp.privacy.releases import Release
+from fdadp.learners.shared.inputs import positive
+from fdadp.privacy.account.releases import Release
 from fdadp.published._base import Published
 
 

@@ -16,16 +16,16 @@ import numpy as np
 from fdadp._common.checks import is_one_of
 from fdadp._common.typing import CurveData, FloatArray, IntArray
 from fdadp.errors import InputError, NotPrivateWarning, PrivacyError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.curves import as_curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
-from fdadp.private.mechanisms import NoiseAfterFit, Pass
+from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
-from fdadp.regression.pairs import Pairs
-from fdadp.solve.surface_fit import SurfaceFit
+from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
-    from fdadp.regression.additive import AdditiveFunctionOnFunction
+    from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 
 WARNING = "mechanism 'published' is not differentially private end to end; see ledger_"
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp._version import __version__
-from fdadp.privacy.ledger import Ledger
-from fdadp.privacy.releases import Release
+from fdadp.privacy.account.ledger import Ledger
+from fdadp.privacy.account.releases import Release
 from fdadp.privacy.settings import Privacy
 
 SENSITIVITIES = ("local", "coefficient", "scaled")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fdadp.regression.additive import AdditiveFunctionOnFunction
+from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
 
 __all__ = ["AdditiveFunctionOnFunction"]

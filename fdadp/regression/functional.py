@@ -14,19 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import flag, fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
-from fdadp.private.mechanisms import Mechanism
-from fdadp.regression.afresh import afresh
+from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.additive.predictions import points_within
+from fdadp.regression.fitted.term_files import afresh
+from fdadp.regression.fitted.term_residuals import shares_explained
 from fdadp.regression.on_eigenfunctions import OnEigenfunctions
-from fdadp.regression.predictions import points_within
-from fdadp.regression.private_terms import say_of_public_inputs
-from fdadp.regression.term_residuals import shares_explained
-from fdadp.solve.chunks import without_curves
-from fdadp.solve.families import Family
-from fdadp.solve.long_form import LongForm
+from fdadp.regression.private.fit import say_of_public_inputs
+from fdadp.solve.form.chunks import without_curves
+from fdadp.solve.form.family import Family
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.spec import TermSpec
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         (docs/decisions/0036-minima-of-reml-under-dependence.md). On eigenfunctions those of the terms, (M,) for all or
         (K, M) for each.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
-        Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
+        Of the responses (:mod:`fdadp.solve.form.family`); all but the first are fitted by Laplace's approximation to
         REML. Binomial responses are 0 or 1, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant and the mean curve; a formula says so itself.
@@ -387,7 +387,7 @@ class FunctionalRegression(RegressorMixin, OnEigenfunctions):  # type: ignore[mi
         Where responses have gaps, of what was observed. Of other families than the Gaussian, and of responses at points
         of their own: of the deviance about one mean.
         """
-        from fdadp.regression.curve_score import explained_share
+        from fdadp.regression.fitted.term_residuals import explained_share
 
         check_is_fitted(self, "_fit")
         score_is_not_private(self)

@@ -10,15 +10,15 @@ from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Seen
-from fdadp.regression.additive_model import AdditiveModel, refuse_same_names
+from fdadp.functional.tables.records import Seen
+from fdadp.regression.term_model import AdditiveModel, refuse_same_names
 from fdadp.responses.functional import Functional
-from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.components import fit_components
-from fdadp.solve.components_of_gaps import fit_components_of_gaps
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations
+from fdadp.solve.eigen.components import fit_components
+from fdadp.solve.eigen.components_of_gaps import fit_components_of_gaps
+from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.chunked_observations import ChunkedObservations
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.on_functions import OnFunctions, by_function, in_scalar_form
 from fdadp.terms.spec import TermSpec
 

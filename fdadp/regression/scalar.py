@@ -15,20 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.checks import fraction, one_of
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Labels, Records
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.records import Labels, Records
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.privacy._seen import score_is_not_private
-from fdadp.private.mechanisms import Mechanism
-from fdadp.regression.additive_model import AdditiveModel
-from fdadp.regression.afresh import afresh
-from fdadp.regression.joined_columns import aligned_rows
-from fdadp.regression.private_terms import say_of_public_inputs
-from fdadp.regression.tables import read_response
-from fdadp.regression.term_residuals import shares_explained
-from fdadp.regression.training import numbers_of_classes
+from fdadp.private.release.mechanisms import Mechanism
+from fdadp.regression.fitted.term_files import afresh
+from fdadp.regression.fitted.term_residuals import shares_explained
+from fdadp.regression.private.fit import say_of_public_inputs
+from fdadp.regression.reading.joined_columns import aligned_rows
+from fdadp.regression.reading.records import read_response
+from fdadp.regression.reading.training import numbers_of_classes
+from fdadp.regression.term_model import AdditiveModel
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.families import Family
+from fdadp.solve.form.family import Family
 from fdadp.terms.spec import TermSpec
 
 
@@ -45,7 +45,7 @@ class ScalarRegression(RegressorMixin, AdditiveModel):  # type: ignore[misc]
     smoothing : {"reml", "gcv"} or array_like of shape (M,)
         How smoothing parameters are chosen, or their values on mgcv's scale in the order of the terms.
     family : {"gaussian", "binomial", "poisson", "gamma"} or Family
-        Of the responses (:mod:`fdadp.solve.families`); all but the first are fitted by Laplace's approximation to
+        Of the responses (:mod:`fdadp.solve.form.family`); all but the first are fitted by Laplace's approximation to
         REML. Binomial responses are 0 or 1, two labels, or shares with numbers of trials as weights.
     intercept : bool
         Add the constant; a formula says so itself.

@@ -15,27 +15,27 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
-from fdadp.regression.afresh import afresh
-from fdadp.regression.chunked_records import ChunkedRecords
-from fdadp.regression.completion import Completion, treatments
-from fdadp.regression.formula import ParsedFormula
-from fdadp.regression.learned_errors import LearnedErrors
-from fdadp.regression.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
-from fdadp.regression.private_terms import say_of_public_inputs
-from fdadp.regression.table import Grids
-from fdadp.regression.tables import read_records
-from fdadp.regression.training import Asked, Covariates, beside, check_responses, weights_beside
-from fdadp.solve.additive_fit import AdditiveFit
-from fdadp.solve.chunked_observations import ChunkedObservations
-from fdadp.solve.curve_errors import LEVERAGES, ChangeSums, ClusterErrors, cluster_errors, left_out, of_many
-from fdadp.solve.curve_residuals import Residuals
-from fdadp.solve.families import Family
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations
-from fdadp.solve.residual_variance import ResidualVariance
+from fdadp.regression.fitted.learned_errors import LearnedErrors
+from fdadp.regression.fitted.term_files import afresh
+from fdadp.regression.formula.parse import ParsedFormula
+from fdadp.regression.private.fit import say_of_public_inputs
+from fdadp.regression.reading.chunked_records import ChunkedRecords
+from fdadp.regression.reading.columns import Grids
+from fdadp.regression.reading.completion import Completion, treatments
+from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
+from fdadp.regression.reading.records import read_records
+from fdadp.regression.reading.training import Asked, Covariates, beside, check_responses, weights_beside
+from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.errors.residual_variance import ResidualVariance
+from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, ClusterErrors, cluster_errors, left_out, of_many
+from fdadp.solve.fit.additive_fit import AdditiveFit
+from fdadp.solve.fit.chunked_observations import ChunkedObservations
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.family import Family
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.spec import TermSpec
 
 Model = TypeVar("Model", bound="TermsFromChunks")
@@ -106,7 +106,7 @@ class TermsFromChunks(LearnedErrors):
             rows residuals.
             A table in Dask's partitions, or a sequence of ``dask.delayed`` tables, is read where Dask's active
             scheduler computes it (docs/cluster.md): sums come here and columns of numbers, never curves.
-            A private fit does not look at them (:class:`fdadp.regression.private_chunks.DeclaredTable`): the kernel
+            A private fit does not look at them (:class:`fdadp.regression.private.chunks.DeclaredTable`): the kernel
             reads them once, and keeps up to 256 MiB, or else again for every release, with the same result bit for
             bit as :meth:`fit` for the same noise, whatever the chunks. Predictions are then arrays.
         grids : mapping of str to array_like, optional
@@ -179,7 +179,7 @@ class TermsFromChunks(LearnedErrors):
         self: Any, chunks: Any, grids: Grids | None, groups: Any, *, weights: Any, offset: Any
     ) -> tuple[str, ...]:
         """Fit from noisy releases about chunks, which nothing but the kernel reads."""
-        from fdadp.regression.private_chunks import DeclaredTable
+        from fdadp.regression.private.chunks import DeclaredTable
 
         for argument, name in {"groups": groups, "offset": offset}.items():
             if name is not None and not isinstance(name, str):

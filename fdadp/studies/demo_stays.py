@@ -11,7 +11,7 @@ from fdadp.datasets import load_icu
 from fdadp.errors import MissingDataError
 from fdadp.functional.gaps import fill_linear
 from fdadp.privacy import Privacy
-from fdadp.private.mechanisms import DPAFF
+from fdadp.private.release.mechanisms import DPAFF
 from fdadp.regression.functional import FunctionalRegression
 from fdadp.studies.report import save_figure
 

@@ -22,7 +22,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._present import load_present
+from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
 from fdadp.federated.contract import Contract
 from fdadp.federated.in_clear import fit_in_clear

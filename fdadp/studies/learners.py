@@ -16,7 +16,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from fdadp import learners
-from fdadp.datasets._present import load_present
+from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
 from fdadp.published.boosting import SCHEMES, VARIANTS, PublishedDPAda, PublishedNoisyAdaBoost
 from fdadp.studies.learner_pairs import LEARNERS, adaboost, one_hot_codes

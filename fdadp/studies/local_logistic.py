@@ -17,7 +17,7 @@ from scipy.special import expit
 from tqdm import tqdm
 
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.datasets._present import load_present
+from fdadp.datasets._places import load_present
 from fdadp.errors import InputError
 from fdadp.federated.local.client import LocalUsers
 from fdadp.federated.local.coins import Coins
@@ -25,7 +25,7 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.randomizers import MECHANISMS
 from fdadp.federated.local.server import LocalServer
 from fdadp.federated.logistic import LDPLogisticRegression, default_lr, division
-from fdadp.learners.encoding import Numeric, PublicEncoder
+from fdadp.learners.shared.encoding import Numeric, PublicEncoder
 from fdadp.studies.learner_tasks import TASKS, Task
 from fdadp.studies.learners import NO_PRIVACY, TRIVIAL
 from fdadp.studies.scores import check_settings, noise_seed, split_rows

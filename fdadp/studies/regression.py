@@ -21,10 +21,10 @@ from tqdm import tqdm
 
 from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._present import load_present
+from fdadp.datasets._places import load_present
 from fdadp.errors import ExtrapolationWarning, InputError, NotPrivateWarning
-from fdadp.functional.curves import as_curves
 from fdadp.functional.metrics import coverage, rmspe
+from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
 from fdadp.published.regression import PublishedNoise, published_draws, with_intervals_of
 from fdadp.published.scheme import SENSITIVITIES

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, CurveData
-from fdadp.functional.kinds import Kind
-from fdadp.functional.names import names_of
-from fdadp.functional.sample import Curves
-from fdadp.private.chunks import PrivateChunks
-from fdadp.private.opened import chunks_of
+from fdadp.functional.tables.kinds import Kind, names_of
+from fdadp.functional.tables.sample import Curves
+from fdadp.private.public.chunks import PrivateChunks
+from fdadp.private.public.inputs import chunks_of
+from fdadp.summaries.curves.release import Declared, check, public_chunks, public_input
 from fdadp.summaries.files import check_saveable
-from fdadp.summaries.release import Declared, check, public_chunks, public_input
 
 if TYPE_CHECKING:
     from fdadp.privacy import Ledger, Privacy
-    from fdadp.privacy.noise import Noise
-    from fdadp.private.prior import PublicPrior
-    from fdadp.private.ranges import Range
+    from fdadp.privacy.noise.sources import Noise
+    from fdadp.private.public.columns import Range
+    from fdadp.private.public.prior import PublicPrior
 
 Self = TypeVar("Self", bound="PrivateSummary")
 

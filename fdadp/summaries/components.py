@@ -16,16 +16,16 @@ from fdadp.files.container import complete
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.fpca.basis import count_components, oriented, significant
 from fdadp.functional.fpca.components import Components
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import BEYOND, OUTSIDE, WIDEN, Declared, Summary, summarise
-from fdadp.summaries.tuning import COVARIANCE
+from fdadp.summaries.curves.release import BEYOND, OUTSIDE, WIDEN, Declared, Summary, summarise
+from fdadp.summaries.curves.tuning import COVARIANCE
 
 if TYPE_CHECKING:
-    from fdadp.privacy.noise import Noise
-    from fdadp.private.chunks import PrivateChunks
+    from fdadp.privacy.noise.sources import Noise
+    from fdadp.private.public.chunks import PrivateChunks
 
 BASIS = ("grid", "weights", "mean", "functions", "values", "explained_ratio")
 

@@ -14,12 +14,10 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.names import names_of
+from fdadp.functional.tables.kinds import names_of
 from fdadp.privacy.boundary import labels, table
-from fdadp.summaries.cells import AskCells, Cells
 from fdadp.summaries.columns import codes_table, level_list
 from fdadp.summaries.estimates import Estimates, Row
-from fdadp.summaries.laws import Estimate, half_width
 from fdadp.summaries.opening import (
     MISSING_COUNTS,
     answer_to,
@@ -30,6 +28,8 @@ from fdadp.summaries.opening import (
     open_cohort,
     refuse_curves,
 )
+from fdadp.summaries.questions.cells import AskCells, Cells
+from fdadp.summaries.questions.laws import Estimate, half_width
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import flag, fraction
 from fdadp.errors import InputError
-from fdadp.summaries.laws import Estimate
+from fdadp.summaries.questions.laws import Estimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,7 @@ from fdadp.files.container import Layout, complete
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.privacy import Ledger
 from fdadp.privacy.study.models import record_model
-from fdadp.private.stored import params_from_json, params_to_json
+from fdadp.private.release.mechanisms import params_from_json, params_to_json
 
 if TYPE_CHECKING:
     from pandas import Index

@@ -14,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.files.container import complete
-from fdadp.functional.kinds import wrap
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.kinds import wrap
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.clipped import warn_of_clipping
 from fdadp.summaries import files
 from fdadp.summaries._base import PrivateSummary
-from fdadp.summaries.release import OUTSIDE, WIDEN, Declared, summarise
-from fdadp.summaries.tuning import MEAN
+from fdadp.summaries.curves.release import OUTSIDE, WIDEN, Declared, summarise
+from fdadp.summaries.curves.tuning import MEAN
 
 if TYPE_CHECKING:
-    from fdadp.privacy.noise import Noise
-    from fdadp.private.chunks import PrivateChunks
+    from fdadp.privacy.noise.sources import Noise
+    from fdadp.private.public.chunks import PrivateChunks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -10,11 +10,11 @@ import numpy as np
 from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.names import names_of
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.kinds import names_of
 from fdadp.privacy.boundary import Table, check_ids, table
-from fdadp.private.ranges import Range, public_range
-from fdadp.summaries.questions import Question, ask
+from fdadp.private.public.columns import Range, public_range
+from fdadp.summaries.questions.questions import Question, ask
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy

@@ -14,11 +14,11 @@ import numpy as np
 from fdadp._common.checks import fraction, is_number
 from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
-from fdadp.private.ranges import Range
-from fdadp.summaries.distribution import AskDistribution, Distribution, cell_edges
+from fdadp.private.public.columns import Range
 from fdadp.summaries.estimates import Estimates, Row
-from fdadp.summaries.numbers import AskMoments, Moments
 from fdadp.summaries.opening import answer_to, bounds_of, check, numbers_of, open_cohort
+from fdadp.summaries.questions.distribution import AskDistribution, Distribution, cell_edges
+from fdadp.summaries.questions.numbers import AskMoments, Moments
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy

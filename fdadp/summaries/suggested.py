@@ -17,12 +17,12 @@ from fdadp._common.checks import flag, fraction
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError, PrivacyError, PublicInputWarning
 from fdadp.privacy.boundary import RAGGED, Table, column_names, table
-from fdadp.private.inputs import private_curves
-from fdadp.private.ranges import Range, public_range
+from fdadp.private.public.columns import Range, public_range
+from fdadp.private.public.inputs import private_curves
 from fdadp.summaries.columns import codes_table
-from fdadp.summaries.distribution import AskDistribution, Distribution, cell_edges
 from fdadp.summaries.opening import check, numbers_of, open_cohort
-from fdadp.summaries.questions import ask
+from fdadp.summaries.questions.distribution import AskDistribution, Distribution, cell_edges
+from fdadp.summaries.questions.questions import ask
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,21 +9,21 @@ import importlib
 from typing import Any
 
 KINDS = {
-    "af": "fdadp.terms.additive_functional.AdditiveFunctional",
+    "af": "fdadp.terms.curves.functional_additive.AdditiveFunctional",
     "by": "fdadp.terms.times_column.By",
     "c": "fdadp.terms.constant.constant",
-    "concurrent": "fdadp.terms.functional_concurrent.Concurrent",
-    "factor": "fdadp.terms.scalar_factor.Factor",
-    "ff": "fdadp.terms.functional_linear.FunctionalLinear",
-    "ffpc": "fdadp.terms.component_scores.ComponentScores",
-    "fosr": "fdadp.terms.scalars_together.ScalarsTogether",
-    "fpcr": "fdadp.terms.component_regression.ComponentRegression",
-    "lf": "fdadp.terms.linear_functional.LinearFunctional",
-    "linear": "fdadp.terms.scalar_linear.Linear",
-    "re": "fdadp.terms.random_effect.RandomEffect",
-    "s": "fdadp.terms.smooth.Smooth",
-    "sff": "fdadp.terms.functional_additive.FunctionalAdditive",
-    "te": "fdadp.terms.tensor_smooth.te",
+    "concurrent": "fdadp.terms.curves.functional_concurrent.Concurrent",
+    "factor": "fdadp.terms.numbers.scalar_factor.Factor",
+    "ff": "fdadp.terms.curves.functional_linear.FunctionalLinear",
+    "ffpc": "fdadp.terms.curves.component_scores.ComponentScores",
+    "fosr": "fdadp.terms.numbers.scalars_together.ScalarsTogether",
+    "fpcr": "fdadp.terms.curves.component_regression.ComponentRegression",
+    "lf": "fdadp.terms.curves.functional_linear.LinearFunctional",
+    "linear": "fdadp.terms.numbers.scalar_linear.Linear",
+    "re": "fdadp.terms.numbers.random_effect.RandomEffect",
+    "s": "fdadp.terms.numbers.smooth.Smooth",
+    "sff": "fdadp.terms.curves.functional_additive.FunctionalAdditive",
+    "te": "fdadp.terms.numbers.tensor_smooth.te",
 }
 """Names in formulas and in code, and the class of terms (or function) that each makes; no module may have its name."""
 

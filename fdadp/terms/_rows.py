@@ -20,7 +20,7 @@ from numba import njit
 
 from fdadp._common.threads import map_blocks
 from fdadp._common.typing import FloatArray, IntArray
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
 
 
 @njit(cache=True, inline="always")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fdadp.terms.smooth import Smooth
+from fdadp.terms.numbers.smooth import Smooth
 from fdadp.terms.spec import TermSpec, unsized
 from fdadp.terms.times_column import By
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fdadp.errors import InputError
-from fdadp.terms.random_effect import RandomEffect
-from fdadp.terms.scalar_linear import Linear
+from fdadp.terms.numbers.random_effect import RandomEffect
+from fdadp.terms.numbers.scalar_linear import Linear
 from fdadp.terms.spec import TermSpec
 from fdadp.terms.times_column import By
 

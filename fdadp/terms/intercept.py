@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.tables.records import Records, Seen
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
 

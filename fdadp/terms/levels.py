@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.tables.records import Records, Seen
 
 MOST_SHOWN = 10
 

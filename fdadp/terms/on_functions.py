@@ -11,15 +11,15 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.smooths import SmoothMargin
-from fdadp.terms.component_scores import ComponentScores
-from fdadp.terms.functional_additive import FunctionalAdditive
-from fdadp.terms.functional_concurrent import Concurrent
-from fdadp.terms.functional_linear import FunctionalLinear
+from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.terms.curves.component_scores import ComponentScores
+from fdadp.terms.curves.functional_additive import FunctionalAdditive
+from fdadp.terms.curves.functional_concurrent import Concurrent
+from fdadp.terms.curves.functional_linear import FunctionalLinear
 from fdadp.terms.intercept import MeanCurve
-from fdadp.terms.scalars_together import ScalarsTogether
-from fdadp.terms.smooth import Smooth
+from fdadp.terms.numbers.scalars_together import ScalarsTogether
+from fdadp.terms.numbers.smooth import Smooth
 from fdadp.terms.spec import TermDesign, TermSpec
 from fdadp.terms.times_column import By, multiplied
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.sample import Curves
 
 MOST = 257
 """Quantiles kept at each point; with no more curves than that the transform is that of the ranks, exactly."""

@@ -12,7 +12,7 @@ Ruppert (2002), Selecting the number of knots for penalized splines, doi:10.1198
 from __future__ import annotations
 
 from fdadp.errors import InputError
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
 
 AUTO = "auto"
 FEWEST = 4

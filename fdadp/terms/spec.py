@@ -20,8 +20,8 @@ import numpy as np
 from fdadp._common.checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.smooths import SmoothMargin
+from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.tables.records import Records, Seen
 
 MOST_ALONG = 15
 """Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""

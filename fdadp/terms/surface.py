@@ -16,12 +16,12 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import ExtrapolationWarning
-from fdadp.functional.curves import refuse_other_domain
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
-from fdadp.functional.smooths import SmoothMargin
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.tables.curves import refuse_other_domain
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
 from fdadp.terms._rows import FeatureMap
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.spec import TermDesign

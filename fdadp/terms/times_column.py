@@ -11,9 +11,9 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.tables.records import Records, Seen
 from fdadp.terms.levels import Levels
-from fdadp.terms.scalar_linear import NumberDesign
+from fdadp.terms.numbers.scalar_linear import NumberDesign
 from fdadp.terms.spec import TermDesign, TermSpec
 
 CODINGS = ("numbers", "levels", "treatment")

@@ -21,12 +21,12 @@ import fdadp
 from fdadp import FPCA, AdditiveFunctionOnFunction, Privacy
 from fdadp._common.door import door
 from fdadp.errors import FdadpError, FdadpWarning, InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.axis import axis_of
-from fdadp.functional.sample import Curves, as_grid
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.axis import axis_of
+from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Ledger
 from fdadp.privacy.boundary import numbers
-from fdadp.private.mechanisms import SHORT, Mechanism, mechanism_of
+from fdadp.private.release.mechanisms import SHORT, Mechanism, mechanism_of
 from fdadp.published import PublishedNoise
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning, ResourceWarning)
@@ -149,7 +149,7 @@ def compare_names(labels: Mapping[str, Any]) -> dict[str, Any]:
 
 def joined_names(labels: Mapping[str, Any], primary: str, every: bool = False) -> dict[str, Any]:
     """Rows of each column, from 0, that belong to the records, the rows of the first; and what was joined, in words."""
-    from fdadp.regression.joined import aligned
+    from fdadp.regression.reading.joined import aligned
 
     inputs = {name: pd.Series(np.arange(len(own)), index=row_names(own)) for name, own in labels.items()}
     found, said = aligned("label", inputs, primary, every=every)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
-from fdadp.regression.effects import place_of
+from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.terms.spec import TermSpec
 
 MOST_KEPT = 16

@@ -232,7 +232,7 @@ LEARNERS = [
 def fit(monkeypatch, noise, model, X, y=None, groups=None):
     """Fit with a given source of noise in place of the seeded one."""
     with monkeypatch.context() as patch:
-        patch.setattr("fdadp.privacy.noise.SeededNoise", lambda seed: noise)
+        patch.setattr("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise)
         return model.fit(X, y, groups=groups)
 
 

@@ -30,16 +30,16 @@ def mutate(monkeypatch, module, old, new):
     assert sys.modules[module.__name__] is module
 
 
-MINIMUM = "fdadp.privacy._minimum_releases"
+MINIMUM = "fdadp.privacy.kernel._minimum_releases"
 SCALE_MUTANTS = {
     "Wishart noise with half its unit": (
-        "fdadp.privacy.noise",
+        "fdadp.privacy.noise.sources",
         "float_wishart(p, nu, sensitivity, rng)",
         "float_wishart(p, nu, sensitivity / 2, rng)",
         ("Wishart", "gdp", "zero-out", False),
     ),
     "Wishart noise with half its unit, secure": (
-        "fdadp.privacy.noise",
+        "fdadp.privacy.noise.sources",
         "wishart(p, nu, sensitivity, _uniform)",
         "wishart(p, nu, sensitivity / 2, _uniform)",
         ("Wishart", "gdp", "zero-out", False),
@@ -63,7 +63,7 @@ SCALE_MUTANTS = {
         ("logistic, output", "gdp", "replace", False),
     ),
     "a person's rows at weight c^-1/4 in least squares": (
-        "fdadp.privacy._minima",
+        "fdadp.privacy.kernel._minima",
         "person_weights(vault, 0.5)",
         "person_weights(vault, 0.25)",
         ("least squares", "gdp", "zero-out", True),

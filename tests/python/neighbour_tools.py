@@ -11,14 +11,14 @@ import pandas as pd
 
 from fdadp.audit.replay import own_garbage
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
-from fdadp.privacy._sources import padded
 from fdadp.privacy.replay import losses
+from fdadp.privacy.rows._sources import padded
 
 
 def on_tape(fit, data, tape=None):
     """Entries of the tape of one fit with seeded noise, of whatever estimator."""
     noise = TapeNoise(SeededNoise(0), tape)
-    with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+    with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
         fit(data)
     return noise.entries
 
@@ -31,7 +31,9 @@ def change(fit, first, second, *, constant=False):
     """
     entries = on_tape(fit, first)
     assert entries
-    with mock.patch("fdadp.privacy._vault.padded", lambda rows, spec: tuple(a * np.nan for a in padded(rows, spec))):
+    with mock.patch(
+        "fdadp.privacy.rows._vault.padded", lambda rows, spec: tuple(a * np.nan for a in padded(rows, spec))
+    ):
         nobody = on_tape(fit, first, entries)
     assert ([e.exact for e in entries] == [e.exact for e in nobody]) == constant, (
         "the exact sums are constant, or should be"
@@ -76,7 +78,7 @@ def observed(fit, data, tape=None):
         return reserve(budget, *args, **kwargs)
 
     with (
-        mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: taped),
+        mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: taped),
         mock.patch.object(Budget, "reserve", noted),
         own_garbage(),
         warnings.catch_warnings(record=True) as seen,

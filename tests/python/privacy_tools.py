@@ -9,10 +9,10 @@ import sys
 import numpy as np
 
 from fdadp.privacy import Budget, Cohort, TapeNoise
-from fdadp.summaries.cells import AskCells
-from fdadp.summaries.distribution import AskDistribution
-from fdadp.summaries.numbers import AskMoments
-from fdadp.summaries.questions import ask
+from fdadp.summaries.questions.cells import AskCells
+from fdadp.summaries.questions.distribution import AskDistribution
+from fdadp.summaries.questions.numbers import AskMoments
+from fdadp.summaries.questions.questions import ask
 
 NASTY = np.array(
     [
@@ -149,7 +149,7 @@ class Guarded:
     `reader`: the client of the local model, who holds a record of its own, in the kernel's place; nobody else.
     """
 
-    def __init__(self, values, budget=None, reader="fdadp.privacy._vault"):
+    def __init__(self, values, budget=None, reader="fdadp.privacy.rows._vault"):
         self.values, self.budget, self.reader, self.reads = np.asarray(values), budget, reader, 0
 
     shape = property(lambda self: self.values.shape)

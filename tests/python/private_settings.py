@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from fdadp import Privacy
-from fdadp.private.mechanisms import SHORT
+from fdadp.private.release.mechanisms import SHORT
 
 GUARANTEE = tuple(inspect.signature(Privacy).parameters)
 

@@ -94,7 +94,7 @@ def rows(source: str) -> tuple[Any, ...]:
         A file that holds no plain arrays.
     """
     if source.endswith(".npz"):
-        from fdadp.functional.tables import read_npz
+        from fdadp.functional.files.curve_files import read_npz
 
         return tuple(read_npz(source).values())
     module, colon, function = source.partition(":")

@@ -12,7 +12,7 @@ from fdadp._common.checks import whole
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local.coins import FULL, Coins
-from fdadp.learners.inputs import positive
+from fdadp.learners.shared.inputs import positive
 
 Reports = npt.NDArray[np.uint8]
 SMALLEST, LARGEST = 1e-6, 700.0

@@ -16,7 +16,7 @@ from fdadp.errors import InputError
 from fdadp.federated.local._base import Randomizer
 from fdadp.federated.local.randomizers import randomizer
 from fdadp.files.json import reading
-from fdadp.learners.inputs import box, class_labels, positive
+from fdadp.learners.shared.inputs import box, class_labels, positive
 
 
 @dataclass(frozen=True)

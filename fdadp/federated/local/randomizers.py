@@ -19,7 +19,7 @@ from fdadp.errors import InputError
 from fdadp.federated.local._base import Randomizer
 from fdadp.federated.local.signs import CondensedLocal, OneCoordinate
 from fdadp.federated.local.sphere import L2Ball, PrivUnit
-from fdadp.learners.inputs import positive
+from fdadp.learners.shared.inputs import positive
 
 MECHANISMS: dict[str, Any] = {cls.name: cls for cls in (CondensedLocal, OneCoordinate, L2Ball, PrivUnit)}
 

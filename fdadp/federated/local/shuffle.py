@@ -16,7 +16,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.learners.inputs import positive
+from fdadp.learners.shared.inputs import positive
 
 _BLOCKS = 2000
 """Groups of values of C: the smallest stands for its group, for fewer clones hide less."""

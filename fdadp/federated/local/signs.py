@@ -15,7 +15,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.federated.local._base import LARGEST, Randomizer, Reports, as_bytes, inverse_bias, log_odds
 from fdadp.federated.local.coins import Coins, threshold, tossed, uniforms
-from fdadp.learners.inputs import positive
+from fdadp.learners.shared.inputs import positive
 
 
 class CondensedLocal(Randomizer):

@@ -10,8 +10,8 @@ from fdadp.federated.local.parameters import LocalParameters
 from fdadp.federated.local.shuffle import shuffled_epsilon
 from fdadp.federated.local.signs import CondensedLocal
 from fdadp.privacy import Ledger, Release
-from fdadp.privacy.accounting import epsilon_from
-from fdadp.privacy.noise import NOT_PROVED
+from fdadp.privacy.account.accounting import epsilon_from
+from fdadp.privacy.noise.sources import NOT_PROVED
 
 _NOT_COVERED = (
     "who takes part, in which round, and how many (public here)",

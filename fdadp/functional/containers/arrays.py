@@ -13,7 +13,7 @@ import numpy as np
 from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
 from fdadp.functional.containers.source import Source
-from fdadp.functional.kinds import Given
+from fdadp.functional.tables.kinds import Given
 
 ROWS = 8192
 """Of a piece."""

@@ -11,9 +11,9 @@ import pandas as pd
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.axis import axis_of, is_identifier, is_odd_one, points_after
-from fdadp.functional.kinds import Given
-from fdadp.functional.sample import as_grid
+from fdadp.functional.tables.axis import axis_of, is_identifier, is_odd_one, points_after
+from fdadp.functional.tables.kinds import Given
+from fdadp.functional.tables.sample import as_grid
 
 ALONE = "curves"
 """Name of the column of a container that holds one sample of curves and nothing else."""

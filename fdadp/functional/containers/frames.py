@@ -14,9 +14,9 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.containers.arrays import starts_of
 from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field, fields_of
 from fdadp.functional.containers.source import Source
-from fdadp.functional.csv_lines import CsvLines
-from fdadp.functional.kinds import Given
-from fdadp.functional.tables import read_curves
+from fdadp.functional.files.csv_tables import CsvLines
+from fdadp.functional.files.curve_files import read_curves
+from fdadp.functional.tables.kinds import Given
 
 INDEX = object()
 """Stands for the labels of rows of a data frame."""

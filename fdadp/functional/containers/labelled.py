@@ -2,7 +2,7 @@
 
 One dimension is that of rows: the first one, unless another is named. Coordinates of the other dimension of a variable
 are the points of its curves: numbers as they are, dates and times in the largest unit of which they span two, counted
-from the first date or from 0 (:mod:`fdadp.functional.axis`); where they decrease, they are turned round with the
+from the first date or from 0 (:mod:`fdadp.functional.tables.axis`); where they decrease, they are turned round with the
 values. The coordinate along rows labels them.
 """
 
@@ -20,7 +20,7 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.functional.containers.arrays import of_array, starts_of
 from fdadp.functional.containers.fields import ALONE, Field, Fields, curve_field
 from fdadp.functional.containers.source import Source
-from fdadp.functional.kinds import Given, plain_attributes
+from fdadp.functional.tables.kinds import Given, plain_attributes
 
 
 @dataclass(frozen=True)

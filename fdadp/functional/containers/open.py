@@ -15,8 +15,8 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.files.regular import check_file
 from fdadp.functional.containers import arrays, arrow, frames, labelled
 from fdadp.functional.containers.fields import ALONE
-from fdadp.functional.containers.opened import OpenedColumn, OpenedCurves, OpenedTable
 from fdadp.functional.containers.source import Source
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, OpenedTable
 
 Opener = Callable[..., Source]
 

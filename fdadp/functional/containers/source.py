@@ -11,9 +11,9 @@ import pandas as pd
 
 from fdadp.errors import FdadpError, FileFormatError, InputError
 from fdadp.functional.containers.fields import Field, Fields
-from fdadp.functional.frames import values_of
-from fdadp.functional.kinds import Kind
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.frames import values_of
+from fdadp.functional.tables.kinds import Kind
+from fdadp.functional.tables.sample import Curves
 
 
 class Piece(Protocol):

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented, significant
-from fdadp.functional.sample import as_grid
+from fdadp.functional.tables.sample import as_grid
 
 
 def dense_eigenbasis(

@@ -10,17 +10,17 @@ import numpy as np
 from fdadp._common.checks import flag, one_of
 from fdadp._common.typing import ArrayLike, CurveData, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.curves import as_curves, check_finite
 from fdadp.functional.fpca.basis import Eigenbasis
 from fdadp.functional.fpca.components import Components
 from fdadp.functional.fpca.dense import dense_eigenbasis
 from fdadp.functional.fpca.face import FaceSmoother
 from fdadp.functional.fpca.sparse import check_observed, sc_eigenbasis
 from fdadp.functional.fpca.ssvd import sequential_scores, ssvd_eigenbasis
-from fdadp.functional.kinds import wrap
 from fdadp.functional.quadrature import RULES
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.curves import as_curves, check_finite
+from fdadp.functional.tables.kinds import wrap
+from fdadp.functional.tables.sample import Curves
 
 OF_GAPS = "method 'sc' takes curves with gaps"
 METHODS = ("face", "dense", "sc", "ssvd")

@@ -13,8 +13,8 @@ from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca.basis import Eigenbasis, count_components, grid_weights, oriented, significant
 from fdadp.functional.fpca.dense import check_covariance, check_moments
-from fdadp.functional.sample import as_grid
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.tables.sample import as_grid
 
 _DEGREE = 3
 _ORDER = 2

@@ -8,12 +8,11 @@ import numpy as np
 
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.fpca._covariance_smoother import raw_covariance, smooth_covariance
-from fdadp.functional.fpca._mean_smoother import smooth_mean
+from fdadp.functional.fpca._covariance_smoother import raw_covariance, smooth_covariance, smooth_mean
 from fdadp.functional.fpca._noise import diagonal_noise_variance, floored, likelihood_noise_variance
 from fdadp.functional.fpca.basis import Eigenbasis, grid_weights
 from fdadp.functional.fpca.dense import spectral
-from fdadp.functional.sample import as_grid
+from fdadp.functional.tables.sample import as_grid
 
 
 def sc_eigenbasis(

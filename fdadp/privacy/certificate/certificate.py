@@ -14,20 +14,20 @@ from fdadp._common.rounded import shown_up
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
 from fdadp.files.atomic import PUBLIC, replacing
-from fdadp.privacy._statement import LEFT_OUT, NEIGHBOURS, NOT_COVERED
-from fdadp.privacy._verified import verify_ledger
+from fdadp.privacy.account._statement import LEFT_OUT, NEIGHBOURS, NOT_COVERED
+from fdadp.privacy.account._verified import verify_ledger
+from fdadp.privacy.account.gaussian_dp import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.certificate.accuracy import Expected, expected_lines, model_lines
 from fdadp.privacy.certificate.odds import PRIORS, Odds, odds_of
 from fdadp.privacy.certificate.recounted import recounted
 from fdadp.privacy.certificate.signature import sign
-from fdadp.privacy.gaussian_dp import epsilon_from_mu, mu_from_epsilon
 from fdadp.privacy.study._entries import in_words, now
 from fdadp.privacy.study.book import LAST, STUDY
 from fdadp.privacy.study.fits import STATES, Fit, fits_of
 
 if TYPE_CHECKING:
-    from fdadp.privacy.ledger import Ledger
-    from fdadp.privacy.releases import Release
+    from fdadp.privacy.account.ledger import Ledger
+    from fdadp.privacy.account.releases import Release
     from fdadp.privacy.study import Study
     from fdadp.privacy.study._entries import Entry
 

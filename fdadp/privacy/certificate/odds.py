@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from fdadp.privacy.gaussian_dp import delta_from_mu
+from fdadp.privacy.account.gaussian_dp import delta_from_mu
 
 PRIORS = (0.01, 0.1, 0.5)
 """Probabilities before the release, for tables."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fdadp._common.promised import composed
 from fdadp._common.rounded import shown_up
-from fdadp.privacy._statement import LEFT_OUT
+from fdadp.privacy.account._statement import LEFT_OUT
 from fdadp.privacy.certificate.nist import answers
 from fdadp.privacy.certificate.odds import PRIORS
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy.releases import Release
+from fdadp.privacy.account.releases import Release
 
 ABOVE = 1e-6
 """Of ε (or of 1, if ε is smaller): what the lattice of losses may add."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fdadp.privacy._reservations import left_of
+from fdadp.privacy.account._reservations import left_of
 
 if TYPE_CHECKING:
     from fdadp.privacy.study._entries import Told

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._version import __version__
 from fdadp.errors import PrivacyError
-from fdadp.privacy._book import process
-from fdadp.privacy._reservations import Binding, Reservation, check_charge, gone, left_of
-from fdadp.privacy._statement import UNITS
-from fdadp.privacy.budget import Budget
+from fdadp.privacy.account._book import process
+from fdadp.privacy.account._reservations import Binding, Reservation, check_charge, gone, left_of
+from fdadp.privacy.account._statement import UNITS
+from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.study._entries import finite, now
 from fdadp.privacy.study._file import Opened, reading, transaction
 
 if TYPE_CHECKING:
-    from fdadp.privacy.releases import Release
+    from fdadp.privacy.account.releases import Release
 
 STUDY, RESERVATION, LAST = "study", "reservation of the study", "last entry of the study"
 """Details of a ledger that say where its releases are written down."""

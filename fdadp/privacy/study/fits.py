@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fdadp.privacy._reservations import Reservation
-from fdadp.privacy.releases import Release
+from fdadp.privacy.account._reservations import Reservation
+from fdadp.privacy.account.releases import Release
 from fdadp.privacy.study._entries import Entry, replayed
 
 STATES = {"reserved": "waiting: nothing was read", "open": "spent", "closed": "spent, the rest given back"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp.errors import FdadpError, PrivacyError
 from fdadp.files.container import sealed
-from fdadp.privacy._verified import verify_ledger
-from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.account._verified import verify_ledger
+from fdadp.privacy.account.ledger import Ledger
 from fdadp.privacy.study._entries import finite, replayed
 from fdadp.privacy.study._file import transaction
 from fdadp.privacy.study.book import LAST, RESERVATION, STUDY

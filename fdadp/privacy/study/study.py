@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from fdadp._common.checks import is_one_of
 from fdadp._common.promised import composed, promised
 from fdadp.errors import PrivacyError
-from fdadp.privacy._reservations import left_of
-from fdadp.privacy.budget import Budget
+from fdadp.privacy.account._reservations import left_of
+from fdadp.privacy.account.budget import Budget
 from fdadp.privacy.declared import ADJACENCIES, check_delta, whole
 from fdadp.privacy.study import _seen
 from fdadp.privacy.study._entries import Entry, finite, in_words, now

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import fdadp.privacy._kernel as kernel_module
-import fdadp.privacy._sums as kernel_sums
+import fdadp.privacy.kernel._kernel as kernel_module
+import fdadp.privacy.kernel._sums as kernel_sums
 from fdadp import AdditiveFunctionOnFunction, PrivateMean
 from fdadp.audit import Neighbours, audit, black_box_audit, one_run_audit, replay_audit
 from fdadp.audit.canaries import CANARIES, HANDED, X_BOUNDS, Y_BOUNDS, canary, handed, simulated
@@ -26,8 +26,8 @@ from fdadp.audit.published import published_scores
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, Privacy, SeededNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy._kernel import Kernel
-from fdadp.private import dp_aff, fit
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.private.release import dp_aff, fit
 
 # ------------------------------------------------------------------ replays of the private fit
 
@@ -504,12 +504,12 @@ def test_shuffled_and_failing_sources_show_nothing(failing):
 
     def run(data, noise):
         privacy = Privacy(epsilon=8.0, delta=1e-6, n=60, random_state=0)
-        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+        with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
             return vars(
                 PrivateMean(privacy=privacy, bounds=Y_BOUNDS).fit_chunks(data, t=np.linspace(0, 1, 6), groups=True)
             )
 
-    with mock.patch("fdadp.privacy._vault.KEPT", 0):
+    with mock.patch("fdadp.privacy.rows._vault.KEPT", 0):
         everybody, others = source(np.full(69, True)), source(ids != 7)
         result = replay_audit([Neighbours("p", run, everybody, others, Budget(8.0, 1e-6).total)])
     assert result.passed, str(result)

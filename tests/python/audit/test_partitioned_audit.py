@@ -8,8 +8,8 @@ import pytest
 
 from fdadp.audit import replay_audit
 from fdadp.audit.dp_aff import replay_pairs
-from fdadp.privacy import _partitioned_vault, _placed
-from fdadp.privacy._shuffle import Piece
+from fdadp.privacy.rows import _partitioned_vault, _placed
+from fdadp.privacy.rows._shuffle import Piece
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

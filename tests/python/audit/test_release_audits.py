@@ -20,7 +20,7 @@ import pytest
 from mutants import mutate
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
-import fdadp.privacy._kernel as kernel_module
+import fdadp.privacy.kernel._kernel as kernel_module
 from fdadp import Privacy
 from fdadp.audit import black_box_audit
 from fdadp.learners import (
@@ -34,8 +34,8 @@ from fdadp.learners import (
 )
 from fdadp.learners import logistic as logistic_module
 from fdadp.privacy import SeededNoise
-from fdadp.privacy._kernel import Kernel
-from fdadp.privacy._laws import Law
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.privacy.rows._laws import Law
 from fdadp.summaries import (
     PrivateTable1,
     private_count,
@@ -46,7 +46,7 @@ from fdadp.summaries import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.numbers import WEIGHTS
+from fdadp.summaries.questions.numbers import WEIGHTS
 
 pytestmark = pytest.mark.filterwarnings("ignore:what was released speaks against")
 """Of tables of eight persons fits say so."""
@@ -104,7 +104,7 @@ def attack(target, settings, draws=DRAWS, rows=1):
     def fit(present, seed):
         return target.fit(tables[present], random_state=seed, **settings)
 
-    with mock.patch("fdadp.privacy.noise.SeededNoise", Silent):
+    with mock.patch("fdadp.privacy.noise.sources.SeededNoise", Silent):
         absent, present = (fit(side, 0) for side in (0, 1))
     ledger = absent.ledger if hasattr(absent, "ledger") else absent.ledger_
     absent, present = np.asarray(target.seen(absent)), np.asarray(target.seen(present))

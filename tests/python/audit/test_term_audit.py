@@ -8,24 +8,24 @@ import math
 import numpy as np
 import pytest
 
-import fdadp.privacy._sums as kernel_sums
+import fdadp.privacy.kernel._sums as kernel_sums
 from fdadp.audit.canaries import CANARIES
 from fdadp.audit.dp_aff import MODES
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.audit.term_tables import FORMS, handed_table, neighbours_of, people, put
 from fdadp.audit.terms import MODELS, observe_terms, promised, term_model, term_pairs
 from fdadp.privacy import Budget, Privacy
-from fdadp.privacy._kernel import Kernel
-from fdadp.private.columns import NumberColumn
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import norm_of_numbers
-from fdadp.private.white.made import MAKERS
-from fdadp.private.white.of_curves import WhiteIntegral
-from fdadp.private.white.of_history import WhiteHistory
-from fdadp.private.white.of_labels import WhiteLevels
-from fdadp.private.white.of_points import WhiteConcurrent
-from fdadp.regression import private_table
-from fdadp.regression.formula import parse
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.private.plan.sharing import norm_of_numbers
+from fdadp.private.public.columns import NumberColumn
+from fdadp.private.rows.rows import Rows
+from fdadp.private.whitened.of_curves import WhiteIntegral
+from fdadp.private.whitened.of_history import WhiteHistory
+from fdadp.private.whitened.of_labels import WhiteLevels
+from fdadp.private.whitened.of_points import WhiteConcurrent
+from fdadp.private.whitened.registry import MAKERS
+from fdadp.regression.formula.parse import parse
+from fdadp.regression.private import table as private_table
 
 NOBODY = np.empty(0, dtype=np.int64)
 
@@ -90,7 +90,7 @@ def pairs(formula="Y ~ ff(X) + z + C(g)", kinds=("high", "outside"), delta=1e-6,
 
 def no_check_of_rows(monkeypatch):
     """The kernel's own check on public rows would refuse a function that is not row-local before the first read."""
-    monkeypatch.setattr("fdadp.privacy._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
 
 
 def added_mu(monkeypatch):
@@ -248,7 +248,7 @@ def test_a_feature_by_blas_is_refused_before_the_first_read(monkeypatch):
         return rows @ self.whitening[:, :count]
 
     monkeypatch.setattr(WhiteIntegral, "features", mutant)
-    monkeypatch.setattr("fdadp.privacy._local._checked", {})  # it was checked before it was changed
+    monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})  # it was checked before it was changed
     result = replay_audit(pairs("y ~ lf(X)", kinds=("high",)))
     assert result.finished == 0
 

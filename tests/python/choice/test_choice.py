@@ -21,7 +21,7 @@ from fdadp.learners import (
     Numeric,
 )
 from fdadp.privacy import Budget
-from fdadp.privacy.distributed import noise_source
+from fdadp.privacy.noise.distributed import noise_source
 
 
 def line(**more):

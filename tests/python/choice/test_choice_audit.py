@@ -13,9 +13,10 @@ from fdadp.audit import Neighbours, black_box_audit, replay_audit
 from fdadp.choice import judges as module
 from fdadp.choice.judges import OCTAVES, Judges, Reader
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise, _kernel
+from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
 from fdadp.privacy.boundary import table
-from fdadp.privacy.distributed import noise_source
+from fdadp.privacy.kernel import _kernel
+from fdadp.privacy.noise.distributed import noise_source
 from fdadp.privacy.replay import losses
 
 

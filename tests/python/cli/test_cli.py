@@ -21,7 +21,7 @@ from fdadp import AdditiveFunctionOnFunction, load_canadian_weather, load_icu
 from fdadp._common.terminal import console
 from fdadp.cli.main import app
 from fdadp.errors import ExtrapolationWarning, MissingDataError
-from fdadp.functional.tables import read_curves
+from fdadp.functional.files.curve_files import read_curves
 
 try:
     RUNNER = CliRunner(mix_stderr=False)  # click before 8.2

@@ -11,7 +11,7 @@ import pytest
 from test_cli import refused, run
 
 from fdadp import FunctionalRegression, ScalarRegression
-from fdadp.functional.tables import read_curves
+from fdadp.functional.files.curve_files import read_curves
 
 N, S, T = 50, np.linspace(0, 2, 12), np.linspace(0, 1, 9)
 

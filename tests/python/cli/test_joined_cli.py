@@ -101,7 +101,7 @@ def test_a_table_without_the_ids_of_curves_is_taken_by_position_and_that_is_said
 
 def coefficients(*arguments: str) -> Any:
     """Of a private fit whose noise is seeded."""
-    with mock.patch("fdadp.privacy.noise.OpenDPNoise", lambda: SeededNoise(0)):
+    with mock.patch("fdadp.privacy.noise.sources.OpenDPNoise", lambda: SeededNoise(0)):
         out = run(*arguments, *PRIVATE, "--out", "model.npz")
     return out
 

@@ -85,7 +85,7 @@ def written(tables: Tables, seed: int | None) -> None:
 
 
 def run(*arguments: str) -> str:
-    with mock.patch("fdadp.privacy.noise.OpenDPNoise", lambda: SeededNoise(0)):
+    with mock.patch("fdadp.privacy.noise.sources.OpenDPNoise", lambda: SeededNoise(0)):
         result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == 0, result.output
     return " ".join(result.output.split())

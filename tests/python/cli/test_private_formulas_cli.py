@@ -13,7 +13,7 @@ from test_cli import refused, run
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
 from fdadp.cli.private_files import bounds_of
-from fdadp.functional.csv_lines import CsvLines
+from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.privacy import Ledger
 
 N, S, T = 600, np.linspace(0, 2, 12), np.linspace(0, 1, 9)

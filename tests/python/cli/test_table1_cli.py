@@ -14,7 +14,7 @@ from test_cli import refused, run
 
 from fdadp import Privacy, Study
 from fdadp.cli import private_files
-from fdadp.functional.csv_lines import CsvLines
+from fdadp.functional.files.csv_tables import CsvLines
 from fdadp.privacy import Ledger
 from fdadp.summaries import PrivateTable1
 
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: Any) -> Path:
 def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise of simulations, for comparisons."""
     asked = private_files.privacy_of
-    monkeypatch.setattr("fdadp.cli.table1.privacy_of", lambda *a: dataclasses.replace(asked(*a), random_state=3))
+    monkeypatch.setattr("fdadp.cli.summaries.privacy_of", lambda *a: dataclasses.replace(asked(*a), random_state=3))
 
 
 def here(folder: Path, groups: bool = False) -> PrivateTable1:

@@ -14,8 +14,8 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateMean, simulate_affr
 from fdadp.errors import InputError
 from fdadp.files.atomic import PUBLIC, SECRET, STALE, _take_over, replacing
-from fdadp.functional.tables import read_curves, write_curves
-from fdadp.solve.moments import Moments
+from fdadp.functional.files.curve_files import read_curves, write_curves
+from fdadp.solve.linear.moments import Moments
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX")
 

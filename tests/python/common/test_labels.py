@@ -26,12 +26,12 @@ from fdadp import (
     simulate_affr,
 )
 from fdadp.errors import InputError, PrivacyError
-from fdadp.functional.alignment import same_rows
-from fdadp.functional.axis import axis_of
-from fdadp.functional.curves import as_curves
 from fdadp.functional.metrics import functional_r2
+from fdadp.functional.tables.alignment import same_rows
+from fdadp.functional.tables.axis import axis_of
+from fdadp.functional.tables.curves import as_curves
 from fdadp.learners import DPGaussianNB
-from fdadp.privacy.budget import Budget
+from fdadp.privacy.account.budget import Budget
 from fdadp.published import PublishedDPAda
 
 COHORT = simulate_affr(scenario=1, n=60, seed=3)

@@ -20,8 +20,8 @@ from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import FILE_VERSION, Layout
 from fdadp.files.labels import labels_from_json, labels_to_json
 from fdadp.privacy import Budget
-from fdadp.regression.files import LAYOUT as REGRESSION
-from fdadp.solve.moments import LAYOUT, Moments
+from fdadp.regression.additive.files import LAYOUT as REGRESSION
+from fdadp.solve.linear.moments import LAYOUT, Moments
 
 GAP = np.s_[3, 2:5]
 

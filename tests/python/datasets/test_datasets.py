@@ -22,7 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp import datasets
-from fdadp.datasets import _affr, _content, _lip, _places, _rfiles, _tracts
+from fdadp.datasets import _affr, _lip, _places, _tracts
+from fdadp.datasets import _download as _content
+from fdadp.datasets import _tracts as _rfiles
 from fdadp.datasets._download import cache_dir
 from fdadp.errors import FileFormatError, InputError, MissingDataError
 from fdadp.functional.quadrature import quadrature_weights

@@ -17,7 +17,7 @@ import pytest
 
 from fdadp import datasets
 from fdadp.datasets import _icu
-from fdadp.datasets._icu_records import prepare
+from fdadp.datasets._icu import prepare
 from fdadp.errors import FileFormatError, MissingDataError
 
 HEAD = "Time,Parameter,Value\n00:00,RecordID,{stay}\n00:00,Age,{age}\n00:00,Gender,{sex}\n00:00,Height,-1\n"

@@ -11,7 +11,7 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.learners import DPPCA, DPLinearRegression
 from fdadp.privacy import Budget, epsilon_from_mu
-from fdadp.privacy.distributed import DistributedNoise, NextRound
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
@@ -19,8 +19,7 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 from federation_tools import PCA, D, contract, parts, rows
 
 from fdadp.federated import Contract, Federation, Owner, fit_together, models
-from fdadp.federated.packing import unpack
-from fdadp.federated.paillier import SecretKey
+from fdadp.federated.paillier import SecretKey, unpack
 from fdadp.federated.wire import Kind, Message, ciphertexts_from_bytes
 
 # ---------------------------------------------------------------- a run
@@ -45,7 +44,7 @@ def _exact(terms: Contract, data: tuple[Any, ...]) -> np.ndarray:
             return np.zeros(size, dtype=np.int64)
 
     estimator = models.MODELS[terms.model].estimator(dict(terms.settings))
-    from fdadp.privacy.distributed import noise_source
+    from fdadp.privacy.noise.distributed import noise_source
 
     with pytest.raises(NextRound) as waits, noise_source(Silent(owners=3, honest=2, n_max=1000)):
         estimator.fit(*data)

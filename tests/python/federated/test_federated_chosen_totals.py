@@ -14,7 +14,7 @@ from federation_tools import CURVES, GRIDS, D, contract, the_key
 
 from fdadp.federated import Federation, Owner, models
 from fdadp.federated.wire import Kind, Message, Totals
-from fdadp.privacy.distributed import NextRound
+from fdadp.privacy.noise.distributed import NextRound
 
 TABLE = {"epsilon": 1.0, "delta": 1e-6, "n_features": D}
 BOUNDS = [[-1.0] * D, [1.0] * D]

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise
-from fdadp.privacy.distributed import DistributedNoise, NextRound, distributed_cost
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, distributed_cost
 
 pytest.importorskip("phe", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip install '.[federated]'")
 
 
-from fdadp.federated.packing import ciphertexts, pack, slots, unpack
-from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add
+from fdadp.federated.paillier import PublicKey, Randomness, SecretKey, add, ciphertexts, pack, slots, unpack
 
 # ---------------------------------------------------------------- packing and encryption
 

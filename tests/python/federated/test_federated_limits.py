@@ -24,7 +24,7 @@ from fdadp.federated import Contract, Federation, Owner, fit_in_clear, models
 from fdadp.federated.paillier import PublicKey, SecretKey, keys
 from fdadp.federated.wire import Kind, Message
 from fdadp.learners import DPPCA
-from fdadp.privacy.distributed import DistributedNoise, NextRound, noise_source
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound, noise_source
 
 D, BITS = 3, 512
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}

@@ -33,7 +33,7 @@ from fdadp.federated.local.randomizers import MECHANISMS
 from fdadp.federated.logistic import default_lr, division
 from fdadp.learners import Numeric
 from fdadp.privacy import Ledger
-from fdadp.privacy.accounting import epsilon_from, epsilon_from_closed_form
+from fdadp.privacy.account.accounting import epsilon_from, epsilon_from_closed_form
 from fdadp.studies import local_logistic as logistic_experiment
 from fdadp.studies.learner_tasks import Task
 

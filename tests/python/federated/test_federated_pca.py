@@ -22,11 +22,11 @@ from fdadp.errors import (
 from fdadp.federated import Contract, Federation, models, paillier
 from fdadp.federated.in_clear import fit_in_clear, total_of_shares
 from fdadp.federated.local_pca import PrivateLocalPCA
-from fdadp.federated.packing import ciphertexts
+from fdadp.federated.paillier import ciphertexts
 from fdadp.learners import DPPCA
 from fdadp.learners.decomposition import CONST, centred, signed
 from fdadp.plot._canvas import MissingPlotsError, pyplot
-from fdadp.privacy.distributed import DistributedNoise, NextRound
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 from fdadp.published.encrypted_pca import PublishedDPDPCA
 from fdadp.studies import federated_pca as study
 

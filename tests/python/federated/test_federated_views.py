@@ -14,11 +14,10 @@ pytest.importorskip("gmpy2", reason="phe and gmpy2 are not installed: pip instal
 
 from fdadp.audit.black_box import _Shown, black_box_audit
 from fdadp.federated import Contract, Federation, models, paillier
-from fdadp.federated.packing import ciphertexts, pack
-from fdadp.federated.paillier import SecretKey, keys
+from fdadp.federated.paillier import SecretKey, ciphertexts, keys, pack
 from fdadp.federated.wire import Kind, Message, Next, Totals, ciphertexts_from_bytes, counted
 from fdadp.privacy import Budget
-from fdadp.privacy.distributed import DistributedNoise, NextRound
+from fdadp.privacy.noise.distributed import DistributedNoise, NextRound
 
 D = 3
 PCA = {"epsilon": 1.0, "delta": 1e-6, "n_components": 1, "data_norm": 3.0, "n_features": D}

@@ -15,8 +15,8 @@ import pytest
 from fdadp import DPAFF, AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PrivateMean, open_curves
 from fdadp.datasets import simulate_affr
 from fdadp.errors import FileFormatError, InputError, PrivacyError
-from fdadp.functional.containers.opened import OpenedCurves, OpenedTable
-from fdadp.functional.curves import as_curves
+from fdadp.functional.containers.source_table import OpenedCurves, OpenedTable
+from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Budget, Cohort, SeededNoise
 
 COHORT = simulate_affr(scenario=1, n=60, n_points=21, seed=3)
@@ -228,7 +228,7 @@ def test_private_fits_read_tasks_as_the_kernel_reads_what_was_opened(
     terms = many_terms().fit(arrays, grids={"X": S, "Y": S}, groups="id")
     one = private_surface().fit(known, Y, s=S, t=S, groups=IDS)
     if workers:
-        monkeypatch.setattr("fdadp.privacy._placed.active_client", object)
+        monkeypatch.setattr("fdadp.privacy.rows._placed.active_client", object)
     with dask.config.set(scheduler="synchronous"):
         found = many_terms().fit_chunks(table.to_delayed(), grids={"X": S, "Y": S}, groups="id")
         tuples = table.chunks("X", "Y", "id").to_delayed()

@@ -10,9 +10,8 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from fdadp.errors import InputError
-from fdadp.functional.covariate_margins import covariate_margin
-from fdadp.functional.cubic import CubicSplines
-from fdadp.functional.thin_plate import MOST_CENTRES, ThinPlate
+from fdadp.functional.splines.covariate_margins import CubicSplines, covariate_margin
+from fdadp.functional.splines.thin_plate import MOST_CENTRES, ThinPlate
 
 KNOTS = np.array([0.0, 0.4, 0.7, 1.5, 2.0, 2.2])
 

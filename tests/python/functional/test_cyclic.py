@@ -8,9 +8,9 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.smooths import SmoothMargin
-from fdadp.solve.moments import Moments
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.solve.linear.moments import Moments
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge._r import call
 from r_bridge.mgcv import gam_linear_functional

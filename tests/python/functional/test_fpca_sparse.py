@@ -16,9 +16,14 @@ from scipy.stats import multivariate_normal
 
 from fdadp.errors import InputError, NoiseVarianceWarning
 from fdadp.functional.fpca import FPCA, sc_eigenbasis
-from fdadp.functional.fpca._covariance_smoother import cubic_regression_spline, raw_covariance, smooth_covariance
+from fdadp.functional.fpca._covariance_smoother import (
+    cubic_regression_spline,
+    raw_covariance,
+    smooth_covariance,
+    smooth_mean,
+    thin_plate_basis,
+)
 from fdadp.functional.fpca._gcv import gcv_fit
-from fdadp.functional.fpca._mean_smoother import smooth_mean, thin_plate_basis
 from r_bridge.fpca import sc_differences
 from r_bridge.report import relative
 

@@ -7,8 +7,8 @@ import pytest
 from skfda.representation.irregular import FDataIrregular
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional import irregular
-from fdadp.functional.columns import read_column
+from fdadp.functional.files.curve_files import columns as irregular
+from fdadp.functional.tables.columns import read_column
 
 
 def curves(n, points=10, seed=0):

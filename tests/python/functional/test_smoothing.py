@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from fdadp.errors import InputError
 from fdadp.functional.smoothing import impute_fpca, smooth_curves
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
 
 
 def sample(n: int, missing: float, seed: int = 0, noise: float = 0.2, size: int = 81) -> tuple[np.ndarray, ...]:

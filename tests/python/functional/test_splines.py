@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.functional.smooths import SmoothMargin
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.splines.margins import SmoothMargin
 from r_bridge.tensor import TensorProduct, te_margin
 
 

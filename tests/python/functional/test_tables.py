@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from fdadp.errors import FileFormatError, InputError
-from fdadp.functional.curves import as_curves
-from fdadp.functional.tables import read_curves, write_curves
+from fdadp.functional.files.curve_files import read_curves, write_curves
+from fdadp.functional.tables.curves import as_curves
 
 
 def put(folder: Path, text: str, name: str = "X.csv") -> Path:

@@ -101,7 +101,7 @@ def imports_of(path: Path, *, types: bool = False) -> list[tuple[str, bool]]:
 
 
 def unit(name: str) -> str | None:
-    """``fdadp.privacy.ledger`` belongs to the unit ``privacy``; names outside fdadp to none."""
+    """``fdadp.privacy.account.ledger`` belongs to the unit ``privacy``; names outside fdadp to none."""
     head, *rest = name.split(".")
     return rest[0] if head == "fdadp" and rest else None
 
@@ -132,12 +132,12 @@ def test_every_room_has_its_floor() -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fdadp.functional.curves", "from fdadp.regression import AdditiveFunctionOnFunction"),
-        ("fdadp.functional.curves", "from fdadp import AdditiveFunctionOnFunction"),
-        ("fdadp.functional.curves", "from .. import plot"),
-        ("fdadp.functional.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
-        ("fdadp.solve.moments", "def f():\n    from ..regression.results import R"),
-        ("fdadp.privacy.kernel", "import fdadp.functional.curves as c"),
+        ("fdadp.functional.tables.curves", "from fdadp.regression import AdditiveFunctionOnFunction"),
+        ("fdadp.functional.tables.curves", "from fdadp import AdditiveFunctionOnFunction"),
+        ("fdadp.functional.tables.curves", "from .. import plot"),
+        ("fdadp.functional.tables.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
+        ("fdadp.solve.linear.moments", "def f():\n    from ..regression.results import R"),
+        ("fdadp.privacy.kernel", "import fdadp.functional.tables.curves as c"),
         ("fdadp.privacy.kernel", "from ..terms._rows import feature_rows"),
         ("fdadp.privacy.kernel", "from fdadp import FPCA"),
         ("fdadp.learners.linear", "from fdadp import regression"),
@@ -152,7 +152,7 @@ def test_the_rules_notice(module: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("fdadp.functional.curves", "from fdadp.errors import InputError"),
+        ("fdadp.functional.tables.curves", "from fdadp.errors import InputError"),
         ("fdadp.privacy.kernel", "from ..errors import PrivacyError\nfrom .ledger import Ledger"),
         ("fdadp.cli.main", "def crosscheck():\n    import r_bridge"),
     ],
@@ -177,10 +177,12 @@ CLIENT_MAY_IMPORT = {"numpy", "scipy", "typing", "fdadp"}
 
 def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
     """The vault of private rows is the kernel's; whoever turns records into gradients is named here."""
-    users = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith("fdadp.privacy._vault")}
+    users = {
+        module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith("fdadp.privacy.rows._vault")
+    }
     assert {unit(name) for name in users} == {"privacy"}
     local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
-    raw = ("fdadp.privacy.boundary", "fdadp.learners.inputs.as_table", "fdadp.privacy.rowwise")
+    raw = ("fdadp.privacy.boundary", "fdadp.learners.shared.inputs.as_table", "fdadp.privacy.rowwise")
     readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}
@@ -200,7 +202,7 @@ def is_plain_call(node: ast.AST) -> bool:
 
 
 def module_of(name: str, modules: set[str]) -> str | None:
-    """The module that an imported name is in: ``fdadp.privacy.ledger.Ledger`` is in ``fdadp.privacy.ledger``."""
+    """The module that an imported name is in: ``fdadp.files.json.read`` is in ``fdadp.files.json``."""
     while name and name not in modules:
         name = name.rpartition(".")[0]
     return name or None

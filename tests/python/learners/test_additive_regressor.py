@@ -20,7 +20,7 @@ from fdadp.errors import InputError
 from fdadp.learners import Categorical, DPAdditiveRegressor, Numeric, additive_regressor
 from fdadp.learners.additive_regressor import _Function, _prior, _Target
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
-from fdadp.privacy._kernel import Kernel
+from fdadp.privacy.kernel._kernel import Kernel
 
 FEATURES = [Numeric(0, 1, edges=[0.2, 0.4, 0.6, 0.8]), Numeric(-1, 1, edges=5), Categorical([0, 1, 2])]
 STARTS = [0, 5, 10, 13]

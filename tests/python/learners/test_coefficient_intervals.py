@@ -239,7 +239,7 @@ class Silent(SeededNoise):
 def test_the_curvature_and_its_noise_are_those_that_intervals_reckon_with(monkeypatch):
     """Rows of an unknown class are no rows; the noise is that of the ledger, off the diagonal."""
     X, y = odds(300)
-    monkeypatch.setattr("fdadp.privacy.noise.SeededNoise", Silent)
+    monkeypatch.setattr("fdadp.privacy.noise.sources.SeededNoise", Silent)
     model = logistic().fit(np.vstack([X, X[:50]]), np.append(y, np.full(50, 7)))
     found, z = model._at_fit, model._encoding(X.shape[1])(X)
     p = expit(z @ found.at)

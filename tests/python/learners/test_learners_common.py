@@ -20,7 +20,7 @@ from fdadp.audit import Neighbours, replay_audit
 from fdadp.audit.canaries import HANDED, handed
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPGaussianNB
-from fdadp.learners._base import PrivateLearner
+from fdadp.learners.shared._base import PrivateLearner
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 
 every = pytest.mark.parametrize("learner", LEARNERS, ids=str)

@@ -19,10 +19,11 @@ from sklearn.metrics import roc_auc_score
 from fdadp.audit import black_box_audit
 from fdadp.errors import InputError, PrivacyError, PublicParameterMissing
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
-from fdadp.learners._rows import UnitRows
 from fdadp.learners.linear_regression import _believed, _Moments
 from fdadp.learners.logistic import default_regularization
-from fdadp.privacy import Budget, SeededNoise, TapeNoise, _minimum_releases
+from fdadp.learners.shared._rows import UnitRows
+from fdadp.privacy import Budget, SeededNoise, TapeNoise
+from fdadp.privacy.kernel import _minimum_releases
 
 NASTY = np.array(
     [
@@ -48,7 +49,7 @@ def some(n=400, seed=0, d=3):
 def taped(monkeypatch, model, X, y, tape=None):
     noise = TapeNoise(SeededNoise(0), tape)
     with monkeypatch.context() as patch:
-        patch.setattr("fdadp.privacy.noise.SeededNoise", lambda seed: noise)
+        patch.setattr("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise)
         model.fit(X, y)
     return noise.entries
 

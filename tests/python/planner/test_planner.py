@@ -26,7 +26,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, plan
 from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
 from fdadp.privacy import Budget
-from fdadp.private.plan import plan_rows
+from fdadp.private.plan.plan import plan_rows
 from fdadp.published import PublishedNoise
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}

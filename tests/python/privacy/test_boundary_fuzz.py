@@ -23,9 +23,10 @@ from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, Pri
 from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import PublicInputWarning
 from fdadp.learners import DPLinearRegression
-from fdadp.privacy import Budget, Cohort, noise
-from fdadp.privacy._vault import Vault
-from fdadp.private.mechanisms import SHORT
+from fdadp.privacy import Budget, Cohort
+from fdadp.privacy.noise.sources import sources as noise
+from fdadp.privacy.rows._vault import Vault
+from fdadp.private.release.mechanisms import SHORT
 from fdadp.summaries import (
     PrivateTable1,
     private_cross_table,
@@ -84,7 +85,7 @@ def trial_chunks_of_a_cohort(rng):
         cohort = Cohort(Source(columns), groups=pair.grouped or None, budget=Budget(1.0, 1e-6), **settings)
         RELEASES[name](cohort)
 
-    with mock.patch("fdadp.privacy._vault.KEPT", kept):
+    with mock.patch("fdadp.privacy.rows._vault.KEPT", kept):
         return "Cohort, chunks", moved(fit, pair.first, pair.second)
 
 

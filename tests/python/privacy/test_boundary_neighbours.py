@@ -174,7 +174,7 @@ def restless(curves, ids, seed, more=0):
 @pytest.mark.parametrize("kept", [2**28, 0])
 def test_a_source_that_shuffles_on_each_pass_keeps_the_bound(monkeypatch, more, kept):
     """Ids read in one pass belonged to other rows in the next: a person with 10 rows reached 10 persons' sums."""
-    monkeypatch.setattr("fdadp.privacy._vault.KEPT", kept)
+    monkeypatch.setattr("fdadp.privacy.rows._vault.KEPT", kept)
     ids = np.array([*range(40), *[7] * 10])
     curves = np.where(ids[:, None] == 7, 1.9, 0.01 * ids[:, None]) * np.ones(GRID.size)
     kept_rows = ids != 7
@@ -236,7 +236,7 @@ def test_masked_text_raises_nothing():
 
 
 def plain_sum(data, **settings):
-    from fdadp.privacy import noise
+    from fdadp.privacy.noise.sources import sources as noise
 
     cohort = Cohort(data, budget=Budget(1.0), noise=noise.SeededNoise(0), **({"n": 9} | settings))
     return cohort.sum(lambda rows: rows[0], clip=1.0, share=0.5, name="s")

@@ -16,10 +16,11 @@ from mutants import mutate
 
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
-from fdadp.privacy import Budget, Cohort, SeededNoise, _book, _reservations
-from fdadp.privacy._book import MemoryBook
-from fdadp.privacy._reservations import Binding
-from fdadp.privacy.budget import Account
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.account import _book, _reservations
+from fdadp.privacy.account._book import MemoryBook
+from fdadp.privacy.account._reservations import Binding
+from fdadp.privacy.account.budget import Account
 
 BIND = Binding("data", "person", "zero-out")
 ROWS = np.random.default_rng(0).uniform(-1, 1, (50, 2))

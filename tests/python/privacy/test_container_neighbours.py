@@ -13,7 +13,7 @@ from neighbour_tools import change, on_tape
 from fdadp import FunctionalRegression, Privacy, PrivateMean, open_curves
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.private.mechanisms import DPAFF
+from fdadp.private.release.mechanisms import DPAFF
 
 pa = pytest.importorskip("pyarrow")
 N, GRID = 40, np.linspace(0, 1, 5)
@@ -196,7 +196,7 @@ class Restless:
 
 @pytest.mark.parametrize("more", [0, 30])
 def test_rows_of_a_query_may_come_in_another_order_each_time(more: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fdadp.privacy._vault.KEPT", 0)
+    monkeypatch.setattr("fdadp.privacy.rows._vault.KEPT", 0)
     ids = [0] * 10 + list(range(1, N - 9))
     first, second = columns(id=ids), columns(id=ids)
     second["Y"] = [[0.9] * 5 if i == 0 else row for i, row in zip(ids, second["Y"], strict=True)]

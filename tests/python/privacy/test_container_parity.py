@@ -29,9 +29,9 @@ from fdadp import (
     open_curves,
 )
 from fdadp.errors import InputError, NotAccountedWarning, PublicInputWarning
-from fdadp.functional.containers.opened import OpenedTable
-from fdadp.functional.tables import read_curves
-from fdadp.private.mechanisms import DPAFF
+from fdadp.functional.containers.source_table import OpenedTable
+from fdadp.functional.files.curve_files import read_curves
+from fdadp.private.release.mechanisms import DPAFF
 from fdadp.summaries import (
     PrivateTable1,
     private_count,

@@ -101,7 +101,7 @@ def test_neighbours_leave_the_same_budget_whether_or_not_a_read_fails(entry, tri
 
     def run(source, noise):
         budgets.append(Budget(2.0, 1e-6))
-        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+        with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
             fitted = ENTRIES[entry](source, Privacy(2.0, 1e-6, n=N, budget=budgets[-1], random_state=0))
         return fitted.ledger_.releases
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid
 from fdadp import AdditiveFunctionOnFunction, Privacy, PrivateFPCA, PrivateMean, simulate_affr
 from fdadp.errors import FdadpError, InputError, NotAccountedWarning, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.privacy._stored import privacy_from_json, privacy_to_json
+from fdadp.privacy.settings import privacy_from_json, privacy_to_json
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
 FOLDS = KFold(2)

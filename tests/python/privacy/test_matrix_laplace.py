@@ -11,9 +11,10 @@ from matrix_tools import SHAPES, cohort, degrees_off_by, exact, exact_draws, fun
 from scipy import stats
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, Cohort, SeededNoise, _exact_normals, _matrix_laplace
-from fdadp.privacy._exact_normals import Pair
-from fdadp.privacy._matrix_laplace import MatrixLaplace
+from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.noise._exact_normals import Pair
+from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
+from fdadp.privacy.noise.sources import _exact_normals, _matrix_laplace
 
 # ------------------------------------------------------------------ release
 

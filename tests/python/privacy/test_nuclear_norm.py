@@ -13,10 +13,10 @@ from scipy import stats
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPPCA
 from fdadp.privacy import Budget, Cohort, SeededNoise, TapeNoise
-from fdadp.privacy._matrix_laplace import MatrixLaplace
-from fdadp.privacy._sums import rank_one_sum
-from fdadp.privacy._vault import Vault
+from fdadp.privacy.kernel._sums import rank_one_sum
+from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
 from fdadp.privacy.replay import losses
+from fdadp.privacy.rows._vault import Vault
 
 
 def test_canaries_attain_the_sensitivity_and_the_frobenius_norm_is_smaller():

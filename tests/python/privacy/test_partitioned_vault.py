@@ -11,11 +11,12 @@ import privacy_tools as tools
 import pytest
 
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise, _partitioned_vault, _placed
-from fdadp.privacy._partitioned_vault import PartitionedVault
-from fdadp.privacy._shuffle import Part, Piece, Sent, bucket_count, gathered, scattered
-from fdadp.privacy._vault import Vault
+from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
 from fdadp.privacy.boundary import FAILED, persons_of, table
+from fdadp.privacy.rows import _partitioned_vault, _placed
+from fdadp.privacy.rows._partitioned_vault import PartitionedVault
+from fdadp.privacy.rows._shuffle import Part, Piece, Sent, bucket_count, gathered, scattered
+from fdadp.privacy.rows._vault import Vault
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

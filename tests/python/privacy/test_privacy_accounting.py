@@ -11,10 +11,10 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, epsilon_from, rho_from
-from fdadp.privacy._measures import cost_of
-from fdadp.privacy._reservations import SAFETY, TOLERANCE, Binding
-from fdadp.privacy.accounting import epsilon_from_closed_form
-from fdadp.privacy.noise import KINDS
+from fdadp.privacy.account._measures import cost_of
+from fdadp.privacy.account._reservations import SAFETY, TOLERANCE, Binding
+from fdadp.privacy.account.accounting import epsilon_from_closed_form
+from fdadp.privacy.noise.sources import KINDS
 from fdadp.privacy.replay import TapeEntry, _log_selection
 
 BIND = Binding("data", "person", "zero-out")

@@ -16,12 +16,12 @@ import pytest
 from privacy_tools import COUNT, MODES, NASTY, OF_A_COLUMN, RELEASES, SUM_OF, assemble, run, toy, worst_ratio
 from scipy import stats
 
-import fdadp.privacy._kernel as kernel
+import fdadp.privacy.kernel._kernel as kernel
 from fdadp._common.threads import map_stream
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, SeededNoise, TapeNoise, rowwise_matmul
-from fdadp.privacy._local import BLOCK, evaluate
-from fdadp.privacy._rowwise import log, log_positions
+from fdadp.privacy.rows._local import BLOCK, evaluate
+from fdadp.privacy.rows._rowwise import log, log_positions
 
 
 def cohort(rows=None, *, epsilon=1.0, delta=1e-6, n=200, noise=None, **kwargs):
@@ -341,7 +341,9 @@ def test_products_by_blas_are_refused_or_do_no_harm(columns):
 
 
 def test_opendp_is_loaded_on_first_use_only():
-    code = "import sys, fdadp.privacy, fdadp.privacy.cohort, fdadp.privacy.noise; print('opendp' in sys.modules)"
+    code = (
+        "import sys, fdadp.privacy, fdadp.privacy.cohort, fdadp.privacy.noise.sources; print('opendp' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "False"
 

@@ -13,23 +13,15 @@ from mutants import mutate
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPBoostedStumps, DPLinearRegression, Numeric
 from fdadp.planner.population import outcomes
-from fdadp.privacy import (
-    Budget,
-    Cohort,
-    Ledger,
-    OpenDPNoise,
-    Privacy,
-    SeededNoise,
-    _kernel,
-    _measures,
-    epsilon_from,
-    noise,
-)
-from fdadp.privacy._measures import amount_for, cost_of
-from fdadp.privacy.distributed import DistributedNoise
-from fdadp.privacy.gaussian_dp import delta_from_mu
-from fdadp.privacy.noise import Sampler
-from fdadp.private.prior import PublicPrior
+from fdadp.privacy import Budget, Cohort, Ledger, OpenDPNoise, Privacy, SeededNoise, epsilon_from
+from fdadp.privacy.account import _measures
+from fdadp.privacy.account._measures import amount_for, cost_of
+from fdadp.privacy.account.gaussian_dp import delta_from_mu
+from fdadp.privacy.kernel import _kernel
+from fdadp.privacy.noise.distributed import DistributedNoise
+from fdadp.privacy.noise.sources import Sampler
+from fdadp.privacy.noise.sources import sources as noise
+from fdadp.private.public.prior import PublicPrior
 
 ROWS = np.random.default_rng(0).uniform(size=(50, 3))
 

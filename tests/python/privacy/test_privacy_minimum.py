@@ -17,12 +17,13 @@ from scipy.stats import gamma, kstest, norm
 from sklearn.linear_model import LogisticRegression
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, _logistic
-from fdadp.privacy._logistic import _dot, logistic
-from fdadp.privacy._minima import GRADIENT_ERROR, SMALLEST_RIDGE, SOLUTION_ERROR, least_squares
-from fdadp.privacy._objective import _hockey_stick, gaussian_multiplier
-from fdadp.privacy._ridge import Ridge
-from fdadp.privacy._vault import Vault
+from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise
+from fdadp.privacy.account._objective import _hockey_stick, gaussian_multiplier
+from fdadp.privacy.kernel import _logistic
+from fdadp.privacy.kernel._logistic import _dot, logistic
+from fdadp.privacy.kernel._minima import GRADIENT_ERROR, SMALLEST_RIDGE, SOLUTION_ERROR, least_squares
+from fdadp.privacy.kernel._ridge import Ridge
+from fdadp.privacy.rows._vault import Vault
 
 
 def pair(rows):
@@ -348,7 +349,7 @@ def test_where_rounding_is_not_covered_the_search_goes_on_in_decimals(case, monk
     vault = Vault((z, t))
     if case == "forced":
         plain = logistic(vault, pair, shapes(z, t), ridge=ridge, linear=linear, step=step)
-        monkeypatch.setattr("fdadp.privacy._logistic._gradient_error", lambda w, *_: np.full(1, np.inf))
+        monkeypatch.setattr("fdadp.privacy.kernel._logistic._gradient_error", lambda w, *_: np.full(1, np.inf))
     seen = []
     right = _logistic._in_decimals
     monkeypatch.setattr(_logistic, "_in_decimals", lambda *a: seen.append(1) or right(*a))
@@ -396,7 +397,7 @@ def test_sums_of_products_are_exact_beyond_64_bits(monkeypatch):
     z, t = rng.uniform(-0.5, 0.5, (1500, 2)), rng.uniform(-0.5, 0.5, (1500, 1))
     options = {"clip": 1.0, "target_clip": 1.0, "ridge": 1.0, "radius": 1.0}
     whole = ridge_solution(z, t, **options)
-    monkeypatch.setattr("fdadp.privacy._minima._LIMB", 2)
+    monkeypatch.setattr("fdadp.privacy.kernel._minima._LIMB", 2)
     np.testing.assert_array_equal(whole, ridge_solution(z, t, **options))
 
 

@@ -11,8 +11,9 @@ import pytest
 from mutants import mutate
 
 import fdadp.privacy
-from fdadp.privacy import OpenDPNoise, _matrix_laplace, noise
-from fdadp.privacy.noise import KINDS
+from fdadp.privacy import OpenDPNoise
+from fdadp.privacy.noise.sources import KINDS, _matrix_laplace
+from fdadp.privacy.noise.sources import sources as noise
 
 FOLDER = Path(fdadp.privacy.__file__).parent
 OF_OURS = ("spherical", "wishart", "product", "symmetric", "bingham", "bingham-zcdp")

@@ -18,15 +18,9 @@ from sklearn.base import clone
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPLinearRegression, DPLogisticRegression
-from fdadp.privacy import (
-    Budget,
-    Cohort,
-    TapeNoise,
-    _kernel,
-    _minimum_releases,
-    _moment_releases,
-)
-from fdadp.privacy.distributed import noise_source
+from fdadp.privacy import Budget, Cohort, TapeNoise
+from fdadp.privacy.kernel import _kernel, _minimum_releases, _moment_releases
+from fdadp.privacy.noise.distributed import noise_source
 
 RNG = np.random.default_rng(0)
 
@@ -286,7 +280,7 @@ def test_mutant_with_several_directions_at_the_price_of_one(monkeypatch, delta):
         with pytest.raises(PrivacyError, match="that were reserved"):
             pair.run(pair.first, TapeNoise())
     mutate(monkeypatch, _moment_releases, "self._kernel.account.check(share) / k", "self._kernel.account.check(share)")
-    monkeypatch.setattr("fdadp.privacy._book.MemoryBook.spend", lambda *a, **k: None)
+    monkeypatch.setattr("fdadp.privacy.account._book.MemoryBook.spend", lambda *a, **k: None)
     audit = replay_audit(direction_pairs(4, delta))
     assert not audit.passed
     assert audit.ratios.max() > 1.5

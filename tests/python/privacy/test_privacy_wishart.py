@@ -12,9 +12,9 @@ from scipy.integrate import quad
 from scipy.stats import chi2, kstest, wishart
 
 from fdadp.errors import PrivacyError
-from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, _wishart, rho_from
-from fdadp.privacy._vault import Vault
-from fdadp.privacy.noise import _uniform
+from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, rho_from
+from fdadp.privacy.noise.sources import _uniform, _wishart
+from fdadp.privacy.rows._vault import Vault
 
 NASTY = np.array(
     [[0.0, 0.0], [1.0, 1.0], [-3.0, 4.0], [1e30, -1e30], [1e200, 1.0], [np.nan, 1.0], [np.inf, 0.0], [0.6, -0.8]]

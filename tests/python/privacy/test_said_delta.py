@@ -16,7 +16,7 @@ from fdadp.cli.private_files import privacy_of
 from fdadp.errors import PrivacyError
 from fdadp.learners import DPGaussianNB
 from fdadp.privacy import Budget
-from fdadp.privacy.ledger import Ledger
+from fdadp.privacy.account.ledger import Ledger
 
 N = 400
 

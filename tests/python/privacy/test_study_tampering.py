@@ -12,7 +12,7 @@ from study_tools import cohort_of, release, rewritten, study_at, wrong_with
 
 from fdadp import Privacy, PrivateMean, simulate_affr
 from fdadp.errors import PrivacyError
-from fdadp.privacy._verified import verify_ledger
+from fdadp.privacy.account._verified import verify_ledger
 from fdadp.privacy.study import Study, _file
 from fdadp.privacy.study.models import verify_model
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
-from fdadp.private import dp_aff
-from fdadp.private.rounds import Rounds, left_by_clip
+from fdadp.private.release import dp_aff
+from fdadp.private.release.rounds import Rounds, left_by_clip
 
 
 @pytest.mark.parametrize("clip", [0.4, 1.0, 2.0])

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from fdadp import Privacy, ScalarRegression
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.privacy import Budget, rowwise_exp
-from fdadp.private.bounded_rows import BoundedResponse, BoundedRows
-from fdadp.private.families import in_entries, plan_family
-from fdadp.private.mechanisms import DPAFF
-from fdadp.solve.families import FAMILIES
+from fdadp.private.release.families import in_entries, plan_family
+from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows
+from fdadp.solve.form.family import FAMILIES
 
 GRID = np.linspace(0, 1, 21)
 N = 60
@@ -127,7 +127,7 @@ def test_a_fit_that_starts_at_the_rows_instead_of_the_release_is_found_out(monke
         self.location = self.secret / N
         self._plan = plan
 
-    monkeypatch.setattr("fdadp.privacy._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
     monkeypatch.setattr(BoundedRows, "about_the_middle", looking)
     monkeypatch.setattr(BoundedRows, "begin_regression", started)
     assert not replay_audit([pair("binomial", 40.0, 1e-6, "zero-out", False, 0)]).passed
@@ -154,9 +154,9 @@ def test_residuals_and_clipped_features_are_bounded_whatever_a_row_holds(family)
 def row_values(model, data, pure, norm):
     """Clipped features, residuals and the bound of the former, at coefficients far from 0."""
     from fdadp.privacy.boundary import labels, table
-    from fdadp.private.design import PrivateDesign
-    from fdadp.private.white.made import white_term
-    from fdadp.regression.private_table import PrivateTable
+    from fdadp.private.plan.design import PrivateDesign
+    from fdadp.private.whitened.registry import white_term
+    from fdadp.regression.private.table import PrivateTable
 
     own = PrivateTable(data, {"X": GRID}, model.bounds)
     prior = DPAFF().public_prior

@@ -14,13 +14,13 @@ from fdadp import FunctionalRegression, Privacy, PublicPrior, terms
 from fdadp.audit import black_box_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget
-from fdadp.privacy._kernel import Kernel
-from fdadp.private.columns import NumberColumn
-from fdadp.private.design import PrivateDesign, curves_column
-from fdadp.private.releases import Releases
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import make_plan
-from fdadp.private.white.made import white_term
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.private.plan.design import PrivateDesign, curves_column
+from fdadp.private.plan.sharing import make_plan
+from fdadp.private.public.columns import NumberColumn
+from fdadp.private.release.releases import Releases
+from fdadp.private.rows.rows import Rows
+from fdadp.private.whitened.registry import white_term
 
 N, S, CLIP = 40, np.linspace(0, 1, 9), 0.4
 PRIOR = PublicPrior()

@@ -14,7 +14,7 @@ from neighbour_tools import change, on_tape
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import settings
-from fdadp.private.mechanisms import DPAFF
+from fdadp.private.release.mechanisms import DPAFF
 
 N, GRID = 60, np.linspace(0, 1, 6)
 DRAW = np.random.default_rng(0)

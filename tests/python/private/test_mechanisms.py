@@ -17,9 +17,15 @@ from fdadp import (
     simulate_affr,
 )
 from fdadp.errors import FileFormatError, InputError, PrivacyError
-from fdadp.private.mechanisms import SHORT, MomentPerturbation, OutputPerturbation, mechanism_of
-from fdadp.private.stored import params_from_json, params_to_json
-from fdadp.private.tuning import GAUSSIAN
+from fdadp.private.public.tuning import GAUSSIAN
+from fdadp.private.release.mechanisms import (
+    SHORT,
+    MomentPerturbation,
+    OutputPerturbation,
+    mechanism_of,
+    params_from_json,
+    params_to_json,
+)
 from fdadp.published import PublishedNoise
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8, 8)}
@@ -95,7 +101,7 @@ def test_a_file_does_not_hold_prior_and_tuning():
 
 
 @pytest.mark.parametrize(
-    "name", ["os.system", "fdadp.cli.main.app", "fdadp.private.mechanisms.SHORT", "nowhere.Mine", "DPAFF", 3]
+    "name", ["os.system", "fdadp.cli.main.app", "fdadp.private.release.mechanisms.SHORT", "nowhere.Mine", "DPAFF", 3]
 )
 def test_a_file_names_no_other_code(name):
     stored = params_to_json(model(DPAFF()))

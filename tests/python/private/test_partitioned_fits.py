@@ -18,7 +18,7 @@ from fdadp import (
     simulate_affr,
 )
 from fdadp.errors import PrivacyError
-from fdadp.privacy import _placed
+from fdadp.privacy.rows import _placed
 from fdadp.privacy.study import Study
 
 dask = pytest.importorskip("dask")

@@ -15,17 +15,27 @@ from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression
 from fdadp.audit import black_box_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget
-from fdadp.privacy._kernel import Kernel
-from fdadp.private import location
+from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.advice import beyond_scale
-from fdadp.private.columns import NumberColumn
-from fdadp.private.design import PrivateDesign
-from fdadp.private.location import locate
-from fdadp.private.places import CELLS, WHOLE, Counted, _log_density, beyond, in_cells, located, part_about, settled
-from fdadp.private.releases import Releases
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import make_plan, norm_of_numbers
-from fdadp.private.white.of_numbers import WhiteNumbers
+from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.plan.sharing import make_plan, norm_of_numbers
+from fdadp.private.public.columns import NumberColumn
+from fdadp.private.release import location
+from fdadp.private.release.location import locate
+from fdadp.private.release.releases import Releases
+from fdadp.private.rows.centering import (
+    CELLS,
+    WHOLE,
+    Counted,
+    _log_density,
+    beyond,
+    in_cells,
+    located,
+    part_about,
+    settled,
+)
+from fdadp.private.rows.rows import Rows
+from fdadp.private.whitened.of_numbers import WhiteNumbers
 
 N, T = 50, np.linspace(0, 1, 9)
 NAMES = ("means and variances of a, b", "counts of a, b in cells", "counts of a, b in smaller cells")

@@ -9,11 +9,18 @@ import numpy as np
 import pytest
 
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy.accounting import noise_multiplier, unit_noise
-from fdadp.private.counting import expected_left, least_n_epsilon, release_n
-from fdadp.private.shrinkage import gain, level_and_spread, shrunk, shrunk_coefficients, shrunk_scale, shrunk_shift
-from fdadp.private.tuning import GAUSSIAN, PURE, Aux
-from fdadp.summaries.tuning import COVARIANCE, MEAN
+from fdadp.privacy.account.accounting import noise_multiplier, unit_noise
+from fdadp.private.denoise.shrinkage import (
+    gain,
+    level_and_spread,
+    shrunk,
+    shrunk_coefficients,
+    shrunk_scale,
+    shrunk_shift,
+)
+from fdadp.private.plan.counting import expected_left, least_n_epsilon, release_n
+from fdadp.private.public.tuning import GAUSSIAN, PURE, Aux
+from fdadp.summaries.curves.tuning import COVARIANCE, MEAN
 
 
 def test_what_is_known_stays_and_what_is_noise_goes_to_the_prior():

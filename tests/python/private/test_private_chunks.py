@@ -12,8 +12,9 @@ from skfda import FDataGrid
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, simulate_affr
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Budget, _vault
+from fdadp.privacy import Budget
 from fdadp.privacy._fingerprint import fingerprint
+from fdadp.privacy.rows import _vault
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 

@@ -13,11 +13,11 @@ from fdadp import Privacy, ScalarRegression
 from fdadp.audit import black_box_audit
 from fdadp.audit.replay import replay_audit
 from fdadp.privacy import Budget, Cohort, SeededNoise
-from fdadp.privacy._kernel import Kernel
-from fdadp.private import families
-from fdadp.private.bounded_rows import BoundedResponse, BoundedRows
-from fdadp.private.counts import bins_of
-from fdadp.solve.families import FAMILIES
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.private.release import families
+from fdadp.private.rows.bounded_rows import BoundedResponse, BoundedRows
+from fdadp.private.rows.counts import bins_of
+from fdadp.solve.form.family import FAMILIES
 
 POISSON = FAMILIES["poisson"]
 
@@ -109,7 +109,7 @@ def test_a_cut_that_follows_the_rows_instead_of_the_release_is_found_out(monkeyp
 
     start = families._counts
     assert model_of("poisson", 40.0, 1e-6, "zero-out", False).family == "poisson"
-    monkeypatch.setattr("fdadp.privacy._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
     monkeypatch.setattr(BoundedRows, "count_bins", looking)
     assert replay_audit([pair("poisson", 40.0, 1e-6, "zero-out", False, 4)]).passed
     monkeypatch.setattr(families, "_counts", cut)

@@ -9,9 +9,9 @@ from private_settings import regression_settings
 from fdadp import AdditiveFunctionOnFunction, PublicPrior, simulate_affr
 from fdadp.errors import InputError
 from fdadp.privacy import Budget
-from fdadp.private.residual_rows import ResidualRows
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import make_plan
+from fdadp.private.plan.sharing import make_plan
+from fdadp.private.rows.residual_rows import ResidualRows
+from fdadp.private.rows.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 N, POINTS = 600, 24

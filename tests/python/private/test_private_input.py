@@ -16,7 +16,7 @@ from fdadp.audit.canaries import X_BOUNDS, Y_BOUNDS, simulated
 from fdadp.errors import FdadpError, InputError, PrivacyError
 from fdadp.privacy import Budget
 from fdadp.privacy._fingerprint import fingerprint
-from fdadp.private.ranges import public_ranges
+from fdadp.private.public.columns import public_ranges
 
 BOUNDS = {"X": X_BOUNDS, "Y": Y_BOUNDS}
 N = 60
@@ -55,7 +55,7 @@ def test_only_the_kernel_reads_private_rows(delta, adjacency):
 
 
 def test_reading_beside_the_kernel_shows(monkeypatch):
-    from fdadp.private import mechanisms as module
+    from fdadp.private.release import mechanisms as module
 
     right = module.make_plan
     x = Guarded(X)

@@ -7,10 +7,10 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.bayes import posterior
-from fdadp.private.mechanisms import SHORT
-from fdadp.private.moments import _Joint, plan_moments
-from fdadp.private.rows import Rows
+from fdadp.private.denoise.bayes import posterior
+from fdadp.private.release.mechanisms import SHORT
+from fdadp.private.release.moments import _Joint, plan_moments
+from fdadp.private.rows.rows import Rows
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)

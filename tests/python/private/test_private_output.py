@@ -7,8 +7,8 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
-from fdadp.private.output import _feature_clip, plan_output
-from fdadp.private.rows import Rows
+from fdadp.private.release.output import _feature_clip, plan_output
+from fdadp.private.rows.rows import Rows
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)

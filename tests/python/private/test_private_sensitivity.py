@@ -8,10 +8,10 @@ import pytest
 from fdadp import PublicPrior, simulate_affr
 from fdadp.privacy import Budget, Cohort, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy.accounting import noise_multiplier
+from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.replay import losses
-from fdadp.private.mechanisms import SHORT
-from fdadp.private.rows import Rows
+from fdadp.private.release.mechanisms import SHORT
+from fdadp.private.rows.rows import Rows
 
 N, GRID = 40, np.linspace(0, 1, 21)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, ScalarRegression, simulate_affr
-from fdadp.private import dp_aff
-from fdadp.private.bayes import profile
-from fdadp.private.sharing import make_plan, time_blocks
+from fdadp.private.denoise.bayes import profile
+from fdadp.private.plan.sharing import make_plan, time_blocks
+from fdadp.private.release import dp_aff
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 GRID = np.linspace(0, 1, 51)

@@ -10,19 +10,19 @@ import pytest
 
 from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, Privacy, PublicPrior
 from fdadp._common.typing import FloatArray
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Budget, Cohort, SeededNoise, rowwise_matmul
-from fdadp.privacy.accounting import noise_multiplier
-from fdadp.private.as_surface import as_surface
-from fdadp.private.columns import unit_grid
-from fdadp.private.dp_aff import fit_dp_aff
-from fdadp.private.groups import FeatureGroups
-from fdadp.private.prior import CurvePrior, ResponsePrior, SurfacePrior
-from fdadp.private.rows import Rows
-from fdadp.private.sharing import make_plan
-from fdadp.private.white.base import WhiteTerm, white_axes
-from fdadp.private.white.made import MAKERS
-from fdadp.private.white.of_surfaces import WhiteSurface
+from fdadp.privacy.account.accounting import noise_multiplier
+from fdadp.private.plan.groups import FeatureGroups
+from fdadp.private.plan.sharing import make_plan
+from fdadp.private.private_fitted import as_surface
+from fdadp.private.public.columns import unit_grid
+from fdadp.private.public.prior import CurvePrior, ResponsePrior, SurfacePrior
+from fdadp.private.release.dp_aff import fit_dp_aff
+from fdadp.private.rows.rows import Rows
+from fdadp.private.whitened.base import WhiteTerm, white_axes
+from fdadp.private.whitened.of_surfaces import WhiteSurface
+from fdadp.private.whitened.registry import MAKERS
 from fdadp.terms.spec import TermSpec
 
 UNIT = np.linspace(0, 1, 21)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fdadp.private.bounded_rows import BoundedResponse
-from fdadp.private.counts import bins_of, count_table, interpolated, level_of
-from fdadp.private.scores import Scores, gaussian_draws
-from fdadp.solve.families import FAMILIES
+from fdadp.private.denoise.scores import Scores, gaussian_draws
+from fdadp.private.rows.bounded_rows import BoundedResponse
+from fdadp.private.rows.counts import bins_of, count_table, interpolated, level_of
+from fdadp.solve.form.family import FAMILIES
 
 THETA = np.array([0.3, 1.2, -0.8, 0.5])[:, None]
 ONES_AND_ZEROS = BoundedResponse(FAMILIES["binomial"], (0.0, 1.0))

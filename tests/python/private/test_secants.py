@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fdadp.private.rounds import Rounds
-from fdadp.private.secants import secant_update
+from fdadp.private.release.rounds import Rounds, secant_update
 
 D, PERSONS, CLIP = 6, 4000, 1.0
 EVERY = np.ones((D, 1), bool)

@@ -13,9 +13,9 @@ from fdadp.audit.canaries import canary
 from fdadp.audit.replay import Neighbours, replay_audit
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, rowwise_matmul
-from fdadp.private.columns import unit_grid
-from fdadp.private.white.base import WhiteTerm, white_axes
-from fdadp.private.white.made import MAKERS
+from fdadp.private.public.columns import unit_grid
+from fdadp.private.whitened.base import WhiteTerm, white_axes
+from fdadp.private.whitened.registry import MAKERS
 from fdadp.terms.spec import TermSpec
 
 GRID = np.linspace(0, 1, 21)
@@ -135,7 +135,7 @@ def test_a_term_whose_rows_know_of_each_other_is_refused():
 
 def test_a_term_whose_rows_know_of_each_other_is_found_out(monkeypatch):
     """Where the check on public rows does not see it."""
-    monkeypatch.setattr("fdadp.privacy._local._same_everywhere", lambda *_: True)
+    monkeypatch.setattr("fdadp.privacy.rows._local._same_everywhere", lambda *_: True)
     result = replay_audit([pair(Leaky("X"), "high", 0)])
     assert not result.passed
     assert result.finished == 1

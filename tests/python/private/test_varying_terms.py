@@ -11,18 +11,18 @@ import pytest
 from fdadp import FunctionalRegression, Privacy, PublicPrior, plan, terms
 from fdadp.errors import InputError, PrivacyError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.privacy._local import BLOCK, probe
-from fdadp.private.bayes import posterior_of_pairs, posteriors
-from fdadp.private.columns import NumberColumn
-from fdadp.private.design import PrivateDesign, curves_column
-from fdadp.private.fit import refuse_unaffordable
-from fdadp.private.pairs import Pairs
-from fdadp.private.residual_rows import ResidualRows
-from fdadp.private.rows import Rows
-from fdadp.private.secants import secant_update
-from fdadp.private.sharing import make_plan, water_fill
-from fdadp.private.varying import added, integrals, quadratic, windowed
-from fdadp.private.white.made import white_term
+from fdadp.privacy.rows._local import BLOCK, probe
+from fdadp.private.denoise.bayes import posterior_of_pairs, posteriors
+from fdadp.private.plan.design import PrivateDesign, curves_column
+from fdadp.private.plan.sharing import make_plan, water_fill
+from fdadp.private.public.columns import NumberColumn
+from fdadp.private.release.fit import refuse_unaffordable
+from fdadp.private.release.rounds import secant_update
+from fdadp.private.rows.pairs import Pairs
+from fdadp.private.rows.residual_rows import ResidualRows
+from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.varying import added, integrals, quadratic, windowed
+from fdadp.private.whitened.registry import white_term
 
 PRIOR = PublicPrior()
 S = np.linspace(10, 12, 25)

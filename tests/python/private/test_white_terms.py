@@ -13,13 +13,13 @@ from fdadp import PublicPrior, terms
 from fdadp.errors import InputError
 from fdadp.files.records import pack, unpack
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.sample import Curves
-from fdadp.privacy._local import BLOCK, probe
-from fdadp.private.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
-from fdadp.private.design import curves_column
-from fdadp.private.groups import FeatureGroups
-from fdadp.private.white.made import white_term
-from fdadp.private.white.of_smooths import law_of_numbers
+from fdadp.functional.tables.sample import Curves
+from fdadp.privacy.rows._local import BLOCK, probe
+from fdadp.private.plan.design import curves_column
+from fdadp.private.plan.groups import FeatureGroups
+from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn, unit_grid
+from fdadp.private.whitened.of_smooths import law_of_numbers
+from fdadp.private.whitened.registry import white_term
 from fdadp.terms.times_column import By
 
 PRIOR = PublicPrior()

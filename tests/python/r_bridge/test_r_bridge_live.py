@@ -27,7 +27,7 @@ from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import InputError
 from fdadp.functional.fpca import face_eigenbasis, sc_eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.privacy.noise import OpenDPNoise, SeededNoise
+from fdadp.privacy.noise.sources import OpenDPNoise, SeededNoise
 from r_bridge import Frame, RBridgeUnavailable, RError, RWarning, crosscheck
 from r_bridge._r import call, require
 from r_bridge.affr import AffrFits

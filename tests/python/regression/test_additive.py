@@ -20,12 +20,12 @@ from sklearn.preprocessing import FunctionTransformer
 from fdadp import AdditiveFunctionOnFunction, Privacy, coverage, rmspe, simulate_affr
 from fdadp.errors import ExtrapolationWarning, FileFormatError, InputError, NotPrivateWarning, PrivacyError
 from fdadp.files.container import FILE_VERSION
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
-from fdadp.regression import base
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.regression.additive.estimator import base
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from skfda import FDataGrid
 
 from fdadp.errors import InputError
-from fdadp.functional.records import Seen
-from fdadp.functional.sample import Curves
-from fdadp.regression.chunked_records import ChunkedRecords
-from fdadp.regression.tables import kinds_of
+from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.reading.chunked_records import ChunkedRecords
+from fdadp.regression.reading.records import kinds_of
 
 RNG = np.random.default_rng(0)
 N, S = 23, np.array([0.0, 0.2, 0.5, 1.0])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fdadp.errors import InputError
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
 from fdadp.functional.smoothing import impute_fpca
-from fdadp.regression.completion import Completion, treatments
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.reading.completion import Completion, treatments
 
 S = np.linspace(0, 1, 41)
 NAN = float("nan")

@@ -211,7 +211,7 @@ def test_models_of_terms_are_those_of_one_process(on_workers, kind):
 
 def test_of_many_rows_only_sums_come_from_the_workers(where, monkeypatch):
     from fdadp.regression import terms_from_chunks
-    from fdadp.solve import curve_errors
+    from fdadp.solve.errors import sandwich as curve_errors
 
     for module in (curve_errors, terms_from_chunks):
         monkeypatch.setattr(module, "LEVERAGES", 0)

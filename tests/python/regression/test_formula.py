@@ -14,9 +14,9 @@ from skfda import FDataGrid
 import fdadp
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.records import Seen
-from fdadp.regression.formula import parse
-from fdadp.regression.tables import kinds_of, read_records
+from fdadp.functional.tables.records import Seen
+from fdadp.regression.formula.parse import parse
+from fdadp.regression.reading.records import kinds_of, read_records
 
 KINDS = {
     **dict.fromkeys(("X", "Z", "Y"), "curves"),

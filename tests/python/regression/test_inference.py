@@ -12,7 +12,7 @@ from uneven_curves import GRIDS, T, cohort, model, rows
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
-from fdadp.solve.curve_errors import left_out
+from fdadp.solve.errors.sandwich import left_out
 
 
 def bias(fitted):

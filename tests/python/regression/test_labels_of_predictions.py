@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fdadp import FunctionalRegression, Privacy, ScalarRegression
-from fdadp.private.mechanisms import DPAFF
+from fdadp.private.release.mechanisms import DPAFF
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.PublicInputWarning")
 N = 40

@@ -13,7 +13,7 @@ from fdadp import AdditiveFunctionOnFunction, FunctionalRegression, simulate_aff
 from fdadp.errors import FileFormatError, InputError
 from fdadp.files.container import Layout
 from fdadp.files.records import pack, unpack
-from fdadp.functional.curves import refuse_other_domain
+from fdadp.functional.tables.curves import refuse_other_domain
 from fdadp.terms.spec import TermDesign, TermSpec
 
 GRID = np.linspace(0, 1, 31)

@@ -12,9 +12,10 @@ from scipy.special import expit
 from fdadp import Privacy, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
-from fdadp.private import bounded_rows, families
-from fdadp.private.mechanisms import DPAFF
-from fdadp.solve.families import Binomial, Gamma
+from fdadp.private.release import families
+from fdadp.private.release.mechanisms import DPAFF
+from fdadp.private.rows.rows import bounded_rows
+from fdadp.solve.form.family import Binomial, Gamma
 
 S = np.linspace(0, 1, 21)
 BOUNDS = {"X": (-4.0, 4.0), "z": (0.0, 100.0), "y": [0, 1]}

@@ -14,16 +14,15 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget, TapeNoise
 from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.replay import losses
-from fdadp.private import dp_aff
-from fdadp.private.calibration import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
-from fdadp.private.forecasts import MEAN_SQUARE
-from fdadp.private.intervals import _closer
-from fdadp.private.looks import ONE_ERROR, SPREAD, Look, exponentials, factors
+from fdadp.private.denoise.calibration import CALIBRATION_EDGES, HEAVY_INVERSE_DOF, predictive
 from fdadp.private.preview import preview
-from fdadp.private.prior import PublicPrior
-from fdadp.private.tuning import GAUSSIAN
-from fdadp.regression.row_bounds import bounds_of
-from fdadp.regression.row_functions import OF_CURVES, expression
+from fdadp.private.public.prior import PublicPrior
+from fdadp.private.public.tuning import GAUSSIAN
+from fdadp.private.release import dp_aff
+from fdadp.private.release.intervals import _closer
+from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Look, exponentials, factors
+from fdadp.private.rows.forecasts import MEAN_SQUARE
+from fdadp.regression.reading.expressions import OF_CURVES, bounds_of, expression
 
 S = np.linspace(0, 1, 24)
 GRIDS = {"X": S, "Y": S, "o": S}
@@ -164,7 +163,7 @@ def test_an_offset_whose_rows_know_of_each_other_is_refused(monkeypatch):
     """A mean by BLAS, and one of all rows: the kernel's probe on public rows sees both before it reads."""
     for leaky in (lambda x: x.values[:, -1] - x.values.mean(), lambda x: np.sort(x.values.mean(axis=1))):
         monkeypatch.setitem(OF_CURVES, "mean", leaky)
-        monkeypatch.setattr("fdadp.privacy._local._checked", {})
+        monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})
         budget = Budget(1.0, 1e-6)
         with pytest.raises(PrivacyError, match="row-local, bit for bit"):
             fitted(days(300), n=300, offset=ANCHOR, guarantee={"budget": budget})
@@ -318,7 +317,7 @@ def test_bounds_follow_from_those_of_the_columns(text, wanted):
 
 def test_rows_are_computed_by_themselves_bit_for_bit():
     rng = np.random.default_rng(0)
-    from fdadp.functional.sample import Curves
+    from fdadp.functional.tables.sample import Curves
 
     x, z = rng.normal(size=(37, 24)) ** 3, rng.normal(size=37)
     for text in (ANCHOR, "sd(X) + roughness(X)", "log(abs(z)) + z ** 3", "exp(X) * z", "max(-X) + min(X)"):
@@ -455,8 +454,8 @@ def test_intervals_by_record_need_curves_and_the_regressions_of_many_terms():
 
 
 def test_looks_that_know_of_other_rows_are_refused(monkeypatch):
-    monkeypatch.setattr("fdadp.private.looks.roughness_of", lambda c: c.values[:, 0] - c.values.mean())
-    monkeypatch.setattr("fdadp.privacy._local._checked", {})
+    monkeypatch.setattr("fdadp.private.rows.errors_by_record.roughness_of", lambda c: c.values[:, 0] - c.values.mean())
+    monkeypatch.setattr("fdadp.privacy.rows._local._checked", {})
     with pytest.raises(PrivacyError, match="row-local, bit for bit"):
         fitted(days(300), n=300, mechanism=DPAFF(prior="persistence"))
 

@@ -11,7 +11,8 @@ from skfda import FDataGrid
 
 from fdadp import DPAFF, FunctionalRegression, Privacy, ScalarRegression
 from fdadp.errors import InputError, PrivacyError
-from fdadp.privacy import Budget, _vault
+from fdadp.privacy import Budget
+from fdadp.privacy.rows import _vault
 
 N, S, T = 1300, np.linspace(0, 1, 21), np.linspace(0, 2, 15)
 GRIDS = {"X": S, "Y": T}

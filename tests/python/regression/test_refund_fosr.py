@@ -7,8 +7,8 @@ import pytest
 from refund_cases import far, one
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.records import Records
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.functional.tables.records import Records
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 
 @pytest.fixture

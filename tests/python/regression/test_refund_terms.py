@@ -7,8 +7,8 @@ import pytest
 from refund_cases import far, one, rows
 
 from fdadp import FunctionalRegression, terms
-from fdadp.solve.families import family_of
-from fdadp.solve.observations import fit_terms
+from fdadp.solve.fit.observations import fit_terms
+from fdadp.solve.form.family import family_of
 
 LEGACY = {"rule": "simpson_legacy"}
 

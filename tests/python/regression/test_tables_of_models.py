@@ -11,10 +11,9 @@ from skfda import FDataGrid, FDataIrregular
 from xarray import DataArray, Dataset
 
 from fdadp.errors import InputError
-from fdadp.functional.records import Seen
-from fdadp.functional.sample import Curves
-from fdadp.regression.long_response import read_long_response
-from fdadp.regression.tables import kinds_of, read_records, read_response
+from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.reading.records import kinds_of, read_long_response, read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
 
 S = np.array([0.0, 0.2, 0.5, 1.0])

@@ -7,7 +7,7 @@ import pytest
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
-from fdadp.regression.effects import place_of
+from fdadp.regression.fitted.coefficient_functions import place_of
 
 
 @pytest.fixture(scope="module")

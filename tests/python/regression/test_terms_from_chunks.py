@@ -11,7 +11,7 @@ from skfda import FDataGrid
 
 from fdadp import FunctionalRegression, ScalarRegression
 from fdadp.errors import InputError
-from fdadp.solve import curve_errors
+from fdadp.solve.errors import sandwich as curve_errors
 
 S, T = np.linspace(0, 2, 31), np.linspace(0, 1, 25)
 

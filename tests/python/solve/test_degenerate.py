@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fdadp import AdditiveFunctionOnFunction, simulate_affr
 from fdadp.errors import FdadpWarning, IdentificationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms._rows import FeatureMap
 from r_bridge import RWarning
 from r_bridge.affr import AffrFits

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.solve.along_curves import JUDGES, judging_system
-from fdadp.solve.families import family_of
-from fdadp.solve.observations import fit_terms
-from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.search import newton
+from fdadp.solve.errors.gls import JUDGES, judging_system
+from fdadp.solve.fit.observations import fit_terms
+from fdadp.solve.form.family import family_of
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+from fdadp.solve.smoothing.search import newton
 
 GAUSSIAN = family_of("gaussian")
 T = np.linspace(0, 1, 41)

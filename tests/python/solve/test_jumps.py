@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fdadp.solve import penalized
-from fdadp.solve.jumps import with_jumps
-from fdadp.solve.search import minima
+from fdadp.solve.smoothing import penalized
+from fdadp.solve.smoothing.search import minima, with_jumps
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 BOUNDS = np.full(3, -25.0), np.full(3, 25.0)

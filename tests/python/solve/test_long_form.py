@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fdadp import terms
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
-from fdadp.solve import long_form
-from fdadp.solve.long_form import LongForm
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.form import long_form
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.intercept import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 21), np.linspace(0, 2, 13)

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.errors import InputError
-from fdadp.solve import components, least_squares
-from fdadp.solve.penalized import PenalizedLeastSquares
+from fdadp.solve.eigen import components
+from fdadp.solve.fit import least_squares
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms.surface import Surface
 from r_bridge.affr import GCV_NOT_REPRODUCIBLE, AffrFits, differences, fits_of, recorded_fit
 from r_bridge.affr import smoothing_parameters as sp_of

@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 from test_weighted import MODELS, T, form_of, records
 
 from fdadp import terms
-from fdadp.functional.records import Seen
+from fdadp.functional.tables.records import Seen
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve import pointwise
-from fdadp.solve.pointwise import observed_at_points, pointwise_system
-from fdadp.solve.weighted import weighted_system
+from fdadp.solve.form import pointwise
+from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
+from fdadp.solve.form.weighted import weighted_system
 from fdadp.terms.spec import TermDesign
 
 

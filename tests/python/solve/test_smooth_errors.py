@@ -9,14 +9,14 @@ from test_weighted import MODELS, T, form_of, records
 
 from fdadp import terms
 from fdadp.errors import InputError
-from fdadp.functional.records import Records
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.tables.records import Records
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.along_curves import curves_system
-from fdadp.solve.curve_residuals import Residuals
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations
-from fdadp.solve.smooth_errors import SmoothErrors, smooth_errors
+from fdadp.solve.covariance.smooth_errors import SmoothErrors, smooth_errors
+from fdadp.solve.errors.gls import curves_system
+from fdadp.solve.errors.leave_one_out import Residuals
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.long_form import LongForm
 
 ERRORS = SmoothErrors(
     BSplines.uniform(0, 1, 7), np.random.default_rng(0).normal(size=(7, 2)), np.array([2.0, 0.5]), 0.3, 1.7
@@ -59,7 +59,7 @@ def dense(form, data, made):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("where", ["grid", "points"])
 def test_sums_are_those_of_matrices(model, where, monkeypatch):
-    monkeypatch.setattr("fdadp.functional.records.RECORDS_AT_A_TIME", 3)
+    monkeypatch.setattr("fdadp.functional.tables.records.RECORDS_AT_A_TIME", 3)
     data = records()
     form, made = form_of(MODELS[model], data), observed(data, where)
     precision = ERRORS.precision(made, form.t)

@@ -8,7 +8,7 @@ from scipy.stats import t as student
 from uneven_curves import GRIDS, T, cohort, model
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
-from fdadp.solve.term_tests import largest_ratio
+from fdadp.solve.errors.term_tests import largest_ratio
 
 
 def test_of_one_number_it_is_students():

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
-from fdadp.solve import additive_fit
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.long_sums import LongSums
-from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.triangles import Triangle, refined
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.fit import additive_fit
+from fdadp.solve.fit.qr import Triangle, refined
+from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_sums import LongSums
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 from fdadp.terms.intercept import Intercept, MeanCurve
 
 

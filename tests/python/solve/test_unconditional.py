@@ -7,11 +7,11 @@ import pytest
 from scipy.linalg import block_diag
 
 from fdadp import ScalarRegression, terms
-from fdadp.functional.records import Records
-from fdadp.functional.sample import Curves
-from fdadp.solve import unconditional
-from fdadp.solve.penalized import PenalizedLeastSquares
-from fdadp.solve.unconditional import unconditional_covariance
+from fdadp.functional.tables.records import Records
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.errors import smoothing_uncertainty as unconditional
+from fdadp.solve.errors.smoothing_uncertainty import unconditional_covariance
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 RULES = {"simpson": "simpson_legacy", "trapezoidal": "trapezoid"}
 

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdadp import terms
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
-from fdadp.solve import weighted
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.weighted import GridRows, LongRows, Observed, Remembered, rows_on_grid, weighted_system
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.form import weighted
+from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.weighted import GridRows, LongRows, Observed, Remembered, rows_on_grid, weighted_system
 from fdadp.terms.intercept import Intercept, MeanCurve
 
 S, T = np.linspace(0, 1, 13), np.linspace(0, 1, 9)

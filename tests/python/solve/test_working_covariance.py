@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fdadp import terms
-from fdadp.functional.records import Records, Seen
-from fdadp.functional.sample import Curves
-from fdadp.solve.long_form import LongForm
-from fdadp.solve.observations import Observations
-from fdadp.solve.smooth_errors import smooth_errors
-from fdadp.solve.working_covariance import precision_system, working_covariance
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.solve.covariance.smooth_errors import smooth_errors
+from fdadp.solve.covariance.working_covariance import precision_system, working_covariance
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.long_form import LongForm
 from fdadp.terms.intercept import Intercept, MeanCurve
 
 T = np.linspace(0, 1, 15)

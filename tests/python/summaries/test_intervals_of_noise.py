@@ -10,11 +10,11 @@ import math
 import numpy as np
 import pytest
 
-from fdadp.summaries.cells import AskCells
-from fdadp.summaries.distribution import AskDistribution
-from fdadp.summaries.numbers import AskMoments, Moments
-from fdadp.summaries.plan import parts_of
-from fdadp.summaries.table1_rows import rows_of
+from fdadp.summaries.questions.cells import AskCells
+from fdadp.summaries.questions.distribution import AskDistribution
+from fdadp.summaries.questions.numbers import AskMoments, Moments
+from fdadp.summaries.questions.plan import parts_of
+from fdadp.summaries.table1 import rows_of
 
 MODES = pytest.mark.parametrize(
     ("pure", "copies", "declared"),

@@ -30,9 +30,9 @@ from fdadp.summaries import (
     private_variance,
     suggest_bounds,
 )
-from fdadp.summaries.laws import fieller, half_width, within
-from fdadp.summaries.numbers import LARGEST, AskMoments
-from fdadp.summaries.strategies import strategy
+from fdadp.summaries.questions.laws import fieller, half_width, within
+from fdadp.summaries.questions.numbers import LARGEST, AskMoments
+from fdadp.summaries.questions.strategies import strategy
 
 RANGE = {"bounds": (0.0, 100.0)}
 ASKED = {
@@ -115,7 +115,7 @@ def test_replays_of_neighbours_show_the_sums_alone(name, delta):
         second = np.delete(first, 17) if mode != "replace" else more
 
         def run(x, noise, settings=settings):
-            with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+            with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
                 found = ASKED[name](x, privacy=Privacy(1.0, delta, random_state=0, dataset="ages", **settings))
             return found.frame, found.ledger
 
@@ -129,7 +129,7 @@ def test_replays_of_neighbours_show_the_sums_alone(name, delta):
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_replays_of_a_count_show_the_count_alone(delta):
     def run(x, noise):
-        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+        with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
             found = private_count(x, privacy=Privacy(1.0, delta, random_state=0, dataset="ages"))
         return found.frame, found.ledger
 
@@ -141,7 +141,7 @@ def test_replays_of_a_count_show_the_count_alone(delta):
 
 @EVERY
 def test_a_broken_sensitivity_shows(name, monkeypatch):
-    from fdadp.privacy._kernel import Kernel
+    from fdadp.privacy.kernel._kernel import Kernel
 
     original = Kernel.sensitivity
     monkeypatch.setattr(Kernel, "sensitivity", lambda *a: original(*a) / 2)
@@ -149,7 +149,7 @@ def test_a_broken_sensitivity_shows(name, monkeypatch):
     first[3], second[3] = (40.0, 60.0) if name == "classes" else (0.0, 100.0)
 
     def run(x, noise):
-        with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+        with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
             return ASKED[name](x, privacy=privacy(adjacency="replace", dataset="ages")).frame
 
     result = replay_audit([Neighbours("one", run, first, second, Budget(1.0, 1e-6).total, accounting="gdp")])
@@ -384,6 +384,6 @@ def test_intervals_hold_the_truth(law, epsilon, delta, n):
 
 def test_tapes_record_one_release():
     tape = TapeNoise()
-    with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: tape):
+    with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: tape):
         private_mean(ages(), privacy=privacy(), **RANGE)
     assert [entry.size for entry in tape.entries] == [5]

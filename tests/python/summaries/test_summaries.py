@@ -14,16 +14,16 @@ from private_settings import summary_settings
 from skfda import FDataGrid
 from sklearn.base import clone
 
-import fdadp.summaries.release as release
+import fdadp.summaries.curves.release as release
 from fdadp import PrivateFPCA, PrivateMean, PublicPrior, simulate_affr
 from fdadp.audit import Neighbours, replay_audit
 from fdadp.errors import ClippingWarning, FileFormatError, InputError, PrivacyError, PublicInputWarning
 from fdadp.functional.fpca import dense_eigenbasis
 from fdadp.privacy import Budget, OpenDPNoise, SeededNoise, TapeNoise, epsilon_from_mu
 from fdadp.privacy._fingerprint import difference, fingerprint
-from fdadp.privacy._kernel import Kernel
-from fdadp.privacy.distributed import DistributedNoise, noise_source
-from fdadp.summaries.tails import EDGES, Tail
+from fdadp.privacy.kernel._kernel import Kernel
+from fdadp.privacy.noise.distributed import DistributedNoise, noise_source
+from fdadp.summaries.curves.tails import EDGES, Tail
 
 N, GRID = 1000, np.linspace(0, 2, 31)
 BOUNDS = (-8, 8)
@@ -154,7 +154,7 @@ def cut(arrays, sizes):
 @pytest.mark.parametrize("kept", [2**28, 2**10])
 @pytest.mark.parametrize("variant", ["zero-out", "pure, add-remove"])
 def test_chunks_give_the_fit_in_memory_bit_for_bit(estimator, variant, kept, monkeypatch):
-    monkeypatch.setattr("fdadp.privacy._vault.KEPT", kept)
+    monkeypatch.setattr("fdadp.privacy.rows._vault.KEPT", kept)
     Y, ids = sample(), np.arange(N) % 431
     Y[3, 4], Y[900] = np.nan, 1e30
     for grouped in (False, True):

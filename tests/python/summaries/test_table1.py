@@ -82,7 +82,7 @@ def test_replays_of_neighbours_show_the_sums_alone(by, delta):
             def run(data, noise, settings=settings):
                 model = table1(by=by, delta=delta, **({"n": None} | settings))
                 model.set_params(privacy__dataset="people")
-                with mock.patch("fdadp.privacy.noise.SeededNoise", lambda seed: noise):
+                with mock.patch("fdadp.privacy.noise.sources.SeededNoise", lambda seed: noise):
                     model.fit(data)
                 return model.table_, model.summary().as_text(), model.ledger_
 

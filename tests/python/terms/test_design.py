@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.splines import BSplines
+from fdadp.functional.splines.bsplines import BSplines
 from fdadp.terms._rows import FeatureMap
 
 

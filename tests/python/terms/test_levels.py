@@ -8,7 +8,7 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.tables.records import Records, Seen
 from fdadp.terms.levels import Levels
 
 T = np.linspace(0, 1, 25)

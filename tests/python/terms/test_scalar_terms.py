@@ -7,8 +7,8 @@ import pytest
 
 from fdadp import FunctionalRegression, ScalarRegression, terms
 from fdadp.errors import InputError
-from fdadp.functional.curves import as_curves
-from fdadp.functional.records import Records, Seen
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.records import Records, Seen
 
 T, S = np.linspace(0, 1, 25), np.linspace(0, 2, 15)
 

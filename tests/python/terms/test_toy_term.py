@@ -10,7 +10,7 @@ import pytest
 
 from fdadp import FunctionalRegression, Privacy
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.private.white.made import MAKERS
+from fdadp.private.whitened.registry import MAKERS
 
 GRID = np.linspace(0, 1, 21)
 

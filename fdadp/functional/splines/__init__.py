@@ -1,0 +1,1 @@
+"""Spline bases and their penalties."""

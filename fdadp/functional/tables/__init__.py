@@ -1,0 +1,1 @@
+"""Tables of curves, numbers and labels, as users have them."""

@@ -1,0 +1,1 @@
+"""The account: what each release costs, and the ledger that lists it."""

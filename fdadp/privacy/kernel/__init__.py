@@ -1,0 +1,1 @@
+"""The kernel: every release goes through it."""

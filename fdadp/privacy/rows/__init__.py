@@ -1,0 +1,1 @@
+"""Private rows: where they are kept, and how they are read."""

@@ -1,0 +1,1 @@
+"""What noisy releases say: post-processing, which costs no privacy."""

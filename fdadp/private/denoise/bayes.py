@@ -1,0 +1,332 @@
+"""Post-processing of noisy releases: empirical Bayes with known noise. Costs no privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+from scipy.special import logsumexp
+
+from fdadp._common.typing import FloatArray, IntArray
+
+Measurement = tuple[FloatArray, FloatArray, FloatArray]
+"""A gradient g (D, K) measured at Θ (D, K) with noise variances (D, K)."""
+
+
+MEAN_PRODUCT = 0.64
+"""Mean of |f r| for independent standard Gaussians, 2/π."""
+MOMENT_VARIANCE, LEAST_EIGENVALUE = 0.03, 0.1
+"""Prior variance of an entry of the features' second moment about the identity, and its least eigenvalue."""
+SIZE_STEPS = np.linspace(-3, 3, 31)
+"""Where the logarithm of the size of signals is looked at, in sds of its prior."""
+SIZES = 0.8 * SIZE_STEPS
+"""It is there about what is expected."""
+SMALLER_SIZES = np.where(SIZE_STEPS < 0, 2.4, 0.8) * SIZE_STEPS
+"""The same where signals may be far smaller: of chances, which may hardly differ between persons."""
+SAMPLING = 0.6
+"""Variance of residuals over that of the response, as expected, for the sampling error."""
+TINY = 1e-300
+
+PROFILE_LENGTH, LEVEL_VARIANCE = 0.2, 4.0
+"""Correlation length of the logarithm of the spread of residuals in time; prior variance of its level."""
+PROFILE_SIZES = (0.0, 0.1, 0.2, 0.4, 0.8)
+"""Prior sizes of the logarithm of the spread of residuals, as a function of time."""
+IMPORTANCES = (1e-4, 0.15, 6.0)
+"""Factors on what one term is taken to explain, between which the measurements decide: the first leaves it out."""
+SPECTRA = (0.5, 0.8)
+"""Powers of the prior shares of features, between which the measurements decide: how fast signals fall off."""
+WIDER_SPECTRA = (0.3, *SPECTRA)
+"""The same of standard errors: rougher effects than predictions count on."""
+
+Posterior = tuple[FloatArray, FloatArray, float]
+"""Mean (d,), covariance (d, d) and effective degrees of freedom: how many directions the measurement determines."""
+
+
+class OfPairs(Protocol):
+    """What is asked of :class:`~fdadp.private.rows.pairs.Pairs`."""
+
+    @property
+    def feature(self) -> IntArray:
+        """Of each, shape (P,)."""
+
+    @property
+    def output(self) -> IntArray:
+        """Of each, shape (P,)."""
+
+    @property
+    def shares(self) -> FloatArray:
+        """Of the energy of responses, what the products with a feature have in an output; shape (P,)."""
+
+
+def posterior(
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    noise: float | FloatArray,
+    shares: FloatArray,
+    energy: float,
+    sizes: FloatArray = SIZES,
+) -> tuple[Posterior, float]:
+    """Posterior of θ from ``y = A θ + N(0, diag(v) + noise A)``, ``θ ~ N(0, τ² diag(shares))``.
+
+    τ² is averaged over, under ``log τ² ~ N(log energy, 0.8²)`` (or as `sizes` say): where noise hides the signal its
+    likelihood has no sharp maximum, and often one at 0.
+
+    Parameters
+    ----------
+    noise : float or ndarray of shape (d, d)
+        Of the sampling error, or the whole covariance of that.
+    energy : float
+        Public or released guess of τ².
+    sizes : ndarray of shape (31,)
+        Quantiles of log(τ²/energy) at :data:`SIZE_STEPS`.
+
+    Returns
+    -------
+    Posterior
+    evidence : float
+        Logarithm of the marginal likelihood, up to a constant that does not depend on shares.
+    """
+    error = np.diag(v) + (noise if isinstance(noise, np.ndarray) else a * noise)
+    prior = a * shares
+    signal = prior @ a
+    values, axes = eigh((signal + signal.T) / 2, (error + error.T) / 2)
+    values, seen = np.maximum(values, 0), axes.T @ y
+    steps = SIZE_STEPS
+    tau2 = energy * np.exp(sizes)[:, None]
+    spread = 1 + tau2 * values
+    log_density = -0.5 * (np.log(spread) + seen**2 / spread).sum(axis=1) - 0.5 * steps**2
+    peak = log_density.max()  # logsumexp by hand: SciPy's costs more than all the rest of this function
+    evidence = float(peak + np.log(np.exp(log_density - peak).sum()))
+    density = np.exp(log_density - evidence)
+    back = prior.T @ axes
+    gains = tau2 / spread
+    gain = density @ gains
+    # Covariance: the mean of those given τ², and that of the means, which differ.
+    away = back @ ((gains - gain) * seen * np.sqrt(density)[:, None]).T
+    covariance = np.diag(density @ tau2 * shares) - (back * (density @ (tau2 * gains))) @ back.T + away @ away.T
+    return (back @ (gain * seen), covariance, float(gain @ values)), evidence
+
+
+def posteriors(
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    active: npt.NDArray[np.bool_],
+    feature_shares: FloatArray,
+    energy: FloatArray,
+    n: float,
+    owner: IntArray | None = None,
+    *,
+    sampling: FloatArray | None = None,
+    residual: FloatArray | None = None,
+    slopes: FloatArray | None = None,
+    signal: float = 1.0,
+    spectra: tuple[float, ...] = SPECTRA,
+    sizes: FloatArray = SIZES,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior of all outputs; each has its own size of signal, all share fall-off of the spectrum and importances.
+
+    The evidence averages over two fall-offs, and, where there are several terms, over each of them in turn being less
+    or more important than the prior says (:data:`IMPORTANCES`), or out of the model.
+
+    Parameters
+    ----------
+    y, v : ndarray of shape (D, K)
+        Measurement of ``A Θ`` and the variances of its noise.
+    a : ndarray of shape (D, D)
+    active : bool ndarray of shape (D, K)
+        Pairs of feature and output that are measured at all.
+    feature_shares : ndarray of shape (D - 1,)
+        Prior shares of the features but the first, the constant, which counts as the largest.
+    energy : ndarray of shape (K,)
+        Expected energy of each output.
+    n : float
+        Number of persons, for the sampling error.
+    owner : ndarray of shape (D - 1,), optional
+        Number of the term that each feature is of; default one term.
+    sampling : ndarray of shape (D, D), optional
+        Covariance of the sampling error; default that of so many persons with residuals as expected.
+    residual : ndarray of shape (K,), optional
+        Variances of residuals, where these are known.
+    slopes : ndarray of shape (K,), optional
+        What A is of each output, relative to `a`.
+    signal : float
+        Energy of what is explained over that of the output, as expected.
+    spectra : tuple of float
+        Powers of the shares between which the measurements decide.
+    sizes : ndarray of shape (31,)
+        As of :func:`posterior`.
+
+    Returns
+    -------
+    mean : ndarray of shape (D, K)
+    covariance : ndarray of shape (K, D, D)
+    edf : ndarray of shape (K,)
+    """
+    d, k = y.shape
+    beliefs = list(_beliefs(feature_shares, owner, spectra))
+    m = len(beliefs)
+    means, covariances, edf, evidence = np.zeros((m, d, k)), np.zeros((m, k, d, d)), np.zeros((m, k)), np.zeros(m)
+    for i, shares in enumerate(beliefs):
+        for j in range(k):
+            on = active[:, j]
+            at = np.ix_(on, on)
+            left = SAMPLING * energy[j] if residual is None else residual[j]
+            error = left / n if sampling is None else sampling[at]
+            slope = 1.0 if slopes is None else slopes[j]
+            own = (slope * y[on, j], v[on, j], slope * a[at], error, shares[on] / shares.sum())
+            part, log = posterior(*own, signal * energy[j], sizes)
+            means[i, on, j], covariances[i, j][at], edf[i, j] = part
+            evidence[i] += log
+    return _averaged(evidence, means, covariances, edf)
+
+
+def posterior_of_pairs(
+    y: FloatArray,
+    v: FloatArray,
+    a: FloatArray,
+    pairs: OfPairs,
+    feature_shares: FloatArray,
+    energy: FloatArray,
+    n: float,
+    owner: IntArray,
+    *,
+    residual: float | None = None,
+    signal: float = 1.0,
+    spectra: tuple[float, ...] = SPECTRA,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The same of pairs (feature, output) which A mixes: one output of P features, with one size of signal.
+
+    Parameters
+    ----------
+    y, v : ndarray of shape (P, 1)
+    a : ndarray of shape (P, P)
+    pairs : Pairs
+    feature_shares, energy, n, owner, signal, spectra
+        As of :func:`posteriors`.
+    residual : float, optional
+        Variance of residuals in all outputs together, where that is known.
+
+    Returns
+    -------
+    mean : ndarray of shape (P, 1)
+    covariance : ndarray of shape (1, P, P)
+    edf : ndarray of shape (1,)
+    """
+    total, feature, output = float(energy.sum()), pairs.feature, pairs.output
+    sizes = np.sqrt(pairs.shares)
+    left = SAMPLING * total if residual is None else residual
+    found = [
+        posterior(
+            y[:, 0],
+            v[:, 0],
+            a,
+            left / n * np.outer(sizes, sizes) * a,
+            shares[feature] / shares.sum() * energy[output] / total,
+            signal * total,
+        )
+        for shares in _beliefs(feature_shares, owner, spectra)
+    ]
+    means = np.stack([one[0] for one, _ in found])[:, :, None]
+    covariances = np.stack([one[1] for one, _ in found])[:, None]
+    edf = np.array([[one[2]] for one, _ in found])
+    return _averaged(np.array([log for _, log in found]), means, covariances, edf)
+
+
+def _beliefs(feature_shares: FloatArray, owner: IntArray | None, spectra: tuple[float, ...]) -> Iterator[FloatArray]:
+    """Prior shares of all features, the constant first, between which the measurements decide; each (D,)."""
+    kinds = _importances(np.zeros(feature_shares.size, dtype=np.int64) if owner is None else owner)
+    for power, importance in product(spectra, kinds):
+        shares = feature_shares**power * importance
+        yield np.concatenate(([shares.max()], shares))
+
+
+def _averaged(
+    evidence: FloatArray, means: FloatArray, covariances: FloatArray, edf: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Posterior of a mixture, from the evidence (m,) of its parts, means (m, D, K), covariances (m, K, D, D), edf."""
+    weight = np.exp(evidence - logsumexp(evidence))
+    mean = np.tensordot(weight, means, 1)
+    away = means - mean
+    between = np.einsum("i,idk,iek->kde", weight, away, away)
+    return mean, np.tensordot(weight, covariances, 1) + between, weight @ edf
+
+
+def _importances(owner: IntArray) -> list[FloatArray]:
+    """Factors on the prior shares of features: all as they are, then each term in turn otherwise; (D - 1,) each."""
+    kinds = [np.ones(owner.size)]
+    if owner.size and owner.max() > 0:
+        kinds += [np.where(owner == i, factor, 1.0) for i in np.unique(owner) for factor in IMPORTANCES]
+    return kinds
+
+
+def combine(
+    measurements: list[Measurement], at: FloatArray, a: FloatArray, a_variance: float | FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Inverse-variance mean of the noisy measurements ``g_t + A Θ_t`` of ``A Θ*``.
+
+    A is known with variance `a_variance` per entry, one number or (D, D), which counts against rounds far from the
+    point `at`.
+
+    Returns
+    -------
+    mean, variance : ndarray of shape (D, K)
+    """
+    total = precision = np.zeros_like(at)
+    for gradient, theta, variance in measurements:
+        weight = 1 / (variance + _unknown(a_variance, at - theta))
+        total = total + (gradient + a @ theta) * weight
+        precision = precision + weight
+    precision = np.maximum(precision, TINY)
+    return total / precision, 1 / precision
+
+
+def _unknown(a_variance: float | FloatArray, step: FloatArray) -> FloatArray:
+    """Variance of ``A step``, step (D, K), for entries of A of these variances."""
+    if np.ndim(a_variance) == 0:
+        return np.asarray(a_variance * (step**2).sum(axis=0))
+    return np.asarray(a_variance @ step**2)
+
+
+def steady(moment: FloatArray) -> FloatArray:
+    """Symmetric estimate of the second moment of white features, with eigenvalues of at least `LEAST_EIGENVALUE`."""
+    values, vectors = np.linalg.eigh(moment)
+    return np.asarray((vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T)
+
+
+def profile(seen: FloatArray, sd: float, averages: FloatArray, t: FloatArray) -> FloatArray:
+    """Smooth curve whose averages were measured with known noise: posterior mean under a Gaussian process.
+
+    A level of its own, free; about it curves of correlation length 0.2, of a size between 0 and `PROFILE_SIZES`'s
+    largest over which the evidence averages. Where the noise hides the curve what is left is its level.
+
+    Parameters
+    ----------
+    seen : ndarray of shape (B,)
+    sd : float
+        Of the noise in each.
+    averages : ndarray of shape (B, T)
+        Rows sum to one.
+    t : ndarray of shape (T,)
+        Grid on [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (T,)
+    """
+    kernel = np.exp(-0.5 * ((t[:, None] - t) / PROFILE_LENGTH) ** 2)
+    curves, evidence = [], []
+    for size in PROFILE_SIZES:
+        covariance = size**2 * kernel + LEVEL_VARIANCE
+        across = covariance @ averages.T
+        inside = averages @ across + sd**2 * np.eye(seen.size)
+        solved = np.linalg.solve(inside, seen)
+        curves.append(across @ solved)
+        evidence.append(-0.5 * (seen @ solved + np.linalg.slogdet(inside)[1]))
+    weights = np.exp(np.array(evidence) - logsumexp(evidence))
+    return np.asarray(weights @ np.stack(curves))

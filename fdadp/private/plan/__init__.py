@@ -1,0 +1,1 @@
+"""The plan of a private fit: how its budget is shared."""

@@ -1,0 +1,263 @@
+"""Curves of a private fit: only their shape, grid and kind are looked at here; the kernel reads the values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.containers.join import chunks_together
+from fdadp.functional.containers.open import opened
+from fdadp.functional.containers.source_table import OpenedColumn, OpenedCurves, on_grid
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.kinds import Given
+from fdadp.functional.tables.sample import Curves, as_grid
+from fdadp.privacy.boundary import RAGGED, Table, check_ids, table
+
+# Curves at points of their own, put on a declared grid: each row by itself, by a public rule.
+#
+# A value belongs to the nearest point of the grid; several of one curve at one point are averaged; where a curve has
+# none it is NaN, a gap. Values beyond the grid's ends, by more than half a step, are left out. So sparse and irregular
+# curves are curves with gaps, and a response counts in each row's own projection on the public response functions
+# (:mod:`fdadp.private.rows.projection`).
+
+
+def is_irregular(data: Any) -> bool:
+    """Whether curves are scikit-fda's at points of their own; its type is public."""
+    return type(data).__module__.split(".")[0] == "skfda" and type(data).__name__ == "FDataIrregular"
+
+
+class _Rows:
+    """Rows of an FDataIrregular that can be sliced: points, values, and where each row begins."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return int(self._data.n_samples)
+
+    def __getitem__(self, rows: slice) -> tuple[FloatArray, FloatArray, Any]:
+        starts = np.append(self._data.start_indices, len(self._data.values))
+        first, last, _ = rows.indices(len(self))
+        part = slice(starts[first], starts[last])
+        return self._data.points[part, 0], self._data.values[part, 0], starts[first : last + 1] - starts[first]
+
+
+def table_of_irregular(data: Any, grid: FloatArray) -> Table:
+    """A private table (n, S) of irregular curves, on a declared grid (S,)."""
+
+    def convert(part: tuple[FloatArray, FloatArray, Any]) -> FloatArray:
+        return rows_on_grid(*part, grid)
+
+    return Table(_Rows(data), (int(data.n_samples), grid.size), convert, True, data)
+
+
+def rows_on_grid(points: FloatArray, values: FloatArray, starts: Any, grid: FloatArray) -> FloatArray:
+    """Values of curves at the nearest points of a grid, shape (m, S), NaN where there are none.
+
+    Parameters
+    ----------
+    points, values : ndarray of shape (N,)
+        Of all curves, one after the other.
+    starts : ndarray of shape (m + 1,)
+        Where each curve begins; and N.
+    grid : ndarray of shape (S,)
+        Increasing.
+    """
+    m, size = len(starts) - 1, grid.size
+    at = np.asarray(points, dtype=np.float64)
+    seen = np.asarray(values, dtype=np.float64)
+    row = np.repeat(np.arange(m), np.diff(starts))
+    middle = (grid[1:] + grid[:-1]) / 2
+    low, high = grid[0] - (middle[0] - grid[0]), grid[-1] + (grid[-1] - middle[-1])
+    used = np.isfinite(seen) & (at >= low) & (at <= high)
+    cell = row[used] * size + np.searchsorted(middle, at[used])
+    count = np.bincount(cell, minlength=m * size)
+    total = np.bincount(cell, weights=seen[used], minlength=m * size)
+    means = np.divide(total, count, out=np.full(m * size, np.nan), where=count > 0)
+    return np.asarray(means.reshape(m, size))
+
+
+# Curves of a private fit that come from a source of unknown length: as chunks, with the ids of their rows.
+
+
+def public_head(curves: OpenedCurves) -> Curves:
+    """What is public of curves that were opened: grid, labels of points, name and kind, and no attributes."""
+    head = curves.head
+    given = head.given or Given()
+    return replace(head, given=Given(given.name, row_name=given.row_name))
+
+
+def stand_in(column: Any) -> Any:
+    """What is public of a column whose number of rows only reading would tell, without a row; all else as it is."""
+    if not isinstance(column, OpenedColumn) or column.n is not None:
+        return column
+    return public_head(column) if isinstance(column, OpenedCurves) else np.empty(0)
+
+
+def refuse_unknown_length(inputs: Mapping[str, Any]) -> None:
+    """Refuse columns of unknown length that belong together by position; raises InputError."""
+    odd = next((name for name, own in inputs.items() if isinstance(own, OpenedColumn) and own.n is None), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd} must have a known number of rows, got {inputs[odd]!r}: label the rows of all inputs by the "
+            "person's id, as by open_curves(path, rows='id'), hand over the table that was opened, with all of its "
+            "columns, or read the file first, read_curves(path)"
+        )
+
+
+def chunks_of(curves: Mapping[str, Any], groups: Any) -> tuple[Any, bool | None] | None:
+    """Chunks of columns whose number of rows only reading would tell; None where all of them are known.
+
+    Parameters
+    ----------
+    curves : mapping of str to curves
+        By the name of the argument.
+    groups : column, or None
+
+    Returns
+    -------
+    chunks, groups : re-iterable, True or None
+        As :class:`fdadp.private.public.chunks.PrivateChunks` takes chunks and groups.
+
+    Raises
+    ------
+    InputError
+        Something else beside such columns, or columns of several sources without an order.
+    """
+    read = {name: opened(data, name) for name, data in curves.items()}
+    found: dict[str, Any] = read if groups is None else {**read, "groups": groups}
+    if not any(isinstance(c, OpenedColumn) and c.n is None for c in found.values()):
+        return None
+    odd = next((name for name, c in found.items() if not isinstance(c, OpenedColumn)), None)
+    if odd is not None:
+        raise InputError(
+            f"{odd} must be a column of what was opened, as table['{odd}'], like the others, whose number of rows is "
+            f"not known: got {type(found[odd]).__name__}"
+        )
+    return chunks_together(found), None if groups is None else True
+
+
+LEAST_POINTS = 3
+
+
+def private_curves(
+    data: CurveData, grid: ArrayLike | None, name: str, *, empty: bool = False, streamed: bool = False
+) -> Curves:
+    """Take curves as they are, without looking at their values.
+
+    Parameters
+    ----------
+    data : FDataGrid, DataFrame, array_like, or anything with ``shape`` and slices, of shape (n, S)
+        What is not in memory (memory maps, Dask, HDF5, xarray) is read in slabs, by the kernel. Lists want a grid: a
+        row that has not its length is a curve without values.
+    grid : array_like of shape (S,), optional
+    name : str
+    empty : bool
+        Whether there may be no curve at all: a refusal would tell a private n of 0 from 1.
+    streamed : bool
+        Whether the caller hands the kernel chunks (:func:`fdadp.private.public.inputs.chunks_of`) of curves whose
+        number of rows only reading would tell. No values stand for them here.
+
+    Returns
+    -------
+    Curves
+        Whose `values` are a :class:`~fdadp.privacy.boundary.Table`.
+
+    Raises
+    ------
+    InputError
+        Not curves on one grid, a grid that does not fit, or an unknown number of rows: all of it public.
+    """
+    values: Any
+    if isinstance(data, Curves):
+        values = _checked(table(data.values, name), name, empty)
+        return replace(data, values=values, index=None)
+    data = opened(data, name)
+    if isinstance(data, OpenedCurves):
+        public = on_grid(public_head(data), grid, name)
+        if data.n is None and streamed:
+            return public
+        if data.n is None:
+            raise InputError(
+                f"{name} must have a known number of rows, got {data!r}: hand over the table that was opened, with all "
+                "of its columns, or read the file first, read_curves(path)"
+            )
+        values = _checked(table(data, name), name, empty)
+        return replace(public, values=values)
+    if type(data).__module__.split(".")[0] == "skfda":
+        return _of_fdatagrid(data, grid, name, empty)
+    several = type(data).__name__ == "Dataset"  # of xarray
+    if isinstance(data, list | tuple) and grid is None:
+        raise InputError(f"{name} must be an array or a data frame, or come with its grid, {RAGGED}")
+    values = _checked(None if several else table(data, name, None if grid is None else np.size(grid)), name, empty)
+    size = values.shape[1]
+    labels = _column_labels(data)
+    if labels is None:
+        return Curves(values, as_grid(grid, size, f"grid of {name}"))
+    # The grid may be in the column labels; a public row, the numbers of the columns, stands for the private ones.
+    public = as_curves(pd.DataFrame([range(size)], columns=labels), grid, name=name)
+    turned = public.values[0, 0] > 0  # where the labels decrease
+    values = values.turned() if turned else values
+    if isinstance(data, pd.DataFrame):
+        return replace(public, values=values, index=None, kind="frame")
+    given = Given(None if data.name is None else str(data.name), row_name=str(data.dims[0]))
+    return replace(public, values=values, index=None, kind="dataarray", given=given)
+
+
+def _of_fdatagrid(data: Any, grid: ArrayLike | None, name: str, empty: bool) -> Curves:
+    values: Any
+    if is_irregular(data) and grid is not None:
+        points = as_grid(grid, np.size(grid), f"grid of {name}")
+        if data.dim_domain != 1 or data.dim_codomain != 1:
+            raise InputError(f"{name} must hold real functions of one variable")
+        values = _checked(table_of_irregular(data, points), name, empty)
+        return Curves(values, points, "fdatagrid", gridded=True)
+    if type(data).__name__ != "FDataGrid":
+        raise InputError(
+            f"{name} must be an FDataGrid, a DataFrame or an array in a private fit, got {type(data).__name__}: "
+            "declare a grid for FDataIrregular, as by grids={...}; put others on a common grid first, each by itself "
+            "and by a public rule"
+        )
+    if data.dim_domain != 1 or data.dim_codomain != 1:
+        raise InputError(f"{name} must hold real functions of one variable")
+    values = _checked(table(data.data_matrix[..., 0], name), name, empty)
+    zeros = np.zeros((1, values.shape[1], 1))
+    public = as_curves(data[:1].copy(data_matrix=zeros, sample_names=(None,)), grid, name=name)
+    return replace(public, values=values, index=None)
+
+
+def check_groups(groups: Any, n: int) -> None:
+    """Refuse groups that are not one id a curve, by their shape alone.
+
+    Raises
+    ------
+    InputError
+        Another length, or more dimensions; the text tells no length.
+    """
+    try:
+        check_ids(groups, n)
+    except PrivacyError as exc:
+        raise InputError("groups must have one entry per curve: an id, or a tuple of its parts") from exc
+
+
+def _column_labels(data: Any) -> pd.Index[Any] | None:
+    """Labels of the points in a data frame or an xarray.DataArray."""
+    if isinstance(data, pd.DataFrame):
+        return data.columns
+    if type(data).__module__.split(".")[0] == "xarray":
+        labels: pd.Index[Any] = data.indexes.get(data.dims[1], pd.RangeIndex(data.shape[1]))
+        return labels.rename(data.dims[1])
+    return None
+
+
+def _checked(found: Table | None, name: str, empty: bool) -> Table:
+    none = found is not None and found.shape[0] == 0 and not empty
+    if found is None or len(found.shape) != 2 or none or found.shape[1] < LEAST_POINTS:
+        raise InputError(f"{name} must be two-dimensional (curves, points), of at least {LEAST_POINTS} points a curve")
+    return found

@@ -1,0 +1,331 @@
+"""The public prior: what is believed about curves and surface before any data are read.
+
+The private fit measures the data in coordinates that are white under this prior (:mod:`fdadp.private.plan.design`), so
+that a fixed amount of noise costs as little as possible. A wrong prior costs accuracy, never privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.checks import is_number
+from fdadp._common.typing import ArrayLike, CurveData, FloatArray
+from fdadp.errors import PrivacyError
+from fdadp.functional.tables.curves import as_curves
+from fdadp.private.plan.design import PrivateDesign, of_a_surface
+from fdadp.private.public.columns import HALF_WIDTH, CurvesColumn, Range
+
+LENGTHS, PER_LENGTH = 40, 100
+"""Correlation lengths of the simulated curves, and curves of each."""
+LOG_SCALE_SD, SHAPE_SHARE = 0.25, 0.8
+"""Sd of the logarithm of their scales; share of the variance that is about their own levels."""
+JITTER = 1e-8
+DEGREE = 3
+LEAST = {"n_basis_x": 5, "n_basis_s": 5, "n_response": 1, "max_features": 1, "seed": 0}
+FEWEST_PILOTS = 20
+REMEMBERED = 8
+"""Designs kept in memory."""
+
+
+@dataclass(frozen=True)
+class CurvePrior:
+    """What is believed of the curves of one covariate.
+
+    Parameters
+    ----------
+    scale : float, optional
+        Expected standard deviation, in units of the curves.
+    lengths : (float, float)
+        Shortest and longest correlation length, as shares of the domain; log-uniform between them.
+    level : float
+        Standard deviation of the curves' own levels, relative to that of the curves.
+    seed : int
+        Of the simulated curves.
+    pilot : ndarray of shape (n, S), optional
+        Standardised public curves on an even grid, instead of simulated ones.
+    """
+
+    scale: float | None = None
+    lengths: tuple[float, float] = (0.05, 0.5)
+    level: float = 0.5
+    seed: int = 12345
+    pilot: Any = None
+
+    def curves(self, grid: FloatArray, n_per_length: int = PER_LENGTH, n_lengths: int = LENGTHS) -> FloatArray:
+        """Curves from the prior, standardised (mean 0, scale about 1), on a grid on [0, 1]; shape (m, S)."""
+        if self.pilot is not None:
+            at = np.linspace(0, 1, self.pilot.shape[1])
+            return np.stack([np.interp(grid, at, curve) for curve in self.pilot])
+        rng = np.random.default_rng(self.seed)
+        distance = np.abs(grid[:, None] - grid[None])
+        low, high = np.log(self.lengths)
+        parts = []
+        for _ in range(n_lengths):
+            kernel = np.exp(-0.5 * (distance / np.exp(rng.uniform(low, high))) ** 2)
+            root = np.linalg.cholesky(kernel + JITTER * np.eye(grid.size))
+            scale = np.exp(rng.normal(0, LOG_SCALE_SD))
+            level = rng.normal(0, self.level, n_per_length)
+            shape = (root @ rng.normal(size=(grid.size, n_per_length))).T
+            parts.append(scale * shape * np.sqrt(SHAPE_SHARE) + level[:, None])
+        return np.vstack(parts)
+
+    def standard(self, grid: FloatArray) -> FloatArray:
+        """The same, within ±4 as standardised curves are; shape (m, S)."""
+        return np.clip(self.curves(grid), -HALF_WIDTH, HALF_WIDTH)
+
+
+@dataclass(frozen=True)
+class FunctionPrior:
+    """What is believed of a function of one variable: a Gaussian process on its domain.
+
+    Parameters
+    ----------
+    length : float
+        Correlation length, as a share of the domain.
+    constant : float
+        Weight of constant functions.
+    """
+
+    length: float = 0.25
+    constant: float = 0.1
+
+    def covariance(self, size: int) -> FloatArray:
+        """Prior covariance of the coefficients of cubic B-splines with even knots, shape (size, size)."""
+        at = (np.arange(size) - 1) / (size - DEGREE)  # centres of the B-splines, as shares of the domain
+        return np.asarray(np.exp(-0.5 * ((at[:, None] - at) / self.length) ** 2) + self.constant)
+
+
+@dataclass(frozen=True)
+class SurfacePrior:
+    """What is believed of a surface F(x, s): a Gaussian process over values and domain.
+
+    Parameters
+    ----------
+    x_length, s_length : float
+        Correlation lengths in x (share of the range of standardised curves) and in s (share of the domain).
+    linear : float
+        Weight of surfaces that are linear in x.
+    main : float
+        Weight of surfaces that do not depend on s.
+    """
+
+    x_length: float = 0.15
+    s_length: float = 0.25
+    linear: float = 2.0
+    main: float = 0.1
+
+    def covariance(self, n_x: int, n_s: int) -> FloatArray:
+        """Prior covariance of the coefficients of n_x times n_s cubic B-splines, shape (n_x n_s, n_x n_s)."""
+        x = (np.arange(n_x) - 1) / (n_x - DEGREE) - 0.5  # centres of the B-splines, as shares of the range
+        s = (np.arange(n_s) - 1) / (n_s - DEGREE)
+        in_x = np.exp(-0.5 * ((x[:, None] - x) / self.x_length) ** 2) + self.linear * np.outer(x, x)
+        in_s = np.exp(-0.5 * ((s[:, None] - s) / self.s_length) ** 2) + self.main
+        return np.asarray(np.kron(in_x, in_s), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ResponsePrior:
+    """What is believed of the response curves: their own level and slope, and a Gaussian process about them.
+
+    Parameters
+    ----------
+    length : float
+        Correlation length, as a share of the domain.
+    n_functions : int
+        Number of basis functions.
+    """
+
+    length: float = 0.25
+    n_functions: int = 8
+
+    def functions(self, t: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Orthonormal basis from the prior covariance, and the prior shares of variance of its functions.
+
+        Parameters
+        ----------
+        t, weights : ndarray of shape (T,)
+            Grid on [0, 1] and quadrature weights that sum to one.
+
+        Returns
+        -------
+        functions : ndarray of shape (T, m)
+        shares : ndarray of shape (m,)
+        """
+        kernel = np.exp(-0.5 * ((t[:, None] - t) / self.length) ** 2)
+        kernel += 0.5 + 2 * np.outer(t - 0.5, t - 0.5)
+        root = np.sqrt(weights)
+        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+        order = np.argsort(-values)[: min(self.n_functions, t.size)]
+        return np.ascontiguousarray(vectors[:, order] / root[:, None]), values[order] / values[order].sum()
+
+
+@dataclass(frozen=True)
+class PublicPrior:
+    """Gaussian-process priors on X, on the surface F and on Y; all of it public.
+
+    Parameters
+    ----------
+    x_scale : float, optional
+        Expected standard deviation of X, in its units. Default: an eighth of the public range of X. Only a starting
+        point: location and scale are refined privately where the budget allows.
+    x_lengths : (float, float)
+        Shortest and longest correlation length of X, as shares of its domain; log-uniform between them.
+    x_level : float
+        Standard deviation of the curves' own levels, relative to that of X.
+    surface_x, surface_s : float
+        Correlation lengths of F in x (share of ±4 standard deviations) and in s (share of the domain).
+    linear : float
+        Weight of surfaces that are linear in x.
+    main : float
+        Weight of surfaces that do not depend on s.
+    y_length : float
+        Correlation length of Y, as a share of its domain.
+    n_basis_x, n_basis_s : int
+        B-splines over x and s.
+    n_response : int
+        Number of basis functions of Y.
+    max_features : int
+        Features kept at most; the plan usually takes fewer.
+    seed : int
+        Of the curves simulated from the prior.
+    pilot : ndarray of shape (n, S), optional
+        Standardised public pilot curves on an even grid, which replace the simulated ones (:meth:`from_pilot`).
+
+    Raises
+    ------
+    PrivacyError
+        A scale, length or weight that is not positive, or a basis too small.
+
+    Examples
+    --------
+    >>> PublicPrior(surface_x=0.3).surface_x
+    0.3
+    """
+
+    x_scale: float | None = None
+    x_lengths: tuple[float, float] = (0.05, 0.5)
+    x_level: float = 0.5
+    surface_x: float = 0.15
+    surface_s: float = 0.25
+    linear: float = 2.0
+    main: float = 0.1
+    y_length: float = 0.25
+    n_basis_x: int = 12
+    n_basis_s: int = 7
+    n_response: int = 8
+    max_features: int = 60
+    seed: int = 12345
+    pilot: Any = None
+
+    def __post_init__(self) -> None:
+        try:
+            lengths = tuple(float(v) for v in self.x_lengths)
+        except (TypeError, ValueError):
+            lengths = ()
+        if len(lengths) != 2 or not 0 < lengths[0] <= lengths[1] < math.inf:
+            raise PrivacyError(f"x_lengths must be a pair (short, long) of positive numbers, got {self.x_lengths!r}")
+        object.__setattr__(self, "x_lengths", lengths)
+        for name in ("x_scale", "x_level", "surface_x", "surface_s", "linear", "main", "y_length"):
+            value = getattr(self, name)
+            if name == "x_scale" and value is None:
+                continue
+            if not is_number(value) or not 0 < value < math.inf:
+                raise PrivacyError(f"{name} must be positive, got {value!r}")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+                raise PrivacyError(f"{name} must be at least {least}, a whole number, got {value!r}")
+            object.__setattr__(self, name, int(value))
+        if self.pilot is not None and getattr(self.pilot, "ndim", 0) != 2:
+            raise PrivacyError(f"pilot must be curves (n, S), see PublicPrior.from_pilot, got {self.pilot!r}")
+
+    @classmethod
+    def from_pilot(cls, X: CurveData, **kwargs: Any) -> PublicPrior:
+        """Prior whose curves are those of a **public** pilot sample, for which no privacy is promised.
+
+        Parameters
+        ----------
+        X : FDataGrid or array_like of shape (n, S)
+            Public curves, at least 20; their scale and shape are taken over.
+        **kwargs
+            Other parameters of the prior.
+        """
+        curves = as_curves(X, name="X")
+        if len(curves) < FEWEST_PILOTS or not np.isfinite(curves.values).all():
+            raise PrivacyError(f"X must hold at least {FEWEST_PILOTS} complete pilot curves, got {len(curves)}")
+        scale = float(curves.values.std())
+        if not scale > 0:
+            raise PrivacyError("X must vary, got constant pilot curves")
+        standard = (curves.values - curves.values.mean()) / scale
+        return cls(x_scale=scale, pilot=standard, **kwargs)
+
+    @property
+    def x(self) -> CurvePrior:
+        """What is believed of the curves."""
+        return CurvePrior(self.x_scale, self.x_lengths, self.x_level, self.seed, self.pilot)
+
+    @property
+    def surface(self) -> SurfacePrior:
+        """What is believed of the surface F."""
+        return SurfacePrior(self.surface_x, self.surface_s, self.linear, self.main)
+
+    @property
+    def y(self) -> ResponsePrior:
+        """What is believed of the response."""
+        return ResponsePrior(self.y_length, self.n_response)
+
+    @property
+    def slope(self) -> FunctionPrior:
+        """What is believed of the effect ``β(s, .)`` of a curve, as a function of s."""
+        return FunctionPrior(self.surface_s, self.main)
+
+    def design(
+        self,
+        s: ArrayLike,
+        t: ArrayLike,
+        *,
+        bounds: Range = (-HALF_WIDTH, HALF_WIDTH),
+        missing: str = "linear",
+    ) -> PrivateDesign:
+        """Public coordinates of the additive term of one column of curves; the last ones are remembered.
+
+        Parameters
+        ----------
+        s, t : array_like
+            Grids of X and Y.
+        bounds : (float, float)
+            Public range of X; default that of standardised curves.
+        missing : {"linear", "smooth"}
+            How gaps of X are filled.
+        """
+        s, t = (np.array(grid, dtype=np.float64) for grid in (s, t))
+        if self.pilot is not None:
+            design = of_a_surface(self, s, t, bounds)
+        else:
+            design = _design(self, tuple(s.tolist()), tuple(t.tolist()))
+        (column,) = design.curves
+        own = CurvesColumn.guessed(column.name, 0, s, bounds, column.geometric_scale, self.x_scale, missing=missing)
+        return replace(design, columns=(own,), t=t)  # grids that fitted models hand to their users
+
+    def plot(self, **kwargs: Any) -> Any:
+        """Picture of likely curves, surfaces and responses, see :func:`fdadp.private.public.picture.picture`."""
+        from fdadp.private.public.picture import picture
+
+        return picture(self, **kwargs)
+
+    def describe(self) -> str:
+        """One line for the ledger."""
+        source = "simulated curves" if self.pilot is None else f"{len(self.pilot)} public pilot curves"
+        scale = "range/8" if self.x_scale is None else f"{self.x_scale:g}"
+        return f"{source}, scale of X {scale}, {self.n_basis_x} x {self.n_basis_s} splines, seed {self.seed}"
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _design(prior: PublicPrior, s: tuple[float, ...], t: tuple[float, ...]) -> PrivateDesign:
+    return of_a_surface(prior, np.array(s), np.array(t), (-HALF_WIDTH, HALF_WIDTH))

@@ -1,0 +1,1 @@
+"""The releases of a private fit, and the mechanisms that make them."""

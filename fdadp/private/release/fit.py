@@ -1,0 +1,176 @@
+"""From a private setting to what was released: validate, plan, spend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import FloatArray
+from fdadp.errors import PrivacyError
+from fdadp.privacy import Privacy
+from fdadp.privacy.account.accounting import unit_noise
+from fdadp.privacy.declared import check_delta
+from fdadp.privacy.noise.sources import Noise
+from fdadp.privacy.rows._laws import MEAN, Law
+from fdadp.private.plan.counting import release_n
+from fdadp.private.plan.design import PrivateDesign
+from fdadp.private.public.columns import Range
+
+if TYPE_CHECKING:
+    from fdadp.privacy import Cohort
+    from fdadp.privacy.rows._local import RowFunction
+    from fdadp.private.plan.plan import Plan
+    from fdadp.private.release.moments import NoisyMoments
+    from fdadp.private.rows.rows import Rows
+
+F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
+
+
+class Spending(Protocol[F_co]):
+    """What spends a budget: an :class:`~fdadp.private.release.mechanisms.EndToEnd`, or the like of other responses."""
+
+    @property
+    def name(self) -> str:
+        """As ledgers say it."""
+
+    @property
+    def allow_useless(self) -> bool:
+        """Fit even what is hopeless."""
+
+    def check_n(self, privacy: Privacy, n: float) -> None:
+        """Refuse useless settings."""
+
+    def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
+        """Share out the budget."""
+
+    def rows(self, design: PrivateDesign, y_bounds: Range) -> Rows:
+        """Row functions, before anything was released."""
+
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[F_co, NoisyMoments | None]:
+        """Spend it as planned."""
+
+
+@dataclass(frozen=True)
+class Spent(Generic[F]):
+    """A budget that was spent, and what came of it.
+
+    Attributes
+    ----------
+    fit : PrivateFit, or another mechanism's
+    statistic : NoisyMoments or None
+        The released moments, where the mechanism has them.
+    design : PrivateDesign
+    plan : Plan
+    rows : Rows
+    cohort : Cohort
+        Whose ledger says what was released.
+    """
+
+    fit: F
+    statistic: NoisyMoments | None
+    design: PrivateDesign
+    plan: Plan
+    rows: Rows
+    cohort: Cohort
+
+
+def describe_grid(grid: FloatArray) -> str:
+    """One line for the ledger."""
+    return f"{grid.size} points on [{grid[0]:g}, {grid[-1]:g}]"
+
+
+def spend(
+    model: Any,
+    data: Any,
+    groups: Any,
+    design: Callable[[], PrivateDesign],
+    y_bounds: Range,
+    privacy: Privacy,
+    mechanism: Spending[F],
+    public: Mapping[str, Any],
+    *,
+    noise: Noise | None = None,
+    prepare: RowFunction | None = None,
+    law: Law = MEAN,
+) -> Spent[F]:
+    """Spend the budget of a fit. The first read of the data comes after all validation.
+
+    Parameters
+    ----------
+    model : estimator
+        That is fitted; only known to be counted (:mod:`fdadp.privacy._seen`).
+    data : tuple of tables, or PrivateChunks
+        Columns in the design's order, then the response.
+    groups : sequence of ids (n,), or True, optional
+        Person of each row, as a :class:`~fdadp.privacy.Cohort` takes them.
+    design : callable
+        Returns the public coordinates.
+    y_bounds : (float, float)
+        Public range of the response.
+    privacy : Privacy
+    mechanism : Spending
+    public : mapping of str
+        Public inputs, for the ledger.
+    noise : Noise, optional
+        Instead of the source that `privacy` stands for. For audits: the ledger then says "not for release".
+    prepare : callable, optional
+        Row-local: from a block of `data` to one of the design's columns and the response; default: they are the same.
+    law : Law
+        How the rows of a person are combined. Where they are added up their number is released first.
+    """
+    if law.name == "sum" and mechanism.name == "output":
+        raise PrivacyError("person_rows must be 'mean' with mechanism='output', got 'sum'; nothing was read")
+    cohort = privacy.cohort(
+        data,
+        groups=groups,
+        mechanism=mechanism.name,
+        noise=noise,
+        estimator=model,
+        public=public,
+        person_rows=law.name,
+        max_rows=law.max_rows,
+    )
+    with one_blas_thread():
+        coordinates = design()
+    rows = mechanism.rows(coordinates, y_bounds)
+    added = law.name == "sum"
+    known = privacy.n is not None and not added
+    n, left = (float(privacy.n or 0), 1.0) if known else release_n(cohort)
+    of_a_person = 1.0
+    if added:  # of so many rows at least a part are of persons of their own
+        persons = n / law.most if privacy.n is None else float(privacy.n)
+        n, of_a_person = persons, n / persons
+    thin = law.most / of_a_person
+    with cohort.refusing():
+        check_delta(privacy.delta, n)
+        mechanism.check_n(privacy, n / thin)
+    plan = mechanism.plan(n, unit_noise(cohort, left) * thin, coordinates, pure=cohort.pure).scaled(left)
+    plan = replace(plan, rows=of_a_person, max_rows=law.most)
+    if known and not mechanism.allow_useless:  # nothing was read yet
+        with cohort.refusing():
+            refuse_unaffordable(coordinates, plan)
+    if prepare is not None:
+        cohort = cohort.derive(prepare, name="columns computed within each row")
+    with one_blas_thread():
+        found, statistic = mechanism.spend(cohort, plan, coordinates, rows)
+    return Spent(found, statistic, coordinates, plan, rows, cohort)
+
+
+def refuse_unaffordable(design: PrivateDesign, plan: Plan) -> None:
+    """Refuse terms that the budget cannot carry.
+
+    Raises
+    ------
+    PrivacyError
+        Naming them.
+    """
+    out = design.groups.left_out(plan.weights)
+    if out:
+        raise PrivacyError(
+            f"formula must have terms that the budget can carry, got {', '.join(out)}, of which it affords no "
+            f"feature at n = {plan.n:,.0f}; leave them out, or say DPAFF(allow_useless=True) to fit the others. "
+            "Nothing was read"
+        )

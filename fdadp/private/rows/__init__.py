@@ -1,0 +1,1 @@
+"""What a private fit computes from one person's rows."""

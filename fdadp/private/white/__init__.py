@@ -1,1 +1,0 @@
-"""Terms of private fits in coordinates that are white under the public prior, one kind a file."""

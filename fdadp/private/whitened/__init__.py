@@ -1,0 +1,1 @@
+"""Terms of private fits, in coordinates that are white under the public prior."""

@@ -1,0 +1,1 @@
+"""The additive model of one curve on another."""

@@ -1,0 +1,1 @@
+"""What can be asked of a fitted model of many terms."""

@@ -1,0 +1,294 @@
+"""Factors of a formula, what stands between its operators: columns, terms, and functions of columns."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from fdadp import terms
+from fdadp.errors import InputError
+from fdadp.regression.reading.columns import unknown_column
+from fdadp.regression.reading.expressions import OF_CURVES, OF_NUMBERS, RowFunction, column_named, row_function, tree_of
+from fdadp.terms.spec import TermSpec
+
+# Where in a formula an error is.
+
+
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+
+def pointing_at(formula: str, part: str) -> str:
+    """Two lines to end an error's text: the formula, and marks below the part; nothing where it is not found.
+
+    Blanks in `part` need not be those of the formula, which parsers set anew.
+    """
+    pattern = r"\s*".join(re.escape(c) for c in re.sub(r"[\s`]", "", part).replace('"', "'"))
+    edge = r"(?<!\w)" if part[:1].isidentifier() else ""
+    found = re.search(edge + pattern, formula.replace("`", " ").replace('"', "'")) if pattern else None
+    return _marked(formula, found.start(), found.end()) if found else f"\n  {formula}"
+
+
+def position_shown(formula: str, error: Exception) -> str:
+    """An error of formulaic: its first sentence, and the place that it marks in the formula; or of Python's parser."""
+    if isinstance(error, SyntaxError) and error.text:
+        return f"{error.msg} in {error.text.strip()}{pointing_at(formula, error.text.strip())}"
+    text = _COLOURS.sub("", str(error))
+    what, _, place = text.partition("\n")
+    if "⧛" not in place:
+        return f"{what or type(error).__name__}\n  {formula}"
+    shown = place.strip()
+    start, end = shown.index("⧛"), shown.index("⧚") - 1
+    if shown.replace("⧛", "").replace("⧚", "") != formula:
+        return f"{what}\n  {formula}"
+    return what + _marked(formula, start, end)
+
+
+def _marked(formula: str, start: int, end: int) -> str:
+    return f"\n  {formula}\n  {' ' * start}{'^' * max(1, end - start)}"
+
+
+SMOOTHS = ("bs", "cr", "cc", "ns", "poly", "spline", "rcs")
+"""What other programs call functions whose shape is to be found, here s()."""
+
+WITHIN = {"by", "c"}
+"""Kinds of terms around others: the one is written ``a:b``, the other read here."""
+
+Names = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a product.
+
+    Attributes
+    ----------
+    text : str
+        As in the formula.
+    spec : TermSpec
+        The term that it is by itself.
+    column : str
+        What it multiplies others by, where it is a number or a factor.
+    is_number, is_factor : bool
+    """
+
+    text: str
+    spec: TermSpec
+    column: str = ""
+    is_number: bool = False
+    is_factor: bool = False
+
+    def coded(self, coding: str) -> TermSpec:
+        """A factor with a coding, but where the formula says it itself."""
+        return replace(self.spec, coding=coding) if getattr(self.spec, "coding", "") == "treatment" else self.spec  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class FactorReader:
+    """Reads the factors of one formula.
+
+    Attributes
+    ----------
+    formula : str
+        For messages.
+    kinds : mapping of str to {"curves", "numbers", "labels"}
+        Of each column.
+    """
+
+    formula: str
+    kinds: Mapping[str, str]
+
+    def response(self, text: str) -> str:
+        """What is left of ``~``: the name of a column, or a function of one."""
+        node, names = self._tree(text)
+        if isinstance(node, ast.Name):
+            return names.get(node.id, node.id)
+        self._function(text, text)
+        return text
+
+    def read(self, text: str) -> Factor:
+        """A factor.
+
+        Raises
+        ------
+        InputError
+            Something that is neither a column nor a term nor a function, with its place in the formula.
+        """
+        text = _without_numpy(text)
+        node, names = self._tree(text)
+        if isinstance(node, ast.Name) or self._is_function(node):
+            return self._column_alone(text, self._column(node, names, text))
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            raise self._error(f"formula must consist of columns, terms such as ff(X) and functions, got {text}", text)
+        kind = node.func.id
+        if kind == "c" and len(node.args) == 1 and not node.keywords:
+            inner = self.read(_written(node.args[0], names))
+            try:
+                return replace(inner, text=text, spec=terms.c(inner.spec))
+            except InputError as exc:
+                raise self._error(str(exc), text) from None
+        if kind == "offset":
+            raise self._error(
+                f"offset() must stand by itself, not in an interaction or in another term, got {text}", text
+            )
+        if kind == "C":
+            kind = "factor"
+        if kind not in terms.KINDS or kind in WITHIN:
+            raise self._unknown_call(node.func.id, text)
+        spec = self._term(kind, node, names, text)
+        plain = kind == "factor" and getattr(spec, "coding", "") == "treatment"
+        return Factor(text, spec, spec.columns[0], is_number=kind == "linear", is_factor=plain)
+
+    def offset(self, text: str, response: str | None) -> str:
+        """What ``offset(...)`` adds: a column or an expression of columns of numbers or curves, not the response."""
+        node, names = self._tree(_without_numpy(text))
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            raise self._error(f"offset() must have one column, or an expression of columns, got {text}", text)
+        written = _written(node.args[0], names)
+        sources = self._function(f"I({written})", text).sources
+        known = [self._known(source) for source in sources]
+        labels = next((name for name in known if self.kinds[name] == "labels"), None)
+        if labels is not None or not known or response in known:
+            wanted = "numbers or curves other than the response"
+            raise self._error(f"offset() must be of columns of {wanted}, got {labels or text}", text)
+        return written
+
+    def _tree(self, text: str) -> tuple[ast.expr, Names]:
+        parsed = tree_of(text)
+        if parsed is None:
+            raise self._error(f"terms must be written as in ff(X, k=(5, 5)), got {text}", text)
+        return parsed
+
+    def _is_function(self, node: ast.expr) -> bool:
+        called = node.func if isinstance(node, ast.Call) else None
+        return isinstance(called, ast.Name) and called.id in {"I", *OF_NUMBERS, *OF_CURVES}
+
+    def _column_alone(self, text: str, column: str) -> Factor:
+        kind = self._kind(column)
+        if kind == "curves":
+            return Factor(text, terms.concurrent(column), column)
+        if kind == "numbers":
+            return Factor(text, terms.linear(column), column, is_number=True)
+        return Factor(text, terms.factor(column), column, is_factor=True)
+
+    def _kind(self, column: str) -> str:
+        if column in self.kinds:
+            return self.kinds[column]
+        function = row_function(column)
+        assert function is not None
+        return "curves" if function.is_curves(self.kinds) else "numbers"
+
+    def _column(self, node: ast.expr, names: Names, text: str) -> str:
+        """A column that is named, quoted, or computed; all that it is made of must be there."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return self._known(node.value)
+        if isinstance(node, ast.Name):
+            return self._known(names.get(node.id, node.id))
+        written = _written(node, names)
+        function = self._function(written, text)
+        for source in function.sources:
+            self._known(source)
+        return written
+
+    def _function(self, written: str, text: str) -> RowFunction:
+        try:
+            function = row_function(written)
+        except InputError as exc:
+            raise self._error(str(exc), text) from None
+        if function is None:
+            called = tree_of(written)
+            if called and isinstance(called[0], ast.Call) and isinstance(called[0].func, ast.Name):
+                raise self._unknown_call(called[0].func.id, text)
+            raise self._error(f"here must be a column, or a function of some such as log(x), got {written}", text)
+        return function
+
+    def _known(self, name: str) -> str:
+        own = column_named(name, self.kinds)
+        if own is None:
+            error = unknown_column(name, list(self.kinds))
+            raise InputError(f"{error}{pointing_at(self.formula, name)}")
+        return str(own)
+
+    def _term(self, kind: str, node: ast.Call, names: Names, text: str) -> TermSpec:
+        make, made = _maker(kind)
+        first, *options = fields(made)
+        several = str(first.type).startswith("tuple")
+        columns = [self._column(argument, names, text) for argument in node.args]
+        if not columns or (len(columns) > 1 and not several):
+            wanted = "columns" if several else "one column"
+            raise self._error(f"{kind}() must have {wanted} first, then options by name, got {text}", text)
+        known = [option.name for option in options]
+        given: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg not in known:
+                close = difflib.get_close_matches(str(keyword.arg), known, n=1)
+                raise self._error(
+                    f"options of {kind}() must be among {', '.join(known)}, got {keyword.arg}"
+                    + (f"; did you mean {close[0]}?" if close else ""),
+                    text,
+                )
+            given[keyword.arg] = self._option(keyword, names, text)
+        try:
+            return make(tuple(columns), **given) if several and make is made else make(*columns, **given)
+        except (InputError, TypeError) as exc:
+            raise self._error(str(exc), text) from None
+
+    def _option(self, keyword: ast.keyword, names: Names, text: str) -> Any:
+        if keyword.arg == "by" and isinstance(keyword.value, ast.Name):
+            return self._known(names.get(keyword.value.id, keyword.value.id))
+        try:
+            value = _tuples(ast.literal_eval(keyword.value))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            raise self._error(
+                f"{keyword.arg} must be a number, a text between quotes or a tuple of them, "
+                f"got {ast.unparse(keyword.value)}",
+                text,
+            ) from None
+        return self._known(value) if keyword.arg == "by" and isinstance(value, str) else value
+
+    def _unknown_call(self, name: str, text: str) -> InputError:
+        kinds = sorted({*terms.KINDS, "C"} - {"by"})
+        functions = sorted({*OF_NUMBERS, *OF_CURVES, "I"})
+        close = ["s"] if name in SMOOTHS else difflib.get_close_matches(name, [*kinds, *functions], n=1)
+        return self._error(
+            f"formula must consist of the terms {', '.join(kinds)} and the functions {', '.join(functions)}, "
+            f"got {name}()" + (f"; did you mean {close[0]}()?" if close else ""),
+            text,
+        )
+
+    def _error(self, message: str, text: str) -> InputError:
+        return InputError(f"{message}{pointing_at(self.formula, text)}")
+
+
+def _without_numpy(text: str) -> str:
+    return re.sub(r"\b(np|numpy)\.(?=\w+\()", "", text)
+
+
+def is_offset(text: str) -> bool:
+    """Whether a factor is ``offset(...)``."""
+    parsed = tree_of(text)
+    called = parsed[0].func if parsed and isinstance(parsed[0], ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == "offset"
+
+
+def _written(node: ast.expr, names: Names) -> str:
+    """An expression as text, with what was quoted between backticks again."""
+    return re.sub(r"\w+", lambda word: f"`{names[word[0]]}`" if word[0] in names else word[0], ast.unparse(node))
+
+
+def _maker(kind: str) -> tuple[Callable[..., TermSpec], type]:
+    """What makes a term of a kind, and its class."""
+    make = getattr(terms, kind)
+    if isinstance(make, type):
+        return make, make
+    module = importlib.import_module(make.__module__)
+    return make, typing.get_type_hints(make, vars(module))["return"]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list | tuple) else value

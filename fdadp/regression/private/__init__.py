@@ -1,0 +1,1 @@
+"""Private fits of models of many terms."""

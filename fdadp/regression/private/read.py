@@ -1,0 +1,219 @@
+"""What a private fit reads: columns of the terms, of what is computed within rows, and the response; nothing is read.
+
+Columns that a table has are handed to the kernel as they are; of others, such as ``mean(X)``, their sources are, and
+the kernel computes them first (:mod:`fdadp.regression.private.rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError, PrivacyError
+from fdadp.functional.tables.sample import Curves
+from fdadp.private.plan.design import curves_column
+from fdadp.private.public.columns import Column, NumberColumn, Range, public_range
+from fdadp.private.public.prior import PublicPrior
+from fdadp.regression.private.rows import Made, PreparedRows, Source
+from fdadp.regression.private.table import Entries, PrivateTable
+from fdadp.regression.reading.expressions import bounds_of, expression, row_function
+
+
+def indicator_of(name: str) -> str:
+    """Name of the column that says where numbers are missing."""
+    return f"missing({name})"
+
+
+def persistence(name: str) -> str:
+    """The anchor of a forecast of the same quantity: half the last value, half the mean of a row's curve."""
+    quoted = name if name.isidentifier() else f"`{name}`"
+    return f"0.5 * last({quoted}) + 0.5 * mean({quoted})"
+
+
+OF_ANCHOR = 0.4
+"""Width of the public range of a response less its anchor, over the wider one of both."""
+
+
+def about(y: Range, offset: Range, width: float = 1.0) -> Range:
+    """Public range of a response less an offset: about the difference of the middles, as wide as the wider of both."""
+    middle = sum(y) / 2 - sum(offset) / 2
+    half = width * max(y[1] - y[0], offset[1] - offset[0]) / 2
+    return middle - half, middle + half
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Columns asked for one after the other, by what is public of them.
+
+    Parameters
+    ----------
+    table : PrivateTable
+    prior : PublicPrior
+    gaps_of : callable
+        How gaps of a column of curves are filled.
+
+    Attributes
+    ----------
+    given : dict of str to Entries
+        Columns that the kernel reads.
+    columns : list of Column
+        Of the design.
+    wanted : list of (str or Made)
+        Where each comes from.
+    axes : dict of str to ndarray
+        Points of columns of curves.
+    made : dict of str to Made
+        Columns that are computed.
+    """
+
+    table: PrivateTable
+    prior: PublicPrior
+    gaps_of: Callable[[str], str]
+    given: dict[str, Entries] = field(default_factory=dict)
+    columns: list[Column] = field(default_factory=list)
+    wanted: list[str | Made] = field(default_factory=list)
+    axes: dict[str, FloatArray] = field(default_factory=dict)
+    made: dict[str, Made] = field(default_factory=dict)
+
+    def column(self, name: str, *, factor: bool) -> None:
+        """A column of a term."""
+        at = len(self.columns)
+        if self.table.has(name) or row_function(name) is None:
+            column, self.given[name], grid = self.table.column(name, at, self.prior, self.gaps_of, factor=factor)
+            if grid is not None:
+                self.axes[name] = grid
+            self.columns.append(column)
+            self.wanted.append(name)
+            return
+        if factor:
+            raise InputError(f"{name} must be a column of labels, got an expression")
+        made = self._made(name)
+        curves = next((s for s in made.sources if s.grid is not None), None)
+        bounds = self._bounds(name, made)
+        if curves is not None and expression(name).is_curves(self.table.kinds):
+            assert curves.grid is not None
+            self.columns.append(curves_column(self.prior, name, at, curves.grid, bounds, self.gaps_of(curves.name)))
+        else:
+            self.columns.append(NumberColumn(name, at, bounds))
+        self.wanted.append(made)
+        self.made[name] = made
+
+    def indicator(self, name: str) -> str:
+        """A column that is 1 where a number is missing and 0 elsewhere; returns its name."""
+        own = indicator_of(name)
+        quoted = name if name.isidentifier() or name not in self.given else f"`{name}`"
+        made = Made(quoted, self._sources(quoted), indicator=True)
+        self.columns.append(NumberColumn(own, len(self.columns), (0.0, 1.0)))
+        self.wanted.append(made)
+        self.made[own] = made
+        return own
+
+    def response(
+        self, name: str, y: Any, *, curves: bool, classes: tuple[Hashable, ...] | None = None
+    ) -> Curves | None:
+        """The response: what is public of it where it is a curve; of one of two classes 0 or 1 is read."""
+        if classes is None and y is None and not self.table.has(name) and row_function(name) is not None:
+            made = self._made(name, fill=False)
+            self.wanted.append(made)
+            source = next((s for s in made.sources if s.grid is not None), None)
+            if curves != expression(name).is_curves(self.table.kinds):
+                raise InputError(f"{name} must hold {'curves' if curves else 'numbers'}")
+            return self.table.curves(source.name) if curves and source is not None else None
+        response = self.table.curves(name, y) if curves else None
+        own = f"{name}, the response"  # which may be a covariate as well, given otherwise
+        kind: Literal["curves", "numbers", "labels"] = "numbers" if response is None else "curves"
+        self.given[own] = Entries(name, "labels" if classes else kind, classes or (), beside=y is not None)
+        self.wanted.append(own)
+        return response
+
+    def offset(self, text: Any, response: str, t: FloatArray | None) -> tuple[str | Made, Range]:
+        """What the response is less of, and its public bounds.
+
+        Raises
+        ------
+        InputError, PrivacyError
+            Neither a column nor an expression of columns, curves on another grid than the response's, the response
+            itself, or no public bounds.
+        """
+        if not isinstance(text, str):
+            raise InputError(
+                "offset must be the name of a column, or an expression of columns such as "
+                f"'0.5 * last(X) + 0.5 * mean(X)', in a private fit, got {type(text).__name__}"
+            )
+        if self.table.has(text):
+            if text == response:
+                raise InputError(f"offset must not be the response, got {text!r}")
+            found, bounds = self._given_offset(text, t), self.table.range(text)
+            return found, bounds
+        made = self._made(text)
+        if response in [source.name for source in made.sources]:
+            raise InputError(f"offset must not read the response, got {text!r}")
+        if expression(text).is_curves(self.table.kinds):
+            grids = [s.grid for s in made.sources if s.grid is not None]
+            self._check_grid(text, grids[0], t)
+        self.made[text] = made
+        return made, self._bounds(text, made)
+
+    def _given_offset(self, name: str, t: FloatArray | None) -> str:
+        if self.table.kind(name) == "curves":
+            curves = self.table.curves(name)
+            self._check_grid(name, curves.grid, t)
+            self.axes[name] = curves.grid
+            self.given.setdefault(name, Entries(name, "curves"))
+        else:
+            self.given.setdefault(name, Entries(name, "numbers"))
+        return name
+
+    @staticmethod
+    def _check_grid(name: str, grid: FloatArray, t: FloatArray | None) -> None:
+        if t is None:
+            raise InputError(f"offset must be one number a row, as the response is, got curves ({name})")
+        if not np.array_equal(grid, t):
+            raise InputError(f"offset must be on the grid of the response, got {name} on another one")
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns of one number a row, but the response."""
+        return tuple(key for key, e in self.given.items() if e.kind == "numbers" and key == e.column)
+
+    def prepared(self, offset: str | Made | None) -> PreparedRows | None:
+        """What is computed within rows before all else; None where all columns are as they were given."""
+        if offset is None and all(isinstance(wanted, str) for wanted in self.wanted):
+            return None
+        return PreparedRows(tuple(self.given), tuple(self.wanted), offset)
+
+    def _made(self, text: str, *, fill: bool = True) -> Made:
+        return Made(text, self._sources(text, fill=fill))
+
+    def _sources(self, text: str, *, fill: bool = True) -> tuple[Source, ...]:
+        return tuple(self._source(name, fill=fill) for name in expression(text).sources)
+
+    def _source(self, name: str, *, fill: bool) -> Source:
+        kind = self.table.kind(name)
+        if kind == "labels":
+            raise InputError(f"{name} must hold numbers or curves to be computed with, got labels")
+        bounds = self.table.range(name) if self.table.bounded(name) else None
+        if kind == "numbers":
+            self.given.setdefault(name, Entries(name, "numbers"))
+            return Source(name, bounds=bounds)
+        curves = self.table.curves(name)
+        self.given.setdefault(name, Entries(name, "curves"))
+        self.axes[name] = curves.grid
+        return Source(name, curves.grid, self.gaps_of(name) if fill else None, bounds)
+
+    def _bounds(self, text: str, made: Made) -> Range:
+        """Those given under its own name, or what those of its sources say."""
+        if self.table.bounded(text):
+            return self.table.range(text)
+        found = bounds_of(expression(text), {s.name: s.bounds for s in made.sources if s.bounds is not None})
+        if found is None:
+            without = [s.name for s in made.sources if s.bounds is None] or [text]
+            raise PrivacyError(
+                f"bounds must give a public range for {' and '.join(without)}: {text} is unbounded without, as in "
+                f'bounds={{"{text}": (low, high)}}'
+            )
+        return found if found[0] == found[1] else public_range(found, f"bounds of {text}", of=text)

@@ -1,0 +1,1 @@
+"""From the tables of users to the records of a regression."""

@@ -1,0 +1,364 @@
+"""What a regression on terms is trained on: rows of a table, their responses, weights and offsets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fdadp._common.typing import ArrayLike, FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.curves import as_curves
+from fdadp.functional.tables.records import Labels, Records, in_order
+from fdadp.functional.tables.sample import Curves
+from fdadp.regression.reading.columns import Grids, Table, rows_beside
+from fdadp.regression.reading.completion import Completion, treatments
+from fdadp.regression.reading.expressions import expression, tree_of
+from fdadp.regression.reading.records import Response, read_long_response, read_records, read_response
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.fit.observations import Observations
+from fdadp.solve.form.family import Family
+
+LARGEST = 1e100
+"""Size of numbers whose sums of squares, and products of these, are finite."""
+
+LARGEST_LOG = 500.0
+"""Of exposures, whose exponential is a finite number and its square roots and squares are."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `fit` was asked to train on.
+
+    Attributes
+    ----------
+    data, y, grids, weights, offset, long, groups : object
+        As `fit` takes them; `long` is a response as a long table.
+    response : str
+        Name of the response.
+    columns : sequence of str
+        Columns of the terms.
+    missing : str or mapping of str to str
+        What to do about entries that columns lack, see :func:`fdadp.regression.reading.completion.treatments`.
+    defaults : mapping of ndarray, optional
+        Points of curves that come without any, where a fitted model knows them.
+    """
+
+    data: Any
+    y: Any
+    response: str
+    columns: Sequence[str]
+    grids: Grids | None = None
+    weights: Any = None
+    offset: Any = None
+    long: Any = None
+    missing: str | Mapping[str, str] = "raise"
+    groups: Any = None
+    defaults: Mapping[str, FloatArray] | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """Training rows as they were read.
+
+    Attributes
+    ----------
+    observed : Observations
+    grid : ndarray of shape (T,) or None
+        Of responses that are curves; where each has points of its own, points for predictions.
+    points : ndarray or None
+        All points at which responses were observed.
+    curves : Curves or None
+        The response as the user gave it, without its values.
+    classes : ndarray of shape (2,) or None
+        Of binomial responses.
+    index : Index or None
+        Labels of the rows.
+    covariates : Covariates
+        How covariates were read.
+    loose : Records or None
+        Covariates as they came, where something was filled in.
+    """
+
+    observed: Observations
+    grid: FloatArray | None
+    points: FloatArray | None
+    curves: Curves | None
+    classes: Labels | None
+    index: pd.Index[Any] | None
+    covariates: Covariates
+    loose: Records | None = None
+
+
+@dataclass(frozen=True)
+class Covariates:
+    """How the covariates of training rows were read, and new ones are.
+
+    Attributes
+    ----------
+    grids : mapping of str to ndarray
+        Points of the training curves.
+    completion : Completion
+        Of entries that columns lack.
+    """
+
+    grids: Mapping[str, FloatArray]
+    completion: Completion
+
+    def read(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """Columns of new rows."""
+        return self.completion(self.loose(data, columns, grids))
+
+    def loose(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Records:
+        """The same as they come, with what they lack."""
+        given = [name for name in columns if name not in self.completion.indicators.values()]
+        return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
+
+
+def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
+    """Read training rows; `curves` says whether the response must be curves, or else numbers.
+
+    Raises
+    ------
+    InputError
+        Columns that are not there, do not agree, or hold what the family cannot have.
+    """
+    records, index, covariates, loose = _covariates(asked)
+    name, n = asked.response, records.n
+    for column, values in records.columns.items():
+        _refuse_sizes(column, values.values if isinstance(values, Curves) else values)
+    if isinstance(asked.offset, str) and asked.offset in records.columns and asked.offset in asked.columns:
+        asked = replace(asked, offset=_of_rows(records.columns[asked.offset]))
+    response: Response
+    if asked.long is not None:
+        response = read_long_response(asked.long, n, index, name)
+    elif asked.y is None:
+        response = read_response(asked.data, name, asked.grids, n=n, index=index, defaults=asked.defaults)
+    else:
+        response = read_response({name: asked.y}, name, asked.grids, n=n, index=index, defaults=asked.defaults)
+    made = (_with_curves if curves else _with_numbers)(asked, family, records, response, index, covariates)
+    return replace(made, loose=loose)
+
+
+def _refuse_sizes(name: str, values: Any) -> None:
+    """Refuse numbers whose sums of squares are none."""
+    largest = float(np.nanmax(np.abs(values), initial=0.0)) if values.dtype.kind == "f" else 0.0
+    if largest > LARGEST:
+        raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
+
+
+def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
+    """Training rows whose columns lack nothing; and as they came, where they lacked something."""
+    how: Mapping[str, str] = {}
+    if asked.missing != "raise":
+        loose, _ = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=asked.columns)
+        how = treatments(asked.missing, {name: loose.kind(name) for name in asked.columns})
+    records, index = read_records(asked.data, asked.columns, asked.grids, defaults=asked.defaults, missing=how)
+    grids = {name: c.grid for name, c in records.columns.items() if isinstance(c, Curves)}
+    completion = Completion.learned(records, how)
+    return completion(records), index, Covariates(grids, completion), records if how else None
+
+
+def _with_curves(
+    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+) -> Training:
+    name = asked.response
+    if isinstance(response, PointwiseResponse):
+        each: Any = response.record
+        y, t = response.y, response.t
+        grid = response.grid()
+        template = Curves(np.empty((0, grid.size)), grid)
+    elif isinstance(response, Curves):
+        each, y, t, grid, template = None, response.values, response.grid, response.grid, response
+    else:
+        raise InputError(f"{name} must hold curves (an FDataGrid, or an array of shape (n, T)); use ScalarRegression")
+    _refuse_sizes(name, y)
+    if t.min() == t.max():
+        raise InputError(f"{name} must be observed at two points or more, got {t.min():g} alone; use ScalarRegression")
+    weights, offset = _beside(asked, family, y, (records.n, *y.shape[1:]), each)
+    points = response if isinstance(response, PointwiseResponse) else None
+    observed = Observations(records, y, weights, offset, points)
+    return Training(observed, grid, t, template, None, index, read)
+
+
+def _with_numbers(
+    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+) -> Training:
+    name = asked.response
+    if isinstance(response, Curves | PointwiseResponse):
+        raise InputError(f"{name} must hold one number a row, got curves; use FunctionalRegression")
+    classes: Labels | None = None
+    if family.name == "binomial" and response.dtype.kind != "f":
+        classes = _classes(asked, response)
+        response = numbers_of_classes(response, classes, name)
+    elif response.dtype.kind != "f":
+        raise InputError(f"{name} must hold numbers for family={family.name!r}, got labels such as {response[0]!r}")
+    elif family.name == "binomial":
+        classes = np.array([0, 1])
+    y = np.asarray(response, dtype=np.float64)[:, None]
+    _refuse_sizes(name, y)
+    weights, offset = _beside(asked, family, y, y.shape)
+    return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
+
+
+def _classes(asked: Asked, labels: Labels) -> Labels:
+    """Classes in the order of a categorical, or else sorted."""
+    table = Table(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
+    found = set(labels.tolist())
+    order = table.read(asked.response).order if table.has(asked.response) else None
+    return np.array([level for level in order or in_order(found) if level in found], dtype=object)
+
+
+def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> FloatArray:
+    """0 for the first of two classes, 1 for the second.
+
+    Raises
+    ------
+    InputError
+        Not two classes, or a label that is none of them.
+    """
+    if len(classes) != 2:
+        got = ", ".join(map(repr, classes[:5].tolist()))
+        raise InputError(f"{name} must have two classes for family='binomial', got {len(classes)}: {got}")
+    known = {label: float(i) for i, label in enumerate(classes.tolist())}
+    unknown = next((i for i, label in enumerate(labels.tolist()) if label not in known), None)
+    if unknown is not None:
+        raise InputError(f"{name} must be one of {list(known)}, got {labels[unknown]!r} in row {unknown}")
+    return np.array([known[label] for label in labels.tolist()])
+
+
+def _beside(
+    asked: Asked, family: Family, y: FloatArray, shape: tuple[int, ...], record: Any = None
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Weights and offsets of responses that suit the family with them."""
+    weights = weights_beside(asked.weights, asked.data, shape, record)
+    if weights is not None and not weights.any():
+        raise InputError("weights must not all be 0")
+    offset = beside(asked.offset, "offset", asked.data, shape, record)
+    check_responses(family, y, weights, offset, asked.response)
+    seen = ~np.isnan(y) if weights is None else ~np.isnan(y) & (weights > 0)
+    family.check_mean(float(np.average(y[seen], weights=None if weights is None else weights[seen])), asked.response)
+    return weights, offset
+
+
+def is_expression(text: str, data: Any) -> bool:
+    """Whether an offset is computed from columns, not one of them."""
+    tree = tree_of(text)
+    if Table(data).has(text) or tree is None or isinstance(tree[0], ast.Name):
+        return False
+    return bool(expression(text).sources)
+
+
+def along(column: Curves | FloatArray | Labels, t: FloatArray) -> FloatArray:
+    """An offset of rows at points, shape (n, 1) or (n, T')."""
+    if not isinstance(column, Curves):
+        return np.asarray(column, dtype=np.float64)[:, None]
+    if np.array_equal(column.grid, t):
+        return column.values
+    return np.stack([np.interp(t, column.grid, row) for row in column.values])
+
+
+def _of_rows(column: Curves | FloatArray | Labels) -> FloatArray:
+    return column.values if isinstance(column, Curves) else np.asarray(column, dtype=np.float64)
+
+
+def check_responses(
+    family: Family, y: FloatArray, weights: FloatArray | None, offset: FloatArray | None, name: str, first: int = 0
+) -> None:
+    """Refuse responses, and offsets, that the family cannot have.
+
+    Parameters
+    ----------
+    family : Family
+    y : ndarray
+    weights, offset : ndarray of the same shape, or None
+    name : str
+        Of the response.
+    first : int
+        Number of the first row.
+
+    Raises
+    ------
+    InputError
+        Naming the row.
+    """
+    family.check(y, weights, name, first)
+    if offset is not None and family.link == "log" and np.abs(offset).max() > LARGEST_LOG:
+        row = int(np.argmax(np.abs(offset).reshape(len(offset), -1).max(axis=1)))
+        raise InputError(
+            f"offset must be the logarithm of an exposure, within {LARGEST_LOG:g} of 0, for family={family.name!r}, "
+            f"got {offset[row].max():g} in row {first + row}"
+        )
+
+
+def weights_beside(
+    given: ArrayLike | str | None, data: Any, shape: tuple[int, ...], record: Any = None, first: int = 0
+) -> FloatArray | None:
+    """Weights in the shape of the response, as :func:`beside`; `first` is the number of the first row.
+
+    Raises
+    ------
+    InputError
+        As :func:`beside`, or negative ones.
+    """
+    weights = beside(given, "weights", data, shape, record, first)
+    if weights is not None and (weights < 0).any():
+        bad = np.argwhere(weights < 0)
+        raise InputError(f"weights must not be negative, got {weights[tuple(bad[0])]:g} in row {first + bad[0][0]}")
+    return weights
+
+
+def beside(
+    given: ArrayLike | str | None,
+    name: str,
+    data: Any,
+    shape: tuple[int, ...],
+    record: Any = None,
+    first: int = 0,
+) -> FloatArray | None:
+    """Weights or offsets in the shape of the response.
+
+    Parameters
+    ----------
+    given : array_like of shape (n,) or (n, T), str or None
+        Numbers, the name of a column of `data`, or nothing.
+    name : str
+        For messages.
+    data : object
+        Table of the records.
+    shape : tuple
+        (n, T), or (n,) where observations have points of their own.
+    record : ndarray of shape (N,), optional
+        The record of each observation.
+    first : int
+        Number of the first row.
+
+    Raises
+    ------
+    InputError
+        Another shape, other row labels than the table has, or numbers that are not finite.
+    """
+    if given is None:
+        return None
+    rows_beside(data, name, given)
+    if isinstance(given, str):
+        column = read_records(data, [given])[0].columns[given]
+        given = column.values if isinstance(column, Curves) else column
+    elif hasattr(given, "data_matrix") or isinstance(given, pd.DataFrame):
+        given = as_curves(given, name=name).values
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as exc:
+        raise InputError(f"{name} must be numbers or the name of a column of numbers, got labels") from exc
+    wide = values[:, None] if values.ndim == 1 and len(shape) == 2 else values
+    if wide.ndim != len(shape) or wide.shape[0] != shape[0] or (wide.shape != shape and wide.shape[1:] != (1,)):
+        wanted = " or ".join(dict.fromkeys(str(s) for s in (shape[:1], shape)))
+        raise InputError(f"{name} must be of shape {wanted}, got {values.shape}")
+    bad = np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))
+    if bad.size:
+        raise InputError(f"{name} must be finite, got another number in row {first + bad[0]}")
+    return np.array(np.broadcast_to(wide, shape)) if record is None else np.asarray(wide)[record]

@@ -1,0 +1,1 @@
+"""Covariances and precisions of the errors along a response curve."""

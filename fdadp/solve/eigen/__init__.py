@@ -1,0 +1,1 @@
+"""Fits to the scores of the responses on their eigenfunctions."""

@@ -1,0 +1,1 @@
+"""What is known about a fit: standard errors, tests, residual variance."""

@@ -1,0 +1,1 @@
+"""Fits of many terms to observed responses."""

@@ -1,0 +1,220 @@
+"""A fitted model of many terms: coefficients of the long form, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fdadp._common.checks import numbers
+from fdadp._common.typing import ArrayLike, BoolArray, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import Records
+from fdadp.solve.fit.qr import Triangle, refined
+from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_sums import System
+from fdadp.solve.linear.block_diagonal import ByFunction
+from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
+
+CONSTANT = 1e-10
+"""Share of squares about the mean below which a column is taken for constant."""
+
+
+@dataclass(frozen=True)
+class AdditiveFit:
+    """Penalised estimates of all terms.
+
+    Attributes
+    ----------
+    form : LongForm
+    coefficients : ndarray of shape (p,)
+    spread : ndarray of shape (p, p), or ByFunction
+        Inverse of the penalised information, without the scale (:attr:`inverse`).
+    information : ndarray of shape (p, p), or ByFunction
+        Without penalties: products of the columns of the (weighted) long form (:attr:`gram`).
+    edf : ndarray of shape (p,)
+        Effective degrees of freedom of each coefficient.
+    identified : ndarray of shape (p,), bool
+        Coefficients that the data or a penalty identify; the others are 0.
+    smoothing_parameters : ndarray of shape (M,)
+    sigma2 : float
+        Residual variance (mgcv's ``sig2``); the scale of families that have one, or 1.
+    scale : float
+        REML's own estimate of it.
+    criterion : float
+        REML or GCV at these smoothing parameters.
+    rss : float
+        Residual sum of squares; of other families the deviance.
+    n, n_rows : int
+        Numbers of records and of observations.
+    column_means : ndarray of shape (p,)
+        Means of the columns of the long form.
+    hessian : ndarray of shape (M, M) or None
+        Of REML in the logarithms of smoothing parameters that it chose; of families but for how weights depend on them.
+    on_eigenfunctions : bool
+        Whether the information weights eigenfunctions, each by its own residual variance.
+    """
+
+    form: LongForm
+    coefficients: FloatArray
+    spread: FloatArray | ByFunction
+    information: FloatArray | ByFunction
+    edf: FloatArray
+    identified: BoolArray
+    smoothing_parameters: FloatArray
+    sigma2: float
+    scale: float
+    criterion: float
+    rss: float
+    n: int
+    n_rows: int
+    column_means: FloatArray
+    hessian: FloatArray | None = None
+    on_eigenfunctions: bool = False
+
+    @property
+    def inverse(self) -> FloatArray:
+        """Inverse of the penalised information, without the scale, shape (p, p)."""
+        return self.spread.matrix if isinstance(self.spread, ByFunction) else self.spread
+
+    @property
+    def gram(self) -> FloatArray:
+        """The information without penalties, shape (p, p)."""
+        return self.information.matrix if isinstance(self.information, ByFunction) else self.information
+
+    @property
+    def bayesian_covariance(self) -> FloatArray:
+        """mgcv's ``Vp``, with errors taken as independent, shape (p, p)."""
+        return self.sigma2 * self.inverse
+
+    def standard_errors(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Of the linear predictor, with this covariance; shape (n, T)."""
+        if not isinstance(self.spread, ByFunction):
+            return self.form.standard_errors(records, self.bayesian_covariance, t)
+        return self.predicted(records, t)[1]
+
+    def predicted(self, records: Records, t: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """The linear predictor and its standard errors, shapes (n, T), where possible from features computed once."""
+        if not isinstance(self.spread, ByFunction):
+            return self.form.predictor(records, self.coefficients, t), self.standard_errors(records, t)
+        c, k = self.spread.turn.shape
+        mean, features = self.form.mean_and_features(records, c, t)
+        scores = features @ self.coefficients[c:].reshape(-1, k)
+        eta = mean @ self.coefficients[:c] + scores @ (mean @ self.spread.turn).T
+        variances = self.sigma2 * self.spread.variances(mean, features)
+        return np.asarray(eta), np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+
+    def mean_variance(self, covariance: FloatArray) -> float:
+        """Variance of the linear predictor, mean over all observations, where coefficients have this covariance."""
+        products = self._mean_products if self.on_eigenfunctions else self.gram / self.n_rows
+        return float((covariance * products).sum())
+
+    @cached_property
+    def _mean_products(self) -> FloatArray:
+        """Means of products of the columns over all observations, of a fit on eigenfunctions; shape (p, p)."""
+        held = self.information
+        assert isinstance(held, ByFunction)
+        (products,) = held.blocks  # of features, 1 among them, mean over the records
+        columns = np.hstack(self.form.along[:2] + self.form.along[-1:])
+        along, c = columns.T @ columns / len(columns), len(held.rest)
+        cross = np.einsum("ak,p->apk", along[:c, c:], products[0, 1:]).reshape(c, -1)
+        return np.block([[along[:c, :c], cross], [cross.T, np.kron(products[1:, 1:], along[c:, c:])]])
+
+    @property
+    def edf_total(self) -> float:
+        """Effective degrees of freedom of all coefficients, the intercept's among them."""
+        return float(self.edf.sum())
+
+    def unidentified(self) -> dict[str, str]:
+        """Names of terms that have coefficients which neither data nor penalties identify, and why."""
+        parts = zip(self.form.designs, self.form.slices, strict=True)
+        lost = {design.name: np.flatnonzero(~self.identified[place]) + place.start for design, place in parts}
+        return {name: self._why(columns) for name, columns in lost.items() if columns.size}
+
+    def _why(self, columns: IntArray) -> str:
+        own = self.gram.diagonal()
+        if not own[columns].any():
+            return "is 0 in all rows"
+        with_constant = self.gram[0, columns] ** 2 / np.maximum(own[0] * own[columns], 1e-300)
+        if self.form.has_intercept and (1 - with_constant < CONSTANT).all():
+            return "is constant, or varies by less than 1e-5 of its size; subtract its mean"
+        return "repeats other terms"
+
+
+def fit_gaussian(
+    form: LongForm,
+    system: System,
+    smoothing: str | ArrayLike,
+    n: int,
+    n_unpenalized: int | None = None,
+    triangle: Callable[[], Triangle] | None = None,
+    believed: System | None = None,
+) -> AdditiveFit:
+    """Penalised least squares of the long form.
+
+    Parameters
+    ----------
+    form : LongForm
+    system : System
+    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+        A criterion, or smoothing parameters on mgcv's scale in the order of the terms.
+    n : int
+        Number of records.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+    triangle : callable, optional
+        The triangle of the rows, from another pass over them: where the system has lost digits, coefficients and
+        their covariance come from it.
+    believed : System, optional
+        Normal equations under a working covariance of the errors: its REML decides between several minima of REML.
+
+    Raises
+    ------
+    InputError
+        Wrong number of smoothing parameters, or too few observations.
+    """
+    problem = _problem(form, system, n_unpenalized)
+    if isinstance(smoothing, str):
+        judge = None if believed is None else _problem(form, believed, n_unpenalized)
+        (solution,) = problem.optimize(smoothing, judge)
+    else:
+        given = numbers(smoothing, "smoothing")
+        if given.shape != (form.n_penalties,):
+            raise InputError(
+                f"smoothing must hold {form.n_penalties} smoothing parameters ({', '.join(form.penalty_names)}), "
+                f"got shape {given.shape}"
+            )
+        solution = problem.solve(given)
+    if triangle is not None and not problem.firm(solution.smoothing_parameters):
+        solution = refined(problem, solution, triangle(), form)
+    return AdditiveFit(
+        form,
+        solution.coefficients,
+        solution.inverse,
+        system.gram,
+        solution.edf,
+        problem.identified,
+        solution.smoothing_parameters,
+        solution.noise_variance,
+        solution.scale,
+        solution.gcv if isinstance(smoothing, str) and smoothing == "gcv" else solution.reml,
+        solution.rss,
+        n,
+        system.n_rows,
+        system.gram[0] / system.n_rows,
+        solution.hessian if isinstance(smoothing, str) and smoothing == "reml" else None,
+    )
+
+
+def _problem(form: LongForm, system: System, n_unpenalized: int | None) -> PenalizedLeastSquares:
+    return PenalizedLeastSquares(
+        system.gram,
+        system.cross,
+        system.total,
+        system.n_rows,
+        form.penalties,
+        intercept=False,
+        n_unpenalized=n_unpenalized,
+    )

@@ -1,0 +1,305 @@
+"""Observations of a response, on a grid or at points of their own, and the fit of many terms to them by any family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from fdadp._common.threads import one_blas_thread
+from fdadp._common.typing import ArrayLike, FloatArray, IntArray
+from fdadp.functional.tables.records import Records
+from fdadp.responses.pointwise import PointwiseResponse
+from fdadp.solve.fit.additive_fit import AdditiveFit, fit_gaussian
+from fdadp.solve.fit.family_fit import fit_family
+from fdadp.solve.fit.qr import Triangle
+from fdadp.solve.form.family import Family
+from fdadp.solve.form.long_form import LongForm
+from fdadp.solve.form.long_sums import LongSums, System
+from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
+from fdadp.solve.form.weighted import Blocks, Observed, Remembered, rows_on_grid, weighted_system
+
+A = TypeVar("A")
+
+
+class Summable(Protocol):
+    """Observations that a fit goes through, all at hand or in chunks."""
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+
+    @property
+    def level(self) -> float:
+        """Mean of the responses less their offsets."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+
+    def below(self, level: float) -> Summable:
+        """The same with lower responses."""
+
+    def over(self, function: Callable[[Observations], Any], merge: Callable[[Any, Any], Any]) -> Any:
+        """What a function makes of each chunk of them, merged."""
+
+    def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
+        """Rows of the long form with their responses, to be gone through several times."""
+
+    def system(self, form: LongForm) -> System:
+        """Normal equations of least squares."""
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Responses of records.
+
+    Attributes
+    ----------
+    records : Records
+    y : ndarray of shape (n, T) or (N,)
+        On the grid of the model (one point where the response is a number), NaN where nothing was observed; or one by
+        one.
+    weights : ndarray of the same shape, or None
+        Not negative; None: 1.
+    offset : ndarray of the same shape, or None
+        What is added to the linear predictor.
+    points : PointwiseResponse or None
+        Where observations were made that do not share a grid.
+    """
+
+    records: Records
+    y: FloatArray
+    weights: FloatArray | None = None
+    offset: FloatArray | None = None
+    points: PointwiseResponse | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return self.records.n
+
+    @property
+    def weighted(self) -> bool:
+        """Whether they have weights."""
+        return self.weights is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all responses on the grid were observed, with the same weight."""
+        return self.points is None and self.weights is None and bool(np.isfinite(self.y.sum()))
+
+    def made(self, t: FloatArray | None) -> tuple[IntArray, FloatArray] | None:
+        """Record and point of every observation on the grid t or on points of its own; None: all records at all t."""
+        if self.points is not None:
+            return self.points.record, self.points.t
+        if t is None or np.isfinite(self.y.sum()):
+            return None
+        record, at = np.nonzero(~np.isnan(self.y))
+        return record, t[at]
+
+    @property
+    def used(self) -> FloatArray:
+        """Weights, 0 where nothing was observed."""
+        weights = np.ones_like(self.y) if self.weights is None else self.weights
+        return np.where(np.isnan(self.y), 0.0, weights)
+
+    @property
+    def of_records(self) -> FloatArray | None:
+        """Weight of each record, (n,): the mean over the grid, 0 where nothing was observed; None where all are 1."""
+        if self.whole:
+            return None
+        if self.points is not None:
+            return np.asarray(np.bincount(self.points.record, self.used, self.n), dtype=np.float64)
+        return np.asarray(self.used.mean(axis=1))
+
+    def added(self) -> FloatArray:
+        """Offsets, in the shape of the response."""
+        return np.zeros_like(self.y) if self.offset is None else self.offset
+
+    def over(
+        self,
+        function: Callable[[Observations], A],
+        merge: Callable[[A, A], A],
+        finish: Callable[[A], Any] | None = None,
+    ) -> Any:
+        """What a function makes of them, as of chunks whose values are merged."""
+        value = function(self)
+        return value if finish is None else finish(value)
+
+    def blocks(self, form: LongForm, placeholder: float) -> Iterator[Observed]:
+        """Rows of the long form with their responses; `placeholder` stands where none was observed."""
+        weights, offset = self.used, self.added()
+        if self.points is not None:
+            yield from observed_at_points(form, self.records, self.points, weights, offset)
+            return
+        y = np.where(weights > 0, self.y, placeholder)
+        for part in self.records.blocks():
+            yield Observed(rows_on_grid(form, self.records[part]), y[part], weights[part], offset[part])
+
+    def in_blocks(self, form: LongForm, placeholder: float) -> Blocks:
+        """The same, to be gone through several times."""
+        return Remembered(lambda: self.blocks(form, placeholder))
+
+    def of_some(self, rows: IntArray, function: Callable[[Observations], A]) -> A:
+        """What a function makes of those of some records, in order."""
+        return function(self.some(rows))
+
+    def system(self, form: LongForm) -> System:
+        """Normal equations of (weighted) least squares."""
+        if self.points is not None:
+            return pointwise_system(form, self.records, self.points, self.used, self.added())
+        if not self.whole:
+            return weighted_system(self.blocks(form, 0.0))
+        return LongSums.over(form, ((part.records, part.y) for part in self.without_offset().parts())).system(form)
+
+    def triangle(self, form: LongForm) -> Triangle:
+        """Triangle of the rows, where observations are :attr:`whole` and features the same at all t."""
+        parts = self.without_offset().parts()
+        return reduce(Triangle.merge, (Triangle.of(form, part.records, part.y) for part in parts))
+
+    def without_offset(self) -> Observations:
+        """The same less their offsets."""
+        return self if self.offset is None else replace(self, y=self.y - self.offset, offset=None)
+
+    def entries(self, rows: slice) -> slice:
+        """Where the responses of some records stand among all, one by one."""
+        if self.points is None:
+            size = self.y.shape[1]
+            return slice(rows.start * size, min(rows.stop, self.n) * size)
+        low, high = np.searchsorted(self.points.record, (rows.start, min(rows.stop, self.n)))
+        return slice(int(low), int(high))
+
+    def part(self, rows: slice) -> Observations:
+        """Those of some records."""
+        own = rows if self.points is None else self.entries(rows)
+        at = self.points
+        if at is not None:
+            size = min(rows.stop, self.n) - rows.start
+            at = PointwiseResponse(at.record[own] - rows.start, at.t[own], at.y[own], size)
+        weights, offset = (None if v is None else v[own] for v in (self.weights, self.offset))
+        return Observations(self.records[rows], self.y[own], weights, offset, at)
+
+    def some(self, rows: IntArray) -> Observations:
+        """Those of some records, in order."""
+        if len(rows) == self.n:
+            return self
+        at, entries = self.points, rows
+        if at is not None:
+            place = np.full(self.n, -1)
+            place[rows] = np.arange(len(rows))
+            entries = np.flatnonzero(place[at.record] >= 0)
+            at = PointwiseResponse(place[at.record[entries]], at.t[entries], at.y[entries], len(rows))
+        weights, offset = (None if v is None else v[entries] for v in (self.weights, self.offset))
+        return Observations(self.records[rows], self.y[entries], weights, offset, at)
+
+    @classmethod
+    def together(cls, parts: Sequence[Observations]) -> Observations:
+        """Those of all records of several blocks, on a grid."""
+        y = np.concatenate([part.y for part in parts])
+        weights = np.concatenate([part.used for part in parts]) if any(part.weighted for part in parts) else None
+        offset = np.concatenate([part.added() for part in parts])
+        return cls(Records.together([part.records for part in parts]), y, weights, offset)
+
+    def at(self, points: IntArray) -> Observations:
+        """Those at some points of the grid."""
+        weights, offset = (None if v is None else v[:, points] for v in (self.weights, self.offset))
+        return replace(self, y=self.y[:, points], weights=weights, offset=offset)
+
+    def parts(self) -> Iterator[Observations]:
+        """Some thousands of records at a time, where all have the grid in common and neither weights nor offsets."""
+        for part in self.records.blocks():
+            yield Observations(self.records[part], self.y[part])
+
+    @property
+    def level(self) -> float:
+        """Mean of the responses less their offsets."""
+        weights = self.used
+        seen = weights > 0
+        return float(np.average((self.y - self.added())[seen], weights=weights[seen]))
+
+    def below(self, level: float | FloatArray) -> Observations:
+        """The same with lower responses: sums of squares about zero lose the digits of what lies far from it.
+
+        `level` is one number, or has the shape of the response.
+        """
+        points = None if self.points is None else replace(self.points, y=self.points.y - level)
+        return replace(self, y=self.y - level, points=points)
+
+    def null_deviance(self, family: Family) -> float:
+        """Deviance of a model that is one mean."""
+        weights = self.used
+        seen = weights > 0
+        y, weights = self.y[seen], weights[seen]
+        mean = np.full(y.size, float(weights @ y) / float(weights.sum()))
+        return 2 * float(weights @ family.half_deviance(y, family.predictor(mean)))
+
+    def predictor(self, form: LongForm, coefficients: FloatArray) -> FloatArray:
+        """The linear predictor with its offset, in the shape of the response."""
+        if self.points is None:
+            return form.predictor(self.records, coefficients) + self.added()
+        at = self.points
+        found = form.predictor_at(self.records, at.record, at.t, coefficients)
+        return found + self.added()
+
+
+def fit_terms(
+    form: LongForm,
+    observed: Summable,
+    family: Family,
+    smoothing: str | ArrayLike,
+    n_unpenalized: int | None = None,
+    believed: System | None = None,
+) -> AdditiveFit:
+    """Fit all terms to the observations.
+
+    Parameters
+    ----------
+    form : LongForm
+    observed : Observations or ChunkedObservations
+    family : Family
+    smoothing : {"reml", "gcv"} or array_like of shape (M,)
+        GCV is there for the Gaussian family only.
+    n_unpenalized : int, optional
+        Dimension that REML counts as unpenalised, where another program counts more than what is identified.
+    believed : System, optional
+        Normal equations under a working covariance of Gaussian errors, which decides between minima of REML.
+
+    Raises
+    ------
+    InputError
+        As :func:`fdadp.solve.fit.additive_fit.fit_gaussian` and :func:`fdadp.solve.fit.family_fit.fit_family`.
+    """
+    n = observed.n
+    with one_blas_thread():
+        if family.name != "gaussian":
+            return fit_family(form, observed.in_blocks(form, family.placeholder), family, smoothing, n, n_unpenalized)
+        level = observed.level if form.has_intercept else 0.0
+        below = observed.below(level)
+        triangle = None
+        if isinstance(below, Observations) and below.whole and form.separable:
+            triangle = partial(below.triangle, form)
+        fit = fit_gaussian(form, below.system(form), smoothing, n, n_unpenalized, triangle, believed)
+    fit.coefficients[0] += level
+    if not observed.weighted:
+        return fit
+    means, logs = observed.over(partial(_means_and_logs, form), _sums)
+    added = 0.0 if isinstance(smoothing, str) and smoothing == "gcv" else logs / 2
+    return replace(fit, criterion=fit.criterion - added, column_means=means / fit.n_rows)
+
+
+def _means_and_logs(form: LongForm, chunk: Observations) -> tuple[FloatArray, float]:
+    """Sums of the columns where responses were observed, and of the logarithms of weights."""
+    means, logs = np.zeros(form.size), 0.0
+    for block in chunk.blocks(form, 0.0):
+        here = block.weights > 0
+        means += block.rows.cross(here.astype(np.float64))
+        logs += float(np.log(block.weights[here]).sum())
+    return means, logs
+
+
+def _sums(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    return a[0] + b[0], a[1] + b[1]

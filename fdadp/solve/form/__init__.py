@@ -1,0 +1,1 @@
+"""The rows of a model of many terms, and sums over them."""

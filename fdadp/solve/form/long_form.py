@@ -1,0 +1,231 @@
+"""The long form of a model of many terms: a row for each record and point, ``features_i ⊗ along(t)`` of every term.
+
+It is never built for training rows: sums of Kronecker products stand for it (:mod:`fdadp.solve.form.long_sums`). Here
+is what its rows are, where each term's coefficients stand, and what they predict.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.functional.tables.records import Records
+from fdadp.terms.spec import TermDesign
+
+ROWS_AT_A_TIME = 2**22
+"""Numbers of long-form rows that are held at once."""
+
+
+@dataclass(frozen=True)
+class LongForm:
+    """Terms side by side.
+
+    Attributes
+    ----------
+    designs : tuple of TermDesign
+    t : ndarray of shape (T,)
+        Points of the response; one point where it is a number.
+    """
+
+    designs: tuple[TermDesign, ...]
+    t: FloatArray
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where the coefficients of each term stand."""
+        return tuple(_ends([design.size for design in self.designs]))
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the first coefficient is a constant that nothing penalises."""
+        return bool(self.designs) and self.designs[0].name == "(Intercept)"
+
+    @property
+    def size(self) -> int:
+        """Number p of coefficients."""
+        return sum(design.size for design in self.designs)
+
+    @cached_property
+    def penalties(self) -> list[FloatArray]:
+        """Of each term, shapes (M_j, p_j)."""
+        return [design.penalties for design in self.designs]
+
+    @cached_property
+    def stacked_penalties(self) -> FloatArray:
+        """Of all terms, 0 beyond a term's own coefficients, shape (M, p)."""
+        out, row = np.zeros((self.n_penalties, self.size)), 0
+        for place, own in zip(self.slices, self.penalties, strict=True):
+            out[row : row + len(own), place] = own
+            row += len(own)
+        return out
+
+    @property
+    def separable(self) -> bool:
+        """Whether the features of all terms are the same at all t."""
+        return all(design.separable for design in self.designs)
+
+    @property
+    def n_penalties(self) -> int:
+        """Number M of smoothing parameters."""
+        return sum(len(penalty) for penalty in self.penalties)
+
+    @property
+    def penalty_names(self) -> tuple[str, ...]:
+        """Of the smoothing parameters, in order."""
+        return tuple(name for design in self.designs for name in design.penalty_names)
+
+    @cached_property
+    def along(self) -> tuple[FloatArray, ...]:
+        """Functions along the response of each term on the training points, shapes (T, p_j)."""
+        return tuple(np.ascontiguousarray(design.along.design(self.t)) for design in self.designs)
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """Orthonormal vectors on the training points in whose span all functions along the response lie, (T, m)."""
+        return np.asarray(np.linalg.qr(np.hstack(self.along))[0])
+
+    def along_at(self, t: FloatArray | None) -> tuple[FloatArray, ...]:
+        """The same at other points."""
+        if t is None or np.array_equal(t, self.t):
+            return self.along
+        return tuple(np.ascontiguousarray(design.along.design(t)) for design in self.designs)
+
+    def features(self, records: Records, t: FloatArray | None = None) -> list[FloatArray]:
+        """Of each term, shapes (n, q_j), or (n, T, q_j)."""
+        points = self.t if t is None else t
+        return [np.ascontiguousarray(design.features(records, points)) for design in self.designs]
+
+    def contributions(
+        self, records: Records, coefficients: FloatArray, t: FloatArray | None = None
+    ) -> list[FloatArray]:
+        """What each term adds to the mean, shapes (n, T)."""
+        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
+        out = []
+        for design, place, features, along in parts:
+            own = self.functions(design, coefficients[place])  # (q, p)
+            flat = features.ndim == 2
+            out.append((features @ own) @ along.T if flat else np.einsum("ntq,qt->nt", features, own @ along.T))
+        return out
+
+    def mean(self, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """The intercept and the mean curve, shape (T,)."""
+        parts = zip(self.designs, self.along_at(t), self.slices, strict=True)
+        out = [along @ coefficients[place] for design, along, place in parts if not design.columns]
+        return np.asarray(sum(out, np.zeros(len(self.t if t is None else t))))
+
+    def predictor(self, records: Records, coefficients: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """The linear predictor, shape (n, T)."""
+        size = (records.n, len(self.t if t is None else t))
+        return np.asarray(sum(self.contributions(records, coefficients, t), np.zeros(size)))
+
+    @staticmethod
+    def functions(design: TermDesign, coefficients: FloatArray) -> FloatArray:
+        """Coefficients of a term as (q, p_j), with zeros for those that are not kept."""
+        full = np.zeros(design.kept.size)
+        full[design.kept] = coefficients
+        return full.reshape(design.n_features, design.along.size)
+
+    def rows(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Long-form rows, shape (n, T, p): for a few records at a time (:meth:`blocks`)."""
+        n, points = records.n, len(self.t if t is None else t)
+        out = np.empty((n, points, self.size))
+        parts = zip(self.designs, self.slices, self.features(records, t), self.along_at(t), strict=True)
+        for design, place, features, along in parts:
+            wide = features[:, None, :, None] if features.ndim == 2 else features[..., None]
+            whole = (wide * along[None, :, None, :]).reshape(n, points, -1)
+            out[:, :, place] = whole if design.kept.all() else whole[:, :, design.kept]
+        return out
+
+    def rows_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        """Long-form rows of single observations, of row ``record[j]`` at the point ``t[j]``: shape (N, p)."""
+        out = np.empty((len(t), self.size))
+        for design, place in zip(self.designs, self.slices, strict=True):
+            features, along = design.features_at(records, record, t), design.along.design(t)
+            out[:, place] = (features[:, :, None] * along[:, None, :]).reshape(len(t), -1)[:, design.kept]
+        return out
+
+    def predictor_at(self, records: Records, record: IntArray, t: FloatArray, coefficients: FloatArray) -> FloatArray:
+        """The linear predictor of single observations, shape (N,)."""
+        out = np.zeros(len(t))
+        for design, place in zip(self.designs, self.slices, strict=True):
+            values = design.along.design(t) @ self.functions(design, coefficients[place]).T  # (N, q)
+            out += np.einsum("iq,iq->i", design.features_at(records, record, t), values)
+        return out
+
+    def blocks(self, records: Records, t: FloatArray | None = None) -> list[Records]:
+        """Records in blocks whose long-form rows fit in memory."""
+        step = ROWS_AT_A_TIME // (max(self.size, 1) * len(self.t if t is None else t))
+        return [records[rows] for rows in records.blocks(step)]
+
+    def scores(self, records: Records, residuals: FloatArray) -> FloatArray:
+        """``D_i' r_i`` of each record, D_i its long-form rows and r (n, T): shape (n, p)."""
+        out = np.empty((records.n, self.size))
+        parts = zip(self.designs, self.slices, self.features(records), self.along, strict=True)
+        for design, place, features, along in parts:
+            if features.ndim == 2:
+                whole = features[:, :, None] * (residuals @ along)[:, None, :]
+            else:
+                whole = np.einsum("ntq,nt,tp->nqp", features, residuals, along, optimize=True)
+            out[:, place] = whole.reshape(records.n, -1)[:, design.kept]
+        return out
+
+    def mean_and_features(self, records: Records, c: int, t: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Functions of the first c coefficients, those of the mean curve, and features of all other terms.
+
+        Returns
+        -------
+        mean : ndarray of shape (T, c)
+        features : ndarray of shape (n, p)
+        """
+        along, points = self.along_at(t), self.t if t is None else t
+        ahead = sum(place.stop <= c for place in self.slices)
+        features = [design.features(records, points) for design in self.designs[ahead:]]
+        features = features or [np.zeros((records.n, 0))]
+        return np.hstack(along[:ahead]), features[0] if len(features) == 1 else np.hstack(features)
+
+    def standard_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None = None) -> FloatArray:
+        """Of the linear predictor, from the covariance of all coefficients (p, p); shape (n, T)."""
+        if self.separable:
+            return self._separable_errors(records, covariance, t)
+        found = []
+        for block in self.blocks(records, t):
+            rows = self.rows(block, t)
+            found.append(np.einsum("ntp,ntp->nt", rows @ covariance, rows))
+        return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+    def _separable_errors(self, records: Records, covariance: FloatArray, t: FloatArray | None) -> FloatArray:
+        """The same where features are the same at all t: first the covariance of each record's functions of t.
+
+        A record costs p² for all points together, not for each.
+        """
+        along = self.along_at(t)
+        functions = np.hstack(along)  # (T, m)
+        kept = np.concatenate([design.kept for design in self.designs])
+        full = np.zeros((kept.size, kept.size))
+        full[np.ix_(kept, kept)] = covariance
+        wide, places = [own.shape[1] for own in along], _ends([design.kept.size for design in self.designs])
+        by_feature = [
+            full[:, place].reshape(kept.size, -1, size).transpose(1, 0, 2).reshape(-1, kept.size * size)
+            for place, size in zip(places, wide, strict=True)
+        ]
+        found = []
+        step = ROWS_AT_A_TIME // (kept.size * max(wide) + functions.size)
+        for block in (records[rows] for rows in records.blocks(step)):
+            features = self.features(block, t)
+            inner = np.empty((block.n, functions.shape[1], functions.shape[1]))
+            for right, own, turned in zip(_ends(wide), features, by_feature, strict=True):
+                half = (own @ turned).reshape(block.n, kept.size, -1)
+                for left, other, place in zip(_ends(wide), features, places, strict=True):
+                    part = half[:, place].reshape(block.n, other.shape[1], -1)
+                    inner[:, left, right] = (other[:, None] @ part).reshape(block.n, left.stop - left.start, -1)
+            found.append(((functions @ inner) * functions).sum(axis=2))
+        return np.asarray(np.sqrt(np.maximum(np.concatenate(found), 0.0)))
+
+
+def _ends(sizes: list[int]) -> list[slice]:
+    """Where parts of these sizes stand one after another."""
+    return [slice(a, b) for a, b in itertools.pairwise(np.cumsum([0, *sizes]).tolist())]

@@ -1,0 +1,1 @@
+"""Normal equations and the matrices that they are made of."""

@@ -1,0 +1,1 @@
+"""Penalised least squares, and the search for smoothing parameters."""

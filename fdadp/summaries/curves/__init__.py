@@ -1,0 +1,1 @@
+"""Private mean and covariance of curves."""

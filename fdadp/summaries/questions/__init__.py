@@ -1,0 +1,1 @@
+"""Questions about columns of numbers and labels, and their noisy answers."""

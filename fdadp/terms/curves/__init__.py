@@ -1,0 +1,1 @@
+"""Terms of curves."""

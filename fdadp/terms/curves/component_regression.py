@@ -1,0 +1,144 @@
+"""A curve that acts through an integral, on a number, with β in the span of its leading principal components."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fdadp._common.checks import one_of
+from fdadp._common.typing import FloatArray
+from fdadp.errors import InputError
+from fdadp.functional.quadrature import RULES, quadrature_weights
+from fdadp.functional.splines.bsplines import BSplines
+from fdadp.functional.tables.curves import refuse_other_domain
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.terms.spec import TermDesign, TermSpec
+
+
+@dataclass(frozen=True)
+class ComponentRegression(TermSpec):
+    """Effect ``∫ (X(s) - X̄(s)) β(s) ds`` of a curve on a number, refund's ``fpcr``.
+
+    The curves are put on B-splines, reduced to their leading principal components, and β is smoothed there by
+    ``λ ∫ β''(s)² ds``.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves.
+    n_components : int or float
+        Number of components; or in (0, 1] the share of the sum of singular values (not of their squares, as in refund)
+        that is exceeded.
+    n_basis : int
+        Number of cubic B-splines.
+    rule : {"trapezoid", "simpson", "riemann", "simpson_legacy", "sum"}
+        See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"sum"`` is refund's, a plain sum over the points.
+
+    References
+    ----------
+    Reiss & Ogden (2007), Functional principal component regression and functional partial least squares,
+    doi:10.1198/016214507000000527.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.fpcr("X", n_components=4).name
+    'fpcr(X)'
+    """
+
+    column: str
+    n_components: float = 0.99
+    n_basis: int = 40
+    rule: str = "trapezoid"
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"fpcr({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """As many features as components; finding them takes a pass over the curves."""
+        if t is not None:
+            raise InputError(f"{self.name} must have a response that is a number; for curves use ffpc()")
+        one_of(self.rule, f"rule of {self.name}", (*RULES, "sum"))
+        curves = seen.curves_of(self.column)
+        splines = BSplines.clamped(curves.grid[0], curves.grid[-1], self.n_basis, name=f"n_basis of {self.name}")
+        on_splines = splines.design(curves.grid) * _weights(curves.grid, self.rule)[:, None]
+        triangle = seen.over(partial(_triangle, self.column, curves.mean, on_splines), _stacked)
+        directions = _leading(triangle, self.n_components, self.name)
+        penalty, turn = np.linalg.eigh(directions.T @ splines.derivative_penalty(2) @ directions)
+        penalty[penalty < penalty[-1] * 1e-12] = 0.0
+        return _Components(
+            name=self.name,
+            columns=self.columns,
+            splines=splines,
+            to_splines=directions @ turn,
+            grid=curves.grid,
+            mean=curves.mean,
+            rule=self.rule,
+            own_penalties=penalty[None],
+        )
+
+
+def _weights(grid: FloatArray, rule: str) -> FloatArray:
+    return np.ones(grid.size) if rule == "sum" else quadrature_weights(grid, rule)
+
+
+def _triangle(column: str, mean: FloatArray, on_splines: FloatArray, block: Records) -> FloatArray:
+    centred = (block.curves(column).values - mean) @ on_splines
+    return np.asarray(np.linalg.qr(centred, mode="r"))
+
+
+def _stacked(one: FloatArray, other: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.qr(np.vstack((one, other)), mode="r"))
+
+
+def _leading(triangle: FloatArray, n_components: float, name: str) -> FloatArray:
+    """Leading right singular vectors of rows (n, p), from the triangle of their QR, shape (p, q)."""
+    _, singular, right = np.linalg.svd(triangle, full_matrices=False)
+    rank = int((singular > singular[0] * 1e-12).sum()) if singular[0] > 0 else 0
+    if isinstance(n_components, (int, np.integer)) and not isinstance(n_components, bool):
+        if not 1 <= n_components <= rank:
+            raise InputError(f"n_components of {name} must be from 1 to {rank} here, got {n_components}")
+        return np.asarray(right[: int(n_components)].T)
+    if not isinstance(n_components, float) or not 0 < n_components <= 1:
+        raise InputError(f"n_components of {name} must be a whole number or a share in (0, 1], got {n_components!r}")
+    if rank == 0:
+        raise InputError(f"the curves of {name} must vary, got equal ones")
+    enough = np.flatnonzero(np.cumsum(singular) > n_components * singular.sum())
+    return np.asarray(right[: min(int(enough[0]) + 1 if enough.size else rank, rank)].T)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Components(TermDesign):
+    splines: BSplines
+    to_splines: FloatArray
+    grid: FloatArray
+    mean: FloatArray
+    rule: str
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        x = records.curves(self.columns[0])
+        refuse_other_domain(x, self.grid, self.columns[0])
+        if self.rule == "sum" and x.grid.size != self.grid.size:
+            raise InputError(
+                f"{self.columns[0]} must be on the {self.grid.size} training points where {self.name} is a sum over "
+                f"points (rule='sum'), got {x.grid.size}"
+            )
+        mean = np.interp(x.grid, self.grid, self.mean)
+        return np.asarray((x.values - mean) @ (self.effect(x.grid) * _weights(x.grid, self.rule)[:, None]))
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        return {"s": np.linspace(self.grid[0], self.grid[-1], 40)}
+
+    def effect(self, *points: Any) -> FloatArray:
+        return self.splines.design(points[0]) @ self.to_splines

@@ -1,0 +1,118 @@
+"""A curve that acts at the same point: ``X_i(t) β(t)``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from fdadp._common.typing import FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.sample import Curves
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
+
+
+@dataclass(frozen=True)
+class Concurrent(TermSpec):
+    """Effect ``X(t) β(t)`` of a curve on the domain of the response.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves; between points of their grid they are interpolated linearly.
+    k : int, optional
+        Number of B-splines along the response. Default: 15, or as many as the response has points; ``"refund"``: 5.
+    m : (int, int)
+        Their degree less one, and the order of the difference penalty.
+
+    References
+    ----------
+    Hastie & Tibshirani (1993), Varying-coefficient models, doi:10.1111/j.2517-6161.1993.tb01939.x; Ramsay & Silverman
+    (2005), Functional Data Analysis, chapter 14; in refund's ``pffr`` a matrix covariate by its name.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.concurrent("X").name
+    'concurrent(X)'
+    """
+
+    column: str
+    k: int | Literal["refund"] | None = None
+    m: tuple[int, int] = (2, 1)
+
+    refund_k = 5
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"concurrent({self.column})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """One feature, the value of the curve at t."""
+        grid = seen.curves_of(self.column).grid
+        if t is None:
+            raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
+        refuse_beyond(grid, t, self.column)
+        along = along_response(t, size_along(self.k, self.refund_k, t), self.m, name=f"k of {self.name}")
+        return _Value(name=self.name, columns=self.columns, own_penalties=no_penalties(1), **along)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Value(TermDesign):
+    centre: Curves | None = None
+    """One curve, which is subtracted from all curves."""
+
+    separable: ClassVar[bool] = False
+
+    def about(self, seen: Seen) -> TermDesign:
+        """With the mean training curve as centre."""
+        x = seen.curves_of(self.columns[0])
+        return replace(self, centre=Curves(x.weighted_mean[None], x.grid))
+
+    def _centred(self, values: FloatArray, t: FloatArray) -> FloatArray:
+        return values if self.centre is None else values - values_at(self.centre, t)[0]
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        assert t is not None
+        x = records.curves(self.columns[0])
+        refuse_beyond(x.grid, t, self.columns[0])
+        return self._centred(values_at(x, t), t)[:, :, None]
+
+    def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        x = records.curves(self.columns[0])
+        refuse_beyond(x.grid, t, self.columns[0])
+        right, share = _neighbours(x.grid, t)
+        values = x.values[record, right - 1] * (1 - share) + x.values[record, right] * share
+        return self._centred(np.asarray(values), t)[:, None]
+
+
+def values_at(x: Curves, t: FloatArray) -> FloatArray:
+    """Curves at points, linearly between those of their grid, shape (n, T)."""
+    if np.array_equal(x.grid, t):
+        return x.values
+    right, share = _neighbours(x.grid, t)
+    return np.asarray(x.values[:, right - 1] * (1 - share) + x.values[:, right] * share)
+
+
+def _neighbours(grid: FloatArray, t: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Of each point the grid point to its right, and the share of the way to it from the one before."""
+    right = np.clip(np.searchsorted(grid, t), 1, grid.size - 1)
+    return right, (t - grid[right - 1]) / (grid[right] - grid[right - 1])
+
+
+def refuse_beyond(grid: FloatArray, t: FloatArray, name: str) -> None:
+    """Refuse points of the response beyond the curves; raises InputError."""
+    slack = 1e-6 * float(grid[-1] - grid[0])
+    if t.min() < grid[0] - slack or t.max() > grid[-1] + slack:
+        raise InputError(
+            f"{name} must cover the domain of the response, [{t.min():g}, {t.max():g}], to act at the same t, "
+            f"got [{grid[0]:g}, {grid[-1]:g}]; use ff() for curves on another domain"
+        )

@@ -1,0 +1,274 @@
+"""A curve that acts through an integral, at all t or up to t: ``∫ X_i(s) β(s, t) ds``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from fdadp._common.checks import several
+from fdadp._common.typing import BoolArray, FloatArray, IntArray
+from fdadp.errors import InputError
+from fdadp.functional.quadrature import quadrature_weights
+from fdadp.functional.splines.margins import SmoothMargin
+from fdadp.functional.tables.curves import refuse_other_domain
+from fdadp.functional.tables.records import Records, Seen
+from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
+from fdadp.terms.times_column import multiplied
+
+Limits = Callable[[FloatArray, FloatArray], BoolArray]
+
+NUMBERS_AT_A_TIME = 2**21
+"""Of curves cut off at points of the response."""
+
+LIMITS: dict[str, Limits] = {"s<t": np.less, "s<=t": np.less_equal}
+
+
+@dataclass(frozen=True)
+class FunctionalLinear(TermSpec):
+    """Effect ``∫ X(s) β(s, t) ds`` of a curve on a curve, refund's ``ff``.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves.
+    k : (int, int), optional
+        Numbers of B-splines over s and over t. Default: 5 over s, and 15 over t, or as many as the response has points;
+        ``"refund"``: 5 and 5.
+    m : pair of (int, int)
+        Of each, degree less one and order of the difference penalty.
+    rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
+        See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default.
+    limits : {"s<t", "s<=t"} or callable, optional
+        Where the integral goes for each t (a historical model); a function of arrays s and t that returns where.
+        Refund then takes Riemann sums, and so does ``rule="simpson_legacy"``.
+    by : str, optional
+        Column of numbers that multiplies the effect, or of labels: a surface for each level, with smoothing parameters
+        of its own.
+
+    References
+    ----------
+    Ivanescu, Staicu, Scheipl & Greven (2015), Penalized function-on-function regression,
+    doi:10.1007/s00180-014-0548-4; Malfait & Ramsay (2003), The historical functional linear model,
+    doi:10.2307/3316063.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.ff("X", k=(10, 8), limits="s<=t").name
+    'ff(X)'
+    """
+
+    column: str
+    k: tuple[int, int] | Literal["refund"] | None = None
+    m: tuple[tuple[int, int], tuple[int, int]] = ((2, 1), (2, 1))
+    rule: str = "trapezoid"
+    limits: str | Limits | None = None
+    by: str | None = None
+
+    refund_k = (5, 5)
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"ff({self.column})" + (f":{self.by}" if self.by else "")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, and the one that multiplies."""
+        return (self.column, self.by) if self.by else (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """P-splines over s and t, with coefficients as values at even points."""
+        if t is None:
+            raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
+        grid = seen.curves_of(self.column).grid
+        k_s, k_t = several(self.refund_k if unsized(self.k) else self.k, 2, f"k of {self.name}")
+        k_t = size_along(None, k_t, t) if self.k is None else k_t
+        m_s, m_t = (several(m, 2, f"m of {self.name}") for m in several(self.m, 2, f"m of {self.name}"))
+        along = along_response(t, k_t, m_t, values=True, name=f"k of {self.name}")
+        used: FloatArray = grid
+        fields: dict[str, Any] = {
+            "name": f"ff({self.column})",
+            "columns": (self.column,),
+            "rule": self.rule,
+            "grid": grid,
+        }
+        if self.limits is not None:
+            within = limits_of(self.limits)
+            used = grid[within(grid[None, :], np.unique(t)[:, None]).any(axis=0)]
+            if used.size < 2:
+                raise InputError(
+                    f"limits of {self.name} must leave points of {self.column} for some t, got {used.size}"
+                )
+        over_s = SmoothMargin.pspline(used, k_s, m_s, values=True, name=f"k of {self.name}")
+        norm = over_s.row_norm(used)
+        fields |= {"over_s": over_s, "own_norm": norm, **along}
+        fields["own_penalties"] = over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm
+        design = Integral(**fields) if self.limits is None else _Historical(limits=self.limits, **fields)
+        return multiplied(design, seen, self.by, name=self.name)
+
+
+def limits_of(limits: str | Limits) -> Limits:
+    """The function of arrays s and t that limits stand for; raises InputError."""
+    if callable(limits):
+        return limits
+    if limits not in LIMITS:
+        raise InputError(f"limits must be 's<t', 's<=t' or a function of (s, t), got {limits!r}")
+    return LIMITS[limits]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integral(TermDesign):
+    """Features ``∫ X(s) B_l(s) ds`` of curves.
+
+    Attributes
+    ----------
+    over_s : SmoothMargin
+        The functions B_l.
+    grid : ndarray of shape (S,)
+        That of the training curves.
+    rule : str
+    uneven_simpson : bool
+        See :func:`fdadp.functional.quadrature.quadrature_weights`.
+    centre : ndarray of shape (S,) or None
+        Curve that is subtracted from all curves first.
+    """
+
+    over_s: SmoothMargin
+    grid: FloatArray
+    rule: str
+    uneven_simpson: bool = False
+    centre: FloatArray | None = None
+
+    def about(self, seen: Seen) -> TermDesign:
+        """With the mean training curve as centre."""
+        return replace(self, centre=seen.curves_of(self.columns[0]).weighted_mean)
+
+    @property
+    def own_margins(self) -> tuple[SmoothMargin, ...]:
+        """The one over s."""
+        return (self.over_s,)
+
+    def _weighted(self, records: Records, rule: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        x = records.curves(self.columns[0])
+        refuse_other_domain(x, self.grid, self.columns[0])
+        weights = quadrature_weights(x.grid, rule, uneven_simpson=self.uneven_simpson)
+        values = x.values if self.centre is None else x.values - np.interp(x.grid, self.grid, self.centre)
+        return values, x.grid, self.over_s.design(x.grid) * weights[:, None]
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        """Integrals, shape (n, q)."""
+        values, _, weighted = self._weighted(records, self.rule)
+        return values @ weighted
+
+    @property
+    def axes(self) -> dict[str, FloatArray | tuple[Any, ...]]:
+        """Points of s."""
+        return {"s": np.linspace(self.grid[0], self.grid[-1], 40)}
+
+    def effect(self, *points: Any) -> FloatArray:
+        """The functions B_l at points of s."""
+        return self.over_s.design(points[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Historical(Integral):
+    limits: str | Limits
+
+    separable: ClassVar[bool] = False
+
+    def features(self, records: Records, t: FloatArray | None = None) -> FloatArray:
+        assert t is not None
+        rule = "riemann" if self.rule == "simpson_legacy" else self.rule
+        values, s, weighted = self._weighted(records, rule)
+        inside = limits_of(self.limits)(s[None, :], t[:, None]).astype(np.float64)
+        by_t = inside[:, :, None] * weighted  # (T, S, q)
+        return np.asarray(np.tensordot(values, by_t, axes=(1, 1)))
+
+    def features_at(self, records: Records, record: IntArray, t: FloatArray) -> FloatArray:
+        rule = "riemann" if self.rule == "simpson_legacy" else self.rule
+        values, s, weighted = self._weighted(records, rule)
+        out = np.empty((len(t), weighted.shape[1]))
+        step = max(NUMBERS_AT_A_TIME // s.size, 1)
+        for start in range(0, len(t), step):
+            some = slice(start, start + step)
+            inside = limits_of(self.limits)(s[None, :], t[some, None])
+            out[some] = (values[record[some]] * inside) @ weighted
+        return out
+
+    def acts(self, axes: Mapping[str, Any]) -> BoolArray | None:
+        return np.asarray(limits_of(self.limits)(axes["s"][:, None], axes["t"][None, :]), dtype=bool)
+
+
+# A curve that acts through an integral, on a number: ``∫ X_i(s) β(s) ds``.
+
+
+@dataclass(frozen=True)
+class LinearFunctional(TermSpec):
+    """Effect ``∫ X(s) β(s) ds`` of a curve on a number, refund's ``lf``.
+
+    Parameters
+    ----------
+    column : str
+        Column of curves.
+    k : int
+        Number of B-splines; the penalty makes up for too many. Of 10, 15, 20, 30 and 40, twenty are the fewest that
+        miss little of peaks as wide as a tenth of the domain (benchmarks/terms/lf_size.py).
+    m : (int, int)
+        Their degree less one, and the order of the difference penalty.
+    rule : {"trapezoid", "simpson", "riemann", "simpson_legacy"}
+        See :func:`fdadp.functional.quadrature.quadrature_weights`; ``"simpson_legacy"`` is refund's default, which
+        ``lf`` keeps on uneven grids.
+    by : str, optional
+        Column of numbers that multiplies the effect, or of labels: a function for each level, with a smoothing
+        parameter of its own.
+
+    References
+    ----------
+    Goldsmith, Bobb, Crainiceanu, Caffo & Reich (2011), Penalized functional regression,
+    doi:10.1198/jcgs.2010.10007.
+
+    Examples
+    --------
+    >>> from fdadp import terms
+    >>> terms.lf("X", k=30).name
+    'lf(X)'
+    """
+
+    column: str
+    k: int = 20
+    m: tuple[int, int] = (2, 2)
+    rule: str = "trapezoid"
+    by: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As in a formula."""
+        return f"lf({self.column})" + (f":{self.by}" if self.by else "")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, and the one that multiplies."""
+        return (self.column, self.by) if self.by else (self.column,)
+
+    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+        """P-splines over s, on mgcv's coordinates of ``s(..., by=)``."""
+        if t is not None:
+            raise InputError(f"{self.name} must have a response that is a number; for curves use ff()")
+        grid = seen.curves_of(self.column).grid
+        over_s = SmoothMargin.pspline(grid, self.k, self.m, name=f"k of {self.name}")
+        norm = over_s.row_norm(grid)
+        design = Integral(
+            name=f"lf({self.column})",
+            columns=(self.column,),
+            over_s=over_s,
+            grid=grid,
+            rule=self.rule,
+            uneven_simpson=True,
+            own_norm=norm,
+            own_penalties=over_s.eigenvalues[None] * norm**2 / over_s.penalty_norm,
+        )
+        return multiplied(design, seen, self.by, name=self.name)
