@@ -22,7 +22,7 @@ from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import Range
 from fdadp.private.release.moments import plan_moments
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 Predict = Callable[[np.ndarray], np.ndarray]
 STEP, ROUNDS = 0.45, 8
@@ -34,7 +34,7 @@ class Problem:
     def __init__(self, x: np.ndarray, y: np.ndarray, bounds: dict[str, Range], budget: Budget, seed: int) -> None:
         grid = np.linspace(0, 1, x.shape[1])
         self.design: PrivateDesign = PublicPrior().design(grid, grid, bounds=bounds["X"])
-        self.rows = Rows(self.design, bounds["Y"])
+        self.rows = RowFunctions(self.design, bounds["Y"])
         self.n = len(x)
         self.curves = x, y
         self.cohort = Cohort((x, y), budget=budget, n=self.n, noise=SeededNoise(seed), mechanism="baseline")

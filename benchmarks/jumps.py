@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fdadp import terms
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.form.long_form import LongForm
 from fdadp.solve.form.long_sums import LongSums
@@ -59,7 +59,7 @@ def problem(specs: list[TermSpec], seed: int) -> PenalizedLeastSquares:
     y = mean + noise * np.exp(rng.uniform(-3, 1)) * (np.std(mean) + 0.1)
     group = rng.integers(0, 4, n).astype(str).astype(object)
     records = Records(n, {"X": Curves(x, GRID), "z": z, "x": number, "g": group})
-    seen = Seen.of(lambda: iter([records]))
+    seen = TrainingSummary.of(lambda: iter([records]))
     form = LongForm(tuple(spec.fixed(seen, GRID) for spec in [Intercept(), MeanCurve(), *specs]), GRID)
     system = LongSums.of(form, records, y).system(form)
     return PenalizedLeastSquares(

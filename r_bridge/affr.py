@@ -35,7 +35,7 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.regression.reading.chunked_records import CurvePairs
 from fdadp.solve.fit.least_squares import problem_of
 from fdadp.terms.surface import Surface
 from r_bridge.report import Difference, absolute, of_range, relative
@@ -125,7 +125,7 @@ class AffrFits:
         self.model = (AdditiveFunctionOnFunction if self.full_rank else _CountsAsMgcv)(
             n_basis_x=self.k[0], n_basis_s=self.k[1], n_components=basis, quadrature=quadrature, progress=False
         )
-        sums = self.model._sums(Pairs.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
+        sums = self.model._sums(CurvePairs.of(Curves(self.x, self.s), Curves(self.y, basis.grid), progress=False))
         (term,) = sums.designs
         assert isinstance(term, Surface)
         self.term = term

@@ -18,7 +18,7 @@ from fdadp.private.denoise.bayes import posteriors, steady
 from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.public.columns import LabelColumn, NumberColumn
 from fdadp.private.release.moments import fit_moments, plan_moments
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.registry import white_term
 from fdadp.regression.formula.parse import parse
 
@@ -38,7 +38,7 @@ def fit(
     by_name = {c.name: c for c in columns}
     made = [white_term(spec, by_name, prior, curves=along) for spec in parsed.terms]
     design = PrivateDesign.of(prior, columns, made, grid if along else None)
-    rows, n = Rows(design, bounds[response]), len(data[response])
+    rows, n = RowFunctions(design, bounds[response]), len(data[response])
 
     def block(of: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(

@@ -18,7 +18,7 @@ from fdadp.privacy import Privacy
 from fdadp.published.regression import leave_one_out
 from fdadp.published.scheme import perturb_coefficients
 from fdadp.regression.additive.estimator import AdditiveFunctionOnFunction
-from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.regression.reading.chunked_records import CurvePairs
 
 COMPONENTS = 3
 Law = tuple[FloatArray, FloatArray]
@@ -52,7 +52,7 @@ def published_laws(n: int, *, epsilon: float, sensitivity: str = "local", seed: 
         model = AdditiveFunctionOnFunction(**given)
         chunks = [(x[:size], y[:size])]
         model.fit_chunks(chunks, x_range=X_BOUNDS)
-        held = Pairs.of(as_curves(x[:size]), as_curves(y[:size]), progress=False)
+        held = CurvePairs.of(as_curves(x[:size]), as_curves(y[:size]), progress=False)
         changes = leave_one_out(model._surface_fit, held.read)
         flat = model.coef_.reshape(COMPONENTS, -1)
         _, scales, _ = perturb_coefficients(flat, changes.l1, changes.largest, changes.n, Privacy(epsilon), sensitivity)

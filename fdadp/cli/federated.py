@@ -189,13 +189,13 @@ def rows(
     with plain_messages():
         import numpy as np
 
-        from fdadp.cli.inputs import Reading, read_file
+        from fdadp.cli.inputs import FileFormat, read_file
         from fdadp.errors import InputError
         from fdadp.files.atomic import SECRET, replacing
 
         if out.suffix != ".npz":
             raise InputError(f"--out must end in .npz, got {out.name!r}")
-        frames = [read_file(file, Reading()) for file in files]
+        frames = [read_file(file, FileFormat()) for file in files]
         first = frames[0].index
         for file, frame in zip(files, frames, strict=True):
             if frame.index.has_duplicates:

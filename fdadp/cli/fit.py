@@ -12,7 +12,15 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import Reading, check_out, labelled_files, named_files, read_columns, treatment_of, treatments_of
+from fdadp.cli.inputs import (
+    FileFormat,
+    check_out,
+    labelled_files,
+    named_files,
+    read_columns,
+    treatment_of,
+    treatments_of,
+)
 from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
@@ -42,7 +50,7 @@ class Additive:
     smoothing: str
     missing: str
     progress: bool | str
-    how: Reading
+    how: FileFormat
     id: str | None
     law: dict[str, Any]
 
@@ -200,7 +208,7 @@ def fit(
     """
     with plain_messages():
         check_out(out)
-        how = Reading(header, long, sep, decimal, labels_of(grid))
+        how = FileFormat(header, long, sep, decimal, labels_of(grid))
         law = {
             name: value for name, value in (("person_rows", person_rows), ("max_rows", max_rows)) if value is not None
         }
@@ -265,7 +273,7 @@ class Formula:
     curves: list[str] | None
     settings: dict[str, Any]
     offset: str | None
-    how: Reading
+    how: FileFormat
     id: str | None
 
     def fit(self, table: Path | None, groups: str | None) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileFormat:
     """How files are read, as options say it: a header, the columns of long tables, and the marks in CSV text.
 
     `grid` has the public points of long tables, by column of curves; in a private fit alone.
@@ -119,7 +119,7 @@ def long_columns(text: str | None) -> Any:
     return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
-def read_file(file: Path | CurvesFile, how: Reading, id: str | None = None) -> pd.DataFrame:
+def read_file(file: Path | CurvesFile, how: FileFormat, id: str | None = None) -> pd.DataFrame:
     """Read a file of curves and say on stderr how it was understood."""
     from fdadp.functional.files.curve_files import read_curves
     from fdadp.functional.tables.curves import as_curves
@@ -142,7 +142,7 @@ def read_file(file: Path | CurvesFile, how: Reading, id: str | None = None) -> p
 
 
 def read_columns(
-    curves: Sequence[str] | None, table: Path | None, how: Reading, *, id: str | None = None
+    curves: Sequence[str] | None, table: Path | None, how: FileFormat, *, id: str | None = None
 ) -> tuple[dict[str, Any], str]:
     """Columns of all files by name: data frames of curves, and the columns of the table; and how rows are joined.
 
@@ -166,7 +166,7 @@ def read_columns(
 
 
 def labelled_files(
-    files: Mapping[str, Path] | Mapping[str, CurvesFile], how: Reading, *, id: str | None
+    files: Mapping[str, Path] | Mapping[str, CurvesFile], how: FileFormat, *, id: str | None
 ) -> tuple[dict[str, Any], str]:
     """Curves by name, labelled by their ids where files have them; and how rows are joined."""
     return _how_joined({name: _labelled(read_file(file, how, id), file, how, id) for name, file in files.items()}, id)
@@ -190,7 +190,7 @@ def has_ids(rows: Any) -> bool:
     return type(getattr(rows, "index", None)).__name__ not in ("NoneType", "RangeIndex", "builtin_function_or_method")
 
 
-def _label_columns(files: Iterable[CurvesFile], how: Reading) -> set[str]:
+def _label_columns(files: Iterable[CurvesFile], how: FileFormat) -> set[str]:
     """Names of the columns that label rows of CSV files of curves, by their first lines alone."""
     from fdadp.functional.files.csv_tables import CsvLines
 
@@ -201,7 +201,7 @@ def _label_columns(files: Iterable[CurvesFile], how: Reading) -> set[str]:
     return {own.names[0] for own in read if own.labelled and own.names[0]}
 
 
-def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: Reading, id: str | None) -> pd.DataFrame:
+def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: FileFormat, id: str | None) -> pd.DataFrame:
     """Curves under their ids; raises InputError where the file has no such column."""
     own = file if isinstance(file, CurvesFile) else CurvesFile.of(file)
     if id is None or own.prefix is not None:
@@ -216,7 +216,7 @@ def _labelled(frame: pd.DataFrame, file: Path | CurvesFile, how: Reading, id: st
     return frame.rename_axis(index=id)
 
 
-def _of_table(path: Path, prefix: str, how: Reading, id: str | None) -> pd.DataFrame:
+def _of_table(path: Path, prefix: str, how: FileFormat, id: str | None) -> pd.DataFrame:
     """Curves of the columns of a table whose names start with `prefix`, under their ids."""
     from fdadp.functional.containers.open import open_curves
     from fdadp.functional.files.csv_tables import CsvLines
@@ -255,7 +255,7 @@ def _frame_of(curves: Any) -> pd.DataFrame:
     return frame
 
 
-def _columns_of(path: Path, known: set[str], how: Reading, *, wanted: bool) -> dict[str, Any]:
+def _columns_of(path: Path, known: set[str], how: FileFormat, *, wanted: bool) -> dict[str, Any]:
     """Columns of a table by name; those of lists, and of two dimensions, are data frames of curves.
 
     Rows are labelled by a column that is `known` to hold ids, which must be there where it is `wanted`.
@@ -290,7 +290,7 @@ def _columns_of(path: Path, known: set[str], how: Reading, *, wanted: bool) -> d
     return {str(name): frame[name] for name in frame.columns}
 
 
-def _read_table(path: Path, how: Reading) -> pd.DataFrame:
+def _read_table(path: Path, how: FileFormat) -> pd.DataFrame:
     import pandas as pd
 
     from fdadp.functional.containers.frames import EXACT

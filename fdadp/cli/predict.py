@@ -11,7 +11,7 @@ import typer
 
 from fdadp._common.terminal import no_window, plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import Reading, has_ids, labelled_files, load_model, read_columns
+from fdadp.cli.inputs import FileFormat, has_ids, labelled_files, load_model, read_columns
 from fdadp.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def predict(
         suffix = check_suffix(out)
         fitted = load_model(model)
         data = _new(
-            fitted, model, [] if x is None else [x], ["X"], curves, table, Reading(header, long, sep, decimal), id
+            fitted, model, [] if x is None else [x], ["X"], curves, table, FileFormat(header, long, sep, decimal), id
         )
         files = {out: _as_frame(fitted.predict(data), data, fitted)}
         if interval is not None:
@@ -95,7 +95,7 @@ def evaluate(
     """
     with plain_messages():
         fitted = load_model(model)
-        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, Reading(header, long, sep, decimal), id)
+        data = _new(fitted, model, files or [], ["X", "Y"], curves, table, FileFormat(header, long, sep, decimal), id)
         found = _figures(fitted, data, level)
         for name, value in found.items():
             typer.echo(f"{name:<24}{value:.4g}")
@@ -158,7 +158,7 @@ def _new(
     names: list[str],
     curves: list[str] | None,
     table: Path | None,
-    how: Reading,
+    how: FileFormat,
     id: str | None,
 ) -> Any:
     """New rows as the model wants them: one file or a list of them, or columns by name."""

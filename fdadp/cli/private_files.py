@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fdadp.cli.inputs import CurvesFile, Reading, long_columns
+from fdadp.cli.inputs import CurvesFile, FileFormat, long_columns
 from fdadp.errors import InputError
 from fdadp.files.atomic import replacing
 
@@ -115,7 +115,7 @@ class PrivateFiles:
         curves: Mapping[str, Path] | Mapping[str, CurvesFile],
         table: Path | None,
         id: str | None = None,
-        how: Reading | None = None,
+        how: FileFormat | None = None,
     ) -> PrivateFiles:
         """Open files of curves by name, and a table; of CSV files the first line is read.
 
@@ -228,12 +228,12 @@ def _columns(source: Any, names: Sequence[str] | None = None) -> Iterator[tuple[
 
 def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str, Any]]:
     """Blocks of rows of one file, the ids among their columns."""
-    from fdadp.functional.containers.source import Chunks
+    from fdadp.functional.containers.source import RowChunks
 
     if hasattr(source, "chunks"):
         called = list(dict.fromkeys([*names, id]))
         own = [source.field.name, id] if hasattr(source, "field") else called
-        yield from (dict(zip(called, parts, strict=True)) for parts in Chunks(source.source, own))
+        yield from (dict(zip(called, parts, strict=True)) for parts in RowChunks(source.source, own))
         return
     at = source.names.index(id)
     for block in source.blocks():
@@ -243,7 +243,7 @@ def _tables_of(source: Any, names: Sequence[str], id: str) -> Iterator[dict[str,
             yield {names[0]: block[:, source.grid()[1]], id: block[:, at]}
 
 
-def _long(lines: Any, name: str, long: tuple[str, str, str], how: Reading) -> LongLines:
+def _long(lines: Any, name: str, long: tuple[str, str, str], how: FileFormat) -> LongLines:
     """A long table as curves; raises InputError for a file that is no CSV file, or has no public points."""
     from fdadp.private.public.long_lines import LongLines
 

@@ -11,7 +11,7 @@ import typer
 
 from fdadp._common.terminal import plain_messages
 from fdadp.cli import options as option
-from fdadp.cli.inputs import CurvesFile, Reading, check_out, read_file
+from fdadp.cli.inputs import CurvesFile, FileFormat, check_out, read_file
 from fdadp.cli.private_files import (
     ONLY_PRIVATE,
     PrivateFiles,
@@ -75,7 +75,7 @@ def mean(
             raise InputError("--epsilon must be given: mean is a private release")
         fraction(level, "level")
         fitted = PrivateMean(privacy=privacy, bounds=_range(bounds))
-        _release(fitted, curves, table, groups, id, out, Reading(sep=sep, decimal=decimal))
+        _release(fitted, curves, table, groups, id, out, FileFormat(sep=sep, decimal=decimal))
         low, high = (np.ravel(side) for side in fitted.band(level))
         columns = {"point": fitted.grid_, "mean": fitted.mean_, "lower": low, "upper": high}
         _finish(fitted, pd.DataFrame(columns), out)
@@ -114,7 +114,7 @@ def fpca(
         from fdadp.cli.fit import components_of
         from fdadp.summaries import PrivateFPCA
 
-        count, how = components_of(components), Reading(header, long, sep, decimal, labels_of(grid))
+        count, how = components_of(components), FileFormat(header, long, sep, decimal, labels_of(grid))
         privacy = privacy_of(epsilon, delta, n, adjacency, study, purpose)
         if privacy is not None:
             refuse_given({"--no-header": not header}, "cannot be in a private release")
@@ -134,7 +134,7 @@ def fpca(
 
 
 def _release(
-    fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path, how: Reading
+    fitted: Any, curves: Path, table: Path | None, groups: str | None, id: str | None, out: Path, how: FileFormat
 ) -> None:
     """Fit from a file that the kernel reads, line by line or in pieces."""
     check_out(out)
@@ -276,7 +276,7 @@ def table1(
             )
         fitted = PrivateTable1(privacy=privacy, **said, **{k: v for k, v in given.items() if v is not None})
         plan, names = fitted.plan(), [*fitted.facts, *([] if groups is None else [groups])]
-        files = PrivateFiles.of({}, people, how=Reading(sep=sep, decimal=decimal))
+        files = PrivateFiles.of({}, people, how=FileFormat(sep=sep, decimal=decimal))
         _check_has(files.names, names, people)
         privacy.check_unit(groups)
         if dry_run:

@@ -10,7 +10,7 @@ from numpy import cos, exp, pi, sin
 
 from fdadp._common.checks import generator
 from fdadp._common.typing import FloatArray
-from fdadp.datasets._simulate import Part, SimulatedCurves, Truth, check_number, check_size, simulate
+from fdadp.datasets._simulate import SimulatedCurves, Summand, Truth, check_number, check_size, simulate
 from fdadp.errors import InputError
 
 # The offsets and scales below are the means of the integrals and the root mean square (over curves and t) of the
@@ -19,29 +19,29 @@ from fdadp.errors import InputError
 SCENARIOS = {
     1: Truth(
         parts=(
-            Part(lambda x, s: x * sin(2 * pi * s), lambda t: 1 + t, -0.010724500558338507),
-            Part(lambda x, s: x * cos(2 * pi * s), lambda t: 1.2 * cos(pi * t), -0.08591283855709932),
-            Part(lambda x, s: x + 0 * s, lambda t: 0.8 * sin(pi * t), 0.2542279533230499),
-            Part(lambda x, s: 0.2 * x**2 * s, lambda t: cos(pi * t), 0.13918382529665377),
+            Summand(lambda x, s: x * sin(2 * pi * s), lambda t: 1 + t, -0.010724500558338507),
+            Summand(lambda x, s: x * cos(2 * pi * s), lambda t: 1.2 * cos(pi * t), -0.08591283855709932),
+            Summand(lambda x, s: x + 0 * s, lambda t: 0.8 * sin(pi * t), 0.2542279533230499),
+            Summand(lambda x, s: 0.2 * x**2 * s, lambda t: cos(pi * t), 0.13918382529665377),
         ),
         baseline=lambda t: 1 + t,
         scale=0.8831217215778595,
     ),
     2: Truth(
         parts=(
-            Part(lambda x, s: 1.6 * sin(1.8 * x + pi * s), lambda t: cos(pi * t), 0.10049358586728249),
-            Part(lambda x, s: 1.5 * cos(1.5 * x) * (1 + s), lambda t: sin(pi * t), 0.47871416685323503),
-            Part(lambda x, s: 2.0 * exp(-(x**2)) * (s - 0.3), lambda t: 1.5 * cos(2 * pi * t), 0.20601207814881656),
-            Part(lambda x, s: 0.8 * absolute(x) * sin(pi * s), lambda t: t, 0.48590919502496915),
+            Summand(lambda x, s: 1.6 * sin(1.8 * x + pi * s), lambda t: cos(pi * t), 0.10049358586728249),
+            Summand(lambda x, s: 1.5 * cos(1.5 * x) * (1 + s), lambda t: sin(pi * t), 0.47871416685323503),
+            Summand(lambda x, s: 2.0 * exp(-(x**2)) * (s - 0.3), lambda t: 1.5 * cos(2 * pi * t), 0.20601207814881656),
+            Summand(lambda x, s: 0.8 * absolute(x) * sin(pi * s), lambda t: t, 0.48590919502496915),
         ),
         baseline=lambda t: 1 + t,
         scale=0.5400388101822567,
     ),
     3: Truth(
         parts=(
-            Part(lambda x, s: cos(1.2 * x + 2 * s) * cos(s), cos, 0.2710240297970502),
-            Part(lambda x, s: cos(1.2 * x + 2 * s) * sin(3 * s), lambda t: sin(3 * t), 0.20426156601819745),
-            Part(lambda x, s: 0.6 * x * s, lambda t: t, -0.08830548654464955),
+            Summand(lambda x, s: cos(1.2 * x + 2 * s) * cos(s), cos, 0.2710240297970502),
+            Summand(lambda x, s: cos(1.2 * x + 2 * s) * sin(3 * s), lambda t: sin(3 * t), 0.20426156601819745),
+            Summand(lambda x, s: 0.6 * x * s, lambda t: t, -0.08830548654464955),
         ),
         baseline=lambda t: 1 + t,
         scale=0.3985107044661118,

@@ -17,7 +17,7 @@ from fdadp.functional.quadrature import quadrature_weights
 
 
 @dataclass(frozen=True)
-class Part:
+class Summand:
     """One summand ``G(x, s) h(t)`` of a surface, with the mean of ``∫ G{X(s), s} ds`` over the curves."""
 
     predictor: Callable[[FloatArray, FloatArray], FloatArray]
@@ -38,7 +38,7 @@ class Truth:
         What the surface is divided by.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Summand, ...]
     baseline: Callable[[FloatArray], FloatArray]
     scale: float = 1.0
 
@@ -196,8 +196,8 @@ def _axis(values: ArrayLike, name: str) -> FloatArray:
 # cos(t - x - 5) = cos(x) cos(t - 5) + sin(x) sin(t - 5); it does not depend on s.
 COSINE = Truth(
     parts=(
-        Part(lambda x, s: cos(x) + 0 * s, lambda t: cos(t - 5)),
-        Part(lambda x, s: sin(x) + 0 * s, lambda t: sin(t - 5)),
+        Summand(lambda x, s: cos(x) + 0 * s, lambda t: cos(t - 5)),
+        Summand(lambda x, s: sin(x) + 0 * s, lambda t: sin(t - 5)),
     ),
     baseline=lambda t: np.zeros_like(t),
 )

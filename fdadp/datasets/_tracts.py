@@ -151,7 +151,7 @@ ACKNOWLEDGEMENT = (
 
 
 @dataclass(frozen=True)
-class _Study:
+class _TractStudy:
     """What differs between the two data sets."""
 
     name: str
@@ -163,7 +163,7 @@ class _Study:
     source: str
 
 
-DTI = _Study(
+DTI = _TractStudy(
     name="DTI",
     person="ID",
     scalars=("ID", "visit", "visit_time", "Nscans", "case", "sex", "pasat"),
@@ -178,7 +178,7 @@ DTI = _Study(
     source="Goldsmith, Bobb, Crainiceanu, Caffo & Reich (2011), J. Comput. Graph. Statist. 20:830-851; Goldsmith, "
     f"Crainiceanu, Caffo & Reich (2012), J. R. Stat. Soc. C 61:453-469. {ACKNOWLEDGEMENT}",
 )
-DTI2 = _Study(
+DTI2 = _TractStudy(
     name="DTI2",
     person="id",
     scalars=("id", "visit", "pasat"),
@@ -294,7 +294,7 @@ def load_dti(
     return _load(DTI, visit, complete, as_frame, download)
 
 
-def _load(study: _Study, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
+def _load(study: _TractStudy, visit: str, complete: str, as_frame: bool, online: bool) -> FunctionalDataset:
     for argument, value, choices in (
         ("visit", visit, ("all", "first")),
         ("complete", complete, ("both", "cca", "rcst", "none")),
@@ -346,7 +346,7 @@ def _tidy(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
 
 
-def _places(study: _Study, online: bool) -> list[Place]:
+def _places(study: _TractStudy, online: bool) -> list[Place]:
     own, label = data_dir(), data_dir_label()
     places = [Place(f"{study.name.lower()}.csv.gz in {label}", partial(_from_csv, study, own), own=True)]
     tarballs = sorted(own.glob("refund_*.tar.gz"))
@@ -361,7 +361,7 @@ def _places(study: _Study, online: bool) -> list[Place]:
     return places
 
 
-def _from_csv(study: _Study, folder: Path) -> Columns | None:
+def _from_csv(study: _TractStudy, folder: Path) -> Columns | None:
     path = folder / f"{study.name.lower()}.csv.gz"
     if not path.is_file():
         return None
@@ -375,18 +375,18 @@ def _from_csv(study: _Study, folder: Path) -> Columns | None:
     return columns
 
 
-def _from_tarball(study: _Study, paths: list[Path]) -> Columns:
+def _from_tarball(study: _TractStudy, paths: list[Path]) -> Columns:
 
     return _from_r(study, from_tarball(paths[0], "refund", study.name))
 
 
-def _from_library(study: _Study, library: Path) -> Columns | None:
+def _from_library(study: _TractStudy, library: Path) -> Columns | None:
 
     frame = from_library(library / "refund", study.name)
     return None if frame is None else _from_r(study, frame)
 
 
-def _from_r(study: _Study, frame: dict[str, Any]) -> Columns:
+def _from_r(study: _TractStudy, frame: dict[str, Any]) -> Columns:
     """Columns of R's data frame, under our names and as plain arrays."""
     columns = {}
     for name in (*study.scalars, *BLOCKS):

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.learners.decomposition import Components, centred, count, noisy_moment
+from fdadp.learners.decomposition import PrivateComponents, centred, count, noisy_moment
 from fdadp.learners.shared._base import PrivateEstimator
 from fdadp.learners.shared.inputs import as_table
 from fdadp.privacy import Ledger, Privacy
@@ -24,7 +24,7 @@ DISJOINT = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLocalPCA(Components, PrivateEstimator):
+class PrivateLocalPCA(PrivateComponents, PrivateEstimator):
     """Principal components of many owners' rows, passed on from owner to owner.
 
     Every owner puts noise on its own second moment, as much as one owner of all rows would need. It approximates the

@@ -133,7 +133,7 @@ class DPAdditiveRegressor(PrivateRegressor, Binned):
         d, starts = len(bins.sizes), bins.starts
         counts, noise, target = _first(binned, starts, scale, self.count_share)
         functions = [
-            _Function(spec, counts[a:b], noise, target.rows)
+            _FeatureFunction(spec, counts[a:b], noise, target.rows)
             for spec, (a, b) in zip(bins.specs, itertools.pairwise(starts), strict=True)
         ]
         clip = min(clips * math.sqrt(target.variance), 2.0)
@@ -215,7 +215,7 @@ def _residuals(starts: IntArray, scores: FloatArray, mean: float, feature: int, 
     return residuals
 
 
-class _Function:
+class _FeatureFunction:
     """What is believed of one feature's function of its bins, in units of the target in [-1, 1].
 
     Parameters

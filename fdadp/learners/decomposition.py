@@ -90,7 +90,7 @@ def count(value: int | None, name: str, most: int, default: int) -> int:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateComponents(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """What private principal components share: settings, attributes, transformations; documented at :class:`DPPCA`."""
 
     n_components: int | None = None
@@ -131,7 +131,7 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPPCA(Components, PrivateLearner):
+class DPPCA(PrivateComponents, PrivateLearner):
     """Principal components with differential privacy.
 
     Parameters

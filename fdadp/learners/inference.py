@@ -74,7 +74,7 @@ class Equations(NamedTuple):
         return solved(self.curvature, self.score)
 
 
-class Estimate(NamedTuple):
+class CoefficientEstimate(NamedTuple):
     """A coefficient: its estimate, standard error (infinite where the noise hides it), z and p of the hypothesis 0,
     and the ends of its interval."""
 
@@ -86,7 +86,7 @@ class Estimate(NamedTuple):
     upper: float
 
 
-def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: float) -> Estimate:
+def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: float) -> CoefficientEstimate:
     """Estimate of offset + weights'w and its interval, of all values that the test does not reject.
 
     Parameters
@@ -113,7 +113,7 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
     u = solved(A, weights)
     value = offset + float(weights @ (equations.at + step))
     if not np.allclose(A @ u, weights, atol=1e-8 * np.abs(weights).max()):  # singular: some direction says nothing
-        return Estimate(value, math.inf, 0.0, 1.0, -math.inf, math.inf)
+        return CoefficientEstimate(value, math.inf, 0.0, 1.0, -math.inf, math.inf)
     law = sampling + equations.noise(step)
     least = max(float(u @ law @ u), _TINY)
     along = solved(A, law @ u) / least  # how the others follow where this one is moved by 1
@@ -126,10 +126,10 @@ def estimate(equations: Equations, weights: FloatArray, offset: float, alpha: fl
     p = 2 * float(norm.sf(abs(z)))
     left = 1 - quantile**2 * square
     if left <= 0:
-        return Estimate(value, math.inf, z, p, -math.inf, math.inf)
+        return CoefficientEstimate(value, math.inf, z, p, -math.inf, math.inf)
     middle = quantile**2 * linear / (2 * left)
     half = math.sqrt(middle**2 + quantile**2 * least / left)
-    return Estimate(value, math.sqrt(least), z, p, value + middle - half, value + middle + half)
+    return CoefficientEstimate(value, math.sqrt(least), z, p, value + middle - half, value + middle + half)
 
 
 class CoefficientIntervals:
@@ -193,7 +193,7 @@ class CoefficientIntervals:
         index: pd.Index[Any] = pd.Index(names, name="coefficient")
         if len(equations) > 1:
             index = pd.MultiIndex.from_product([range(len(equations)), names], names=["target", "coefficient"])
-        return pd.DataFrame(rows, index=index, columns=list(Estimate._fields))
+        return pd.DataFrame(rows, index=index, columns=list(CoefficientEstimate._fields))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals of the coefficients, as statsmodels' ``conf_int``: the last columns of :meth:`coef_table`."""

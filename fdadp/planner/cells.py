@@ -29,7 +29,7 @@ SEEDS = (1, 2)
 """Populations for a prior of the user's; the shipped table has more."""
 
 
-class Cells:
+class SimulatedOutcomes:
     """Outcomes by n and noise, of one prior and kind of noise.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 
 from fdadp._common.checks import one_of, whole
 from fdadp.errors import InputError, PrivacyError
-from fdadp.planner.cells import Cells
+from fdadp.planner.cells import SimulatedOutcomes
 from fdadp.planner.population import Outcome
 from fdadp.planner.shown import Shown
 from fdadp.privacy import Privacy
@@ -262,7 +262,7 @@ def plan(
             "without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
-    cells = Cells(prior, pure=delta is None)
+    cells = SimulatedOutcomes(prior, pure=delta is None)
 
     def predict(persons: float, eps: float) -> Outcome:
         return cells.at(persons, _noise(persons, eps, delta, stated))

@@ -26,7 +26,7 @@ from fdadp.private.release.families import ATTENUATION, DPAFFOfFamily
 from fdadp.private.release.mechanisms import DPAFF
 from fdadp.private.rows.bounded_rows import BoundedResponse
 from fdadp.private.rows.forecasts import SIGNAL
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.rows.varying import added
 from fdadp.private.synthetic import draw_column
 
@@ -129,7 +129,7 @@ def outcome(
     cohort = _cohort(block, y, ids, n, multiplier, seed, pure=pure, law=law)
     plan = _planned(mechanism, n, multiplier, design, ids, pure=pure, law=law)
     with one_blas_thread():
-        fit = fit_dp_aff(cohort, plan, design, Rows(design, (-Y_HALF, Y_HALF)))
+        fit = fit_dp_aff(cohort, plan, design, RowFunctions(design, (-Y_HALF, Y_HALF)))
         fitted = as_terms(fit, design, plan)
     new, after = _records(design, [values[len(ids) :] for values in block]), len(ids)
     predicted = fitted.form.predictor(new, fitted.coefficients)
@@ -175,7 +175,7 @@ def _drawn(
     design: PrivateDesign, bounds: tuple[float, float], n: int, rng: np.random.Generator, mostly_zero: Sequence[str]
 ) -> tuple[tuple[FloatArray, ...], FloatArray]:
     """Entries of all columns of a cohort and of rows to judge by, and the effects of all terms (n + 500, T)."""
-    rows = Rows(design, bounds)
+    rows = RowFunctions(design, bounds)
     rows.columns |= {c.name: _at_zero(c) if c.name in mostly_zero else _narrow(c, rng) for c in design.numbers}
     block = _block(tuple(rows.columns.values()), design.prior.x, n + TEST_ROWS, rng, mostly_zero)
     count, m = design.feature_shares.size, design.response_shares.size

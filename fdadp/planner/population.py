@@ -21,7 +21,7 @@ from fdadp.private.private_fitted import as_surface
 from fdadp.private.public.columns import HALF_WIDTH
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.dp_aff import fit_dp_aff
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 EXPLAINABLE = 0.6
@@ -169,6 +169,6 @@ def _fit(design: PrivateDesign, x: FloatArray, y: FloatArray, eta: float, seed: 
     budget = noisy_budget(multiplier, pure=pure)
     cohort = Cohort((x, y), budget=budget, n=len(x), noise=SeededNoise(seed), mechanism="simulation")
     plan = make_plan(float(len(x)), multiplier, design, pure=pure)
-    rows = Rows(design, (-8.0, 8.0))
+    rows = RowFunctions(design, (-8.0, 8.0))
     with one_blas_thread():
         return as_surface(fit_dp_aff(cohort, plan, design, rows), design, plan)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, Column, CurvesColumn, NumberColumn
 from fdadp.private.release.intervals import PrivateFit
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 OUTSIDE = 0.05
 """Share of values outside a public range from which it is worth a warning."""
@@ -26,7 +26,7 @@ NOTHING, PERCENT = 0.05, 100
 """Explained share that counts as nothing; and what shares are shown times."""
 
 
-class Seen(NamedTuple):
+class RangeEvidence(NamedTuple):
     """A public range, given by its middle and half its width, and what was released of the values in it."""
 
     name: str
@@ -70,14 +70,14 @@ def beyond_scale(columns: Sequence[Column], *, pure: bool) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _of_curves(columns: Sequence[Column]) -> Iterator[Seen]:
+def _of_curves(columns: Sequence[Column]) -> Iterator[RangeEvidence]:
     for c in columns:
         if isinstance(c, CurvesColumn):
-            yield Seen(c.name, c.mid, c.half, c.location, c.scale * c.geometric_scale)
+            yield RangeEvidence(c.name, c.mid, c.half, c.location, c.scale * c.geometric_scale)
 
 
 def advise(
-    fit: PrivateFit, plan: Plan, rows: Rows, r2: float, response: str = "Y", beside: str = "the mean curve"
+    fit: PrivateFit, plan: Plan, rows: RowFunctions, r2: float, response: str = "Y", beside: str = "the mean curve"
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say how ranges and n compare with what was released, and whether the fit explains anything.
 
@@ -101,7 +101,7 @@ def advise(
             f"n is taken to be {n:,.0f}, but the releases show about {max(counted, 0) * n:,.0f} persons with usable "
             f"rows (give or take {2 * sd * n:,.0f}): means and intervals are wrong by that factor"
         )
-    of_response = Seen(response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy))
+    of_response = RangeEvidence(response, rows.y_mid, rows.y_half, fit.y_location, math.sqrt(fit.regression.energy))
     for i, seen in enumerate((*_of_curves(fit.columns), of_response)):
         text, name, bounds = str(seen), seen.name, seen.bounds
         outside = fit.regression.outside
@@ -131,7 +131,7 @@ def advise(
     return tuple(warned), tuple(notes)
 
 
-def _level(fit: PrivateFit, rows: Rows) -> tuple[float, float]:
+def _level(fit: PrivateFit, rows: RowFunctions) -> tuple[float, float]:
     """Released mean over t of the response about its location, and the sd of its noise."""
     levels = rows.t_weights @ rows.design.response
     return float(levels @ fit.mean), math.sqrt(float(levels**2 @ fit.regression.mean_variance))

@@ -14,13 +14,13 @@ from fdadp._common.typing import FloatArray, IntArray
 from fdadp.functional.fpca import Eigenbasis
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin, margin_of
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.private.denoise.bayes import MOMENT_VARIANCE
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import UNIFORM_VARIANCE, Column, CurvesColumn, NumberColumn
 from fdadp.private.release.intervals import PrivateFit, Regression
-from fdadp.private.rows.errors_by_record import Look, factors, looks_of
+from fdadp.private.rows.errors_by_record import Probe, factors, looks_of
 from fdadp.private.synthetic import ResidualLaw
 from fdadp.private.whitened.of_smooths import WhiteSmooth
 from fdadp.private.whitened.published import VaryingDesign, WhiteDesign
@@ -32,7 +32,7 @@ from fdadp.terms.intercept import Intercept
 from fdadp.terms.spec import TermDesign, no_penalties
 
 
-class Found(Protocol):
+class ReleasedFit(Protocol):
     """What a model needs of a private fit: a PrivateFit, or one of another kind of response."""
 
     @property
@@ -90,7 +90,7 @@ class ReleasedVariance(ResidualLaw):
     """
 
     total: float
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Probe, ...] = ()
     columns: tuple[CurvesColumn, ...] = ()
 
     def of_records(self, records: Records, t: FloatArray) -> FloatArray:
@@ -136,7 +136,7 @@ def unexplained_variance(fit: PrivateFit) -> float:
     return float(np.trace(fit.residual_covariance) + fit.outside_variance)
 
 
-def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
+def as_terms(fit: ReleasedFit, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     """Make the fitted model of a private fit; post-processing, which costs no privacy.
 
     Terms of which the plan afforded no feature are left out.
@@ -153,7 +153,7 @@ def as_terms(fit: Found, design: PrivateDesign, plan: Plan) -> AdditiveFit:
     mean = fit.mean.copy()
     mean[:k] += regression.coefficients[0]
     along, everywhere = _margin(design, k), _margin(design, design.response.shape[1])
-    designs: list[TermDesign] = [Intercept().fixed(Seen(0, {}, {}, {}, lambda *_: None), None)]
+    designs: list[TermDesign] = [Intercept().fixed(TrainingSummary(0, {}, {}, {}, lambda *_: None), None)]
     coefficients: list[FloatArray] = [np.array([fit.y_location])]
     places: list[IntArray] = []
     if design.scalar:
@@ -310,7 +310,7 @@ def _edf(form: LongForm, regression: Regression, places: list[IntArray]) -> Floa
     return out
 
 
-def importances(fit: Found, design: PrivateDesign) -> dict[str, float]:
+def importances(fit: ReleasedFit, design: PrivateDesign) -> dict[str, float]:
     """Share of the explained variance that each term has by itself, from released values; 0 where not afforded."""
     theta, moments = fit.regression.coefficients, fit.regression.moments
     own = []

@@ -21,7 +21,7 @@ from fdadp.functional.tables.curves import as_curves
 from fdadp.privacy import Privacy
 from fdadp.private.release.mechanisms import NoiseAfterFit, Pass
 from fdadp.published.scheme import SENSITIVITIES, perturb_coefficients
-from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.regression.reading.chunked_records import CurvePairs
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def published_draws(
     x, y = as_curves(X, name="X", default=model.s_), as_curves(Y, name="Y", default=model.t_)
     same_rows(X=x, Y=y)
     found = model._surface_fit
-    sensitivities = leave_one_out(found, Pairs.of(x, y, progress=False).read)
+    sensitivities = leave_one_out(found, CurvePairs.of(x, y, progress=False).read)
     warnings.warn(WARNING, NotPrivateWarning, stacklevel=2)
     for privacy, mechanism in settings:
         if not isinstance(mechanism, PublishedNoise):

@@ -10,7 +10,7 @@ from fdadp._common.checks import one_of
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.term_model import AdditiveModel, refuse_same_names
 from fdadp.responses.functional import Functional
 from fdadp.solve.eigen.components import fit_components
@@ -52,7 +52,7 @@ class OnEigenfunctions(AdditiveModel):
                 f"got {self.errors!r}"
             )
 
-    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
+    def _designs(self, specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
         """On eigenfunctions, terms as those of a number; functions along the response are found with the fit."""
         if not self._on_eigenfunctions:
             return super()._designs(specs, seen, t)

@@ -17,7 +17,7 @@ from fdadp._common.checks import flag, one_of
 from fdadp._common.parameters import NestedParameters
 from fdadp._common.typing import ArrayLike, FloatArray, IntArray
 from fdadp.errors import CompletedCurvesWarning, IdentificationWarning, InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.inference import Inference
 from fdadp.regression.fitted.learned_errors import clusters_of
@@ -30,7 +30,15 @@ from fdadp.regression.reading.completion import CompletedAgain
 from fdadp.regression.reading.joined_columns import aligned_columns, positioned
 from fdadp.regression.reading.person_rows import check_max_rows, check_person_rows, person_weights, warn_of_rows
 from fdadp.regression.reading.records import kinds_of
-from fdadp.regression.reading.training import Asked, Covariates, Training, along, beside, is_expression, read_training
+from fdadp.regression.reading.training import (
+    Covariates,
+    Training,
+    TrainingSpec,
+    along,
+    beside,
+    is_expression,
+    read_training,
+)
 from fdadp.regression.terms_from_chunks import TermsFromChunks
 from fdadp.solve.errors.gls import fit_along_curves, judging_system
 from fdadp.solve.fit.additive_fit import AdditiveFit
@@ -88,7 +96,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         if isinstance(self.smoothing, str) and self.smoothing not in ("reml", "gcv"):
             raise InputError(f"smoothing must be 'reml', 'gcv' or smoothing parameters, got {self.smoothing!r}")
 
-    def _asked(self, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any) -> Asked:
+    def _asked(self, data: Any, y: Any, grids: Grids | None, *, by: str | None = None, **beside: Any) -> TrainingSpec:
         """What to train on, by the formula or the terms."""
         self._check_settings()
         data = positioned(by, data)
@@ -114,7 +122,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         if self._offset is not None:
             beside["offset"], columns = self._offset, (*columns, self._offset)
         asked, self.joined_ = aligned_columns(
-            by, Asked(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
+            by, TrainingSpec(data, y, self.response_name_, columns, grids, missing=self._gaps, **beside)
         )
         return asked
 
@@ -131,7 +139,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
             raise InputError(f"columns of terms must be named by text, got {odd!r}")
         return ParsedFormula(None, specs, self.intercept, self.intercept)
 
-    def _trained_on(self, asked: Asked, *, curves: bool) -> tuple[Training, LongForm, IntArray | None]:
+    def _trained_on(self, asked: TrainingSpec, *, curves: bool) -> tuple[Training, LongForm, IntArray | None]:
         """Training rows with their responses, the terms on bases that suit them, and numbers of groups of rows."""
         training = read_training(asked, self._family, curves=curves)
         groups = clusters_of(asked.groups, asked.data, training.observed.records.n)
@@ -141,7 +149,9 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         specs = (*self._parsed.terms, *indicators)
         records = training.observed.records
         made = training.observed.made(training.points)
-        seen = Seen.of(lambda: (records[rows] for rows in records.blocks()), made, training.observed.of_records)
+        seen = TrainingSummary.of(
+            lambda: (records[rows] for rows in records.blocks()), made, training.observed.of_records
+        )
         form = self._designs(specs, seen, training.points)
         if training.curves is not None:
             _check_axes(form, records, training.curves.unit, asked.response)
@@ -211,7 +221,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         loose = self._covariates.loose(data, columns_of(self._fit.form.designs), grids)
         return np.asarray(np.sqrt(se**2 + self._again.variance(loose, self._fit.form, t)))
 
-    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
+    def _designs(self, specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
         """Terms on bases that suit the training records."""
         mean: list[TermSpec] = [Intercept()] if self._parsed.intercept else []
         if t is not None and self._parsed.mean_curve and not any(isinstance(spec, MeanCurve) for spec in specs):
@@ -225,7 +235,7 @@ class AdditiveModel(NestedParameters, PrivateTerms, TermsFromChunks, Inference, 
         return form
 
     def _about_means(
-        self, designs: Sequence[TermDesign], specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None
+        self, designs: Sequence[TermDesign], specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None
     ) -> tuple[TermDesign, ...]:
         """Curves and numbers less their means, where the model has what this takes: a mean curve, or a constant.
 

@@ -15,7 +15,7 @@ from fdadp._common.tasks import is_dask
 from fdadp._common.threads import one_blas_thread
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.privacy import Privacy
 from fdadp.regression.fitted.learned_errors import LearnedErrors
@@ -27,7 +27,7 @@ from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.person_rows import ByPerson, check_max_rows, check_person_rows, warn_of_rows
 from fdadp.regression.reading.records import read_records
-from fdadp.regression.reading.training import Asked, Covariates, beside, check_responses, weights_beside
+from fdadp.regression.reading.training import Covariates, TrainingSpec, beside, check_responses, weights_beside
 from fdadp.solve.errors.leave_one_out import Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance
 from fdadp.solve.errors.sandwich import LEVERAGES, ChangeSums, ClusterErrors, cluster_errors, left_out, of_many
@@ -64,10 +64,10 @@ class TermsFromChunks(LearnedErrors):
     def _family(self) -> Family:
         raise NotImplementedError
 
-    def _asked(self, data: Any, y: Any, grids: Grids | None, **beside: Any) -> Asked:
+    def _asked(self, data: Any, y: Any, grids: Grids | None, **beside: Any) -> TrainingSpec:
         raise NotImplementedError
 
-    def _designs(self, specs: Sequence[TermSpec], seen: Seen, t: FloatArray | None) -> LongForm:
+    def _designs(self, specs: Sequence[TermSpec], seen: TrainingSummary, t: FloatArray | None) -> LongForm:
         raise NotImplementedError
 
     def _adopt(self, fit: AdditiveFit, null_deviance: float) -> None:
@@ -382,7 +382,7 @@ def _column(records: Records, name: str | None) -> Any:
     return column.values if isinstance(column, Curves) else column
 
 
-def _row_by_row(asked: Asked) -> Completion:
+def _row_by_row(asked: TrainingSpec) -> Completion:
     """How entries that columns lack are filled in, where that needs no other row."""
     if asked.missing == "raise":
         return Completion({}, {}, {}, {})

@@ -28,8 +28,8 @@ from fdadp.summaries.opening import (
     open_cohort,
     refuse_curves,
 )
-from fdadp.summaries.questions.cells import AskCells, Cells
-from fdadp.summaries.questions.laws import Estimate, half_width
+from fdadp.summaries.questions.cells import AskCells, CellCounts
+from fdadp.summaries.questions.laws import NoisyEstimate, half_width
 
 if TYPE_CHECKING:
     from fdadp.privacy import Privacy
@@ -79,7 +79,7 @@ def private_count(data: Any, *, privacy: Privacy, groups: Any = None, level: flo
 
 def _count(value: float, sd: float, pure: bool, level: float, sampling: bool) -> list[Row]:
     half = half_width(level, 0.0, [sd], pure=pure)
-    return [("persons", Estimate(value, max(value - half, 0.0), value + half, sd), False)]
+    return [("persons", NoisyEstimate(value, max(value - half, 0.0), value + half, sd), False)]
 
 
 def private_histogram(
@@ -214,7 +214,7 @@ def private_cross_table(
     return Estimates("cell", cohort.ledger, partial(_cells, found, names), level, sampling)
 
 
-def _cells(found: Cells, names: Sequence[Hashable], level: float, sampling: bool) -> list[Row]:
+def _cells(found: CellCounts, names: Sequence[Hashable], level: float, sampling: bool) -> list[Row]:
     parts = [name if isinstance(name, tuple) else (name,) for name in names]
     none = ("count", *["none"] * len(parts[0]))
     counts = [(("count", *part), found.count(k, level), False) for k, part in enumerate(parts)]

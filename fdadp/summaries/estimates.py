@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdadp._common.checks import flag, fraction
 from fdadp.errors import InputError
-from fdadp.summaries.questions.laws import Estimate
+from fdadp.summaries.questions.laws import NoisyEstimate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NOISE, BOTH = "noise", "noise and sampling"
 """What an interval holds."""
 
-Row = tuple[Any, Estimate, bool]
+Row = tuple[Any, NoisyEstimate, bool]
 """What is estimated (of several parts: a tuple), the estimate, and whether sampling is in its interval."""
 
 
@@ -105,7 +105,7 @@ class Estimates:
         return self._one.noise_sd
 
     @property
-    def _one(self) -> Estimate:
+    def _one(self) -> NoisyEstimate:
         found = self.rows(self.level, self.sampling)
         if len(found) != 1:
             raise InputError(f"{self.what} must be a single estimate to have one value, got {len(found)}: see .frame")

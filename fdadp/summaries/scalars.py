@@ -18,7 +18,7 @@ from fdadp.private.public.columns import Range
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.opening import answer_to, bounds_of, check, numbers_of, open_cohort
 from fdadp.summaries.questions.distribution import AskDistribution, Distribution, cell_edges
-from fdadp.summaries.questions.numbers import AskMoments, Moments
+from fdadp.summaries.questions.numbers import AskMoments, NumberMoments
 
 if TYPE_CHECKING:
     from fdadp.privacy import Cohort, Privacy
@@ -80,7 +80,7 @@ def private_mean(
     return Estimates("mean", cohort.ledger, partial(_mean, moments), level, sampling)
 
 
-def _mean(moments: Moments, level: float, sampling: bool) -> list[Row]:
+def _mean(moments: NumberMoments, level: float, sampling: bool) -> list[Row]:
     return [("mean", moments.mean(level, sampling=sampling), sampling)]
 
 
@@ -123,7 +123,7 @@ def private_variance(
     return Estimates("spread", cohort.ledger, partial(_variance, moments), level, sampling)
 
 
-def _variance(moments: Moments, level: float, sampling: bool) -> list[Row]:
+def _variance(moments: NumberMoments, level: float, sampling: bool) -> list[Row]:
     found = {"variance": moments.variance, "sd": moments.sd}
     return [(name, of(level, sampling=sampling), sampling) for name, of in found.items()]
 
@@ -203,7 +203,7 @@ def quantile_list(q: Any) -> tuple[float, ...]:
 
 def _moments(
     x: Any, bounds: Any, privacy: Any, groups: Any, level: Any, sampling: Any, mechanism: str
-) -> tuple[Moments, Cohort]:
+) -> tuple[NumberMoments, Cohort]:
     check(privacy, level, sampling)
     pair = bounds_of(x, bounds, privacy)
     cohort = open_cohort(privacy, {"x": x}, numbers_of(x), groups, mechanism, {"bounds": pair})

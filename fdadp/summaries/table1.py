@@ -25,7 +25,7 @@ from fdadp.privacy.study.models import record_model
 from fdadp.summaries.columns import codes_table
 from fdadp.summaries.estimates import Estimates, Row
 from fdadp.summaries.opening import MISSING_COUNTS, check, open_cohort
-from fdadp.summaries.questions.plan import CLASSES, MOMENTS, QUANTILES, SIZES, Part, checked_facts, parts_of
+from fdadp.summaries.questions.plan import CLASSES, MOMENTS, QUANTILES, SIZES, PlannedRelease, checked_facts, parts_of
 from fdadp.summaries.questions.questions import ask
 from fdadp.summaries.scalars import quantile_list
 
@@ -40,7 +40,7 @@ ALL = "all"
 DIGITS, MOST_DECIMALS = 2, 6
 
 
-def _answers(part: Part, noisy: FloatArray, sd: float, groups: int) -> list[Any]:
+def _answers(part: PlannedRelease, noisy: FloatArray, sd: float, groups: int) -> list[Any]:
     """Of all persons, then of each group."""
     if not part.grouped:
         return [part.question.answer(noisy[0], sd, 1)]
@@ -49,7 +49,7 @@ def _answers(part: Part, noisy: FloatArray, sd: float, groups: int) -> list[Any]
 
 
 def rows_of(
-    parts: Sequence[Part],
+    parts: Sequence[PlannedRelease],
     released: Sequence[tuple[FloatArray, float]],
     groups: Sequence[Any],
     facts: Mapping[str, Any],
@@ -347,7 +347,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
 
     # ------------------------------------------------------------------ what is behind it
 
-    def _declared(self) -> tuple[Privacy, dict[str, Any], list[Part]]:
+    def _declared(self) -> tuple[Privacy, dict[str, Any], list[PlannedRelease]]:
         check(self.privacy, LEVEL)
         privacy = self.privacy
         assert privacy is not None
@@ -377,7 +377,7 @@ class PrivateTable1(NestedParameters, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"columns must name another column than {self.by!r}, by which groups are shown")
         return privacy, facts, self._parts(facts, privacy)
 
-    def _parts(self, facts: dict[str, Any], privacy: Privacy) -> list[Part]:
+    def _parts(self, facts: dict[str, Any], privacy: Privacy) -> list[PlannedRelease]:
         quantiles, steps = self._asked()
         for name in steps:
             if not isinstance(facts.get(name), tuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties
 
 
@@ -31,7 +31,7 @@ class Intercept(TermSpec):
     name = "(Intercept)"
     columns = ()
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """The feature 1, the same at all t."""
         return ones(self.name)
 
@@ -54,7 +54,7 @@ class MeanCurve(TermSpec):
     name = "s(t)"
     columns = ()
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A P-spline that sums to zero over the points of the response."""
         return _Ones(
             name=self.name,

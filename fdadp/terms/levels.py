@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 
 MOST_SHOWN = 10
 
@@ -33,7 +33,7 @@ class Levels:
     levels: tuple[Any, ...]
 
     @classmethod
-    def of(cls, seen: Seen, column: str) -> Levels:
+    def of(cls, seen: TrainingSummary, column: str) -> Levels:
         """The levels that the training rows have.
 
         Raises
@@ -110,7 +110,7 @@ def _kind(label: Any) -> str:
     return type(label).__name__
 
 
-def _first_missing(seen: Seen, column: str) -> int:
+def _first_missing(seen: TrainingSummary, column: str) -> int:
     found: list[int] = seen.over(partial(_missing_rows, column), operator.add)
     return found[0]
 

@@ -12,7 +12,7 @@ import numpy as np
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.curves.component_scores import ComponentScores
 from fdadp.terms.curves.functional_additive import FunctionalAdditive
 from fdadp.terms.curves.functional_concurrent import Concurrent
@@ -31,7 +31,7 @@ NOT_THERE = {
 """Terms that have no form for a response that is a number, and why."""
 
 
-def in_scalar_form(spec: TermSpec, seen: Seen, t: FloatArray) -> TermDesign:
+def in_scalar_form(spec: TermSpec, seen: TrainingSummary, t: FloatArray) -> TermDesign:
     """A term of a curve as the term of a number that it is for each score of the curve.
 
     ``ff(X)`` becomes ``∫ X(s) β(s) ds`` and ``sff(X)`` becomes ``∫ F{X(s), s} ds``, on their own bases over s and x;

@@ -21,7 +21,7 @@ from fdadp._common.checks import like
 from fdadp._common.typing import BoolArray, FloatArray, IntArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 
 MOST_ALONG = 15
 """Functions along the response where a term leaves their number to the fit; a penalty makes up for too many."""
@@ -63,7 +63,7 @@ class TermSpec(ABC):
         """Columns of the data that it reads."""
 
     @abstractmethod
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """The term on bases that suit the training rows.
 
         Parameters
@@ -133,7 +133,7 @@ class TermDesign(ABC):
             A column that is not there, of another kind, or that the training rows do not cover.
         """
 
-    def about(self, seen: Seen) -> TermDesign:
+    def about(self, seen: TrainingSummary) -> TermDesign:
         """The term of curves or numbers less their mean over the training rows, where it is linear in them."""
         return self
 
@@ -251,7 +251,7 @@ def no_penalties(q: int) -> FloatArray:
     return np.zeros((0, q))
 
 
-def own_norm(row_sums: FloatArray, seen: Seen, along: SmoothMargin, along_norm: float) -> float:
+def own_norm(row_sums: FloatArray, seen: TrainingSummary, along: SmoothMargin, along_norm: float) -> float:
     """Largest row sum of features, such that times that of `along` it is mgcv's over all observations.
 
     Parameters

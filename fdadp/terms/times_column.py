@@ -11,7 +11,7 @@ import numpy as np
 
 from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.levels import Levels
 from fdadp.terms.numbers.scalar_linear import NumberDesign
 from fdadp.terms.spec import TermDesign, TermSpec
@@ -63,11 +63,11 @@ class By(TermSpec):
         """Those of the term, and the one that multiplies."""
         return (*self.term.columns, self.column)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """The features of the term, multiplied."""
         return self.made(seen, lambda term: term.fixed(seen, t))
 
-    def made(self, seen: Seen, fix: Callable[[TermSpec], TermDesign]) -> TermDesign:
+    def made(self, seen: TrainingSummary, fix: Callable[[TermSpec], TermDesign]) -> TermDesign:
         """The product, where `fix` says what becomes of the term."""
         coding = self.coding
         if coding is None:
@@ -82,12 +82,14 @@ class By(TermSpec):
         return multiplied(fix(term), seen, self.column, name=self.name, coding=coding)
 
 
-def is_numeric(seen: Seen, column: str) -> bool:
+def is_numeric(seen: TrainingSummary, column: str) -> bool:
     """Whether a column multiplies as numbers (else: as labels)."""
     return column not in seen.levels
 
 
-def multiplied(design: TermDesign, seen: Seen, by: str | None, *, name: str, coding: str | None = None) -> TermDesign:
+def multiplied(
+    design: TermDesign, seen: TrainingSummary, by: str | None, *, name: str, coding: str | None = None
+) -> TermDesign:
     """A design times a column.
 
     Parameters
@@ -145,7 +147,7 @@ class _Times(TermDesign):
     levels: Levels | None
     n_copies: int
 
-    def about(self, seen: Seen) -> TermDesign:
+    def about(self, seen: TrainingSummary) -> TermDesign:
         """The product of the term about its mean: another model, unless the column is in the model by itself.
 
         Of two numbers it stays: the effect of the one is where the other is 0, as it is written.

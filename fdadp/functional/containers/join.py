@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fdadp.errors import InputError
-from fdadp.functional.containers.source import Chunks
+from fdadp.functional.containers.source import RowChunks
 from fdadp.functional.containers.source_table import OpenedColumn
 from fdadp.functional.tables.sample import Curves
 
@@ -48,7 +48,7 @@ def chunks_together(columns: Mapping[str, OpenedColumn]) -> Iterable[tuple[Any, 
     refuse_unordered(columns)
     first, *others = columns.values()
     if all(other.source is first.source for other in others):
-        return Chunks(first.source, [column.field.name for column in columns.values()])
+        return RowChunks(first.source, [column.field.name for column in columns.values()])
     return _Zipped(columns)
 
 

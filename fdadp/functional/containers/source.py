@@ -194,7 +194,7 @@ class Tasks(list[Any]):
         return [delayed(task(self._source, piece, tuple(names)), pure=False)() for piece in pieces]
 
 
-class Chunks:
+class RowChunks:
     """Tuples of columns for the kernel, read anew on each pass: entries as they are, made numbers of by nobody yet.
 
     The first tuple is empty and says what a row is, so that nothing is read to find that.

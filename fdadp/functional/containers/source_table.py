@@ -12,7 +12,7 @@ import pandas as pd
 from fdadp._common.typing import ArrayLike, FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.containers.fields import ALONE, Field, Fields
-from fdadp.functional.containers.source import Chunks, Source, Tasks
+from fdadp.functional.containers.source import RowChunks, Source, Tasks
 from fdadp.functional.tables.kinds import Given
 from fdadp.functional.tables.sample import Curves, as_grid
 
@@ -44,12 +44,12 @@ class _Opened:
             if table and len(next(iter(table.values()))):
                 yield table
 
-    def chunks(self, *names: str) -> Chunks:
+    def chunks(self, *names: str) -> RowChunks:
         """Columns as tuples for :meth:`fit_chunks` of private fits, and for a :class:`~fdadp.privacy.Cohort`.
 
         Ids of persons travel with their rows, in the same tuple. Each pass reads anew.
         """
-        return Chunks(self.source, names or self._names)
+        return RowChunks(self.source, names or self._names)
 
     def to_delayed(self) -> Tasks:
         """The pieces as ``dask.delayed`` tables, mappings of columns by name, to be read on any worker.

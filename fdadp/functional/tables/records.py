@@ -234,9 +234,9 @@ class SeenRows:
             self.levels[name] = self.levels.get(name, set()) | levels
         return self
 
-    def all_of(self, over: Over, observed: tuple[IntArray, FloatArray] | None) -> Seen:
+    def all_of(self, over: Over, observed: tuple[IntArray, FloatArray] | None) -> TrainingSummary:
         """What was seen of all rows."""
-        return Seen(
+        return TrainingSummary(
             self.n,
             {
                 name: SeenCurves(grid, (low, high), total / self.n, weighted / (self.weight or 1.0))
@@ -271,7 +271,7 @@ def _without_text(name: str, block: Records) -> bool:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TrainingSummary:
     """What one pass over the training rows saw; terms fix their bases by it.
 
     Attributes
@@ -305,7 +305,7 @@ class Seen:
         read: Callable[[], Iterator[Records]],
         observed: tuple[IntArray, FloatArray] | None = None,
         weights: FloatArray | None = None,
-    ) -> Seen:
+    ) -> TrainingSummary:
         """See all rows once, with their weights (n,); `read` gives a fresh iterator over them."""
         parts, start = [], 0
         for block in read():

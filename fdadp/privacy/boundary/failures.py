@@ -14,14 +14,14 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Vault(Protocol):
+class FailingVault(Protocol):
     """Private rows, which remember that a read of them has failed."""
 
     def fail(self) -> None:
         """From here on nothing is given back."""
 
 
-V = TypeVar("V", bound=Vault)
+V = TypeVar("V", bound=FailingVault)
 
 
 def sealed(function: Callable[Concatenate[V, P], T]) -> Callable[Concatenate[V, P], T]:

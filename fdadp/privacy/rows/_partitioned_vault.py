@@ -17,9 +17,9 @@ from fdadp._common.typing import IntArray
 from fdadp.errors import PrivacyError
 from fdadp.privacy.boundary import sealed
 from fdadp.privacy.rows._local import RowFunction, Spec, silence
-from fdadp.privacy.rows._shuffle import Part, Sent, bucket_count, gathered, read_piece, scattered
+from fdadp.privacy.rows._shuffle import Sent, VaultPart, bucket_count, gathered, read_piece, scattered
 from fdadp.privacy.rows._vault import Vault
-from fdadp.privacy.rows.partitions import Partitions
+from fdadp.privacy.rows.partitions import PrivatePartitions
 
 
 class _Lost:
@@ -80,7 +80,7 @@ class PartitionedVault:
 
     __slots__ = ("_data", "_family", "_max_rows", "_parts", "grouped", "in_one_place", "spec")
 
-    def __init__(self, data: Partitions, max_rows: int | None = None) -> None:
+    def __init__(self, data: PrivatePartitions, max_rows: int | None = None) -> None:
         self._data, self._family = data, _Family()
         self._parts: list[Any] = []
         self._max_rows = max_rows
@@ -222,12 +222,12 @@ def _gathered(pieces: Sequence[Any], max_rows: int | None) -> Any:
 
 
 @_guarded
-def _derived(part: Part, f: Sent, shapes: list[tuple[int, ...]]) -> Any:
-    return Part(*part.vault.derive(f(), shapes).held(), part.digest)
+def _derived(part: VaultPart, f: Sent, shapes: list[tuple[int, ...]]) -> Any:
+    return VaultPart(*part.vault.derive(f(), shapes).held(), part.digest)
 
 
 @_guarded
-def _summed(part: Part, task: Sent) -> Any:
+def _summed(part: VaultPart, task: Sent) -> Any:
     return _Outcome(task()(part.vault), part.digest)
 
 

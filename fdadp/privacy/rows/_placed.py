@@ -13,7 +13,7 @@ from fdadp.privacy.rows._local import Spec, silence
 from fdadp.privacy.rows._partitioned_vault import PartitionedVault
 from fdadp.privacy.rows._sources import as_tables, parts_of, spec_of, spec_of_chunk
 from fdadp.privacy.rows._vault import Vault
-from fdadp.privacy.rows.partitions import Partitions, blocks_of
+from fdadp.privacy.rows.partitions import PrivatePartitions, blocks_of
 
 AnyVault = Vault | PartitionedVault
 
@@ -25,7 +25,7 @@ def vault_of(data: Any, groups: Any, max_rows: int | None = None) -> AnyVault:
     ----------
     data, groups
         As :class:`fdadp.privacy.Cohort` takes them. Chunks may say themselves which partitions they come from, by a
-        method ``on_workers()`` that returns a :class:`~fdadp.privacy.rows.partitions.Partitions` or None.
+        method ``on_workers()`` that returns a :class:`~fdadp.privacy.rows.partitions.PrivatePartitions` or None.
     max_rows : int, optional
         Rows of a person that count at most.
 
@@ -41,9 +41,9 @@ def vault_of(data: Any, groups: Any, max_rows: int | None = None) -> AnyVault:
     return Vault(data, groups, max_rows)
 
 
-def _partitions_of(data: Any, groups: Any) -> Partitions | None:
+def _partitions_of(data: Any, groups: Any) -> PrivatePartitions | None:
     if hasattr(data, "on_workers"):
-        own: Partitions | None = data.on_workers()
+        own: PrivatePartitions | None = data.on_workers()
         return own
     if isinstance(data, list) and data and all(map(is_dask, data)):
         return _of_chunks(data, groups)
@@ -63,7 +63,7 @@ def _partitions_of(data: Any, groups: Any) -> Partitions | None:
     columns = [*lazy, *([] if groups is None else [check_ids(groups, len(tables[0]))])]
     read = partial(_converted, tuple(t.convert for t in tables))
     sources = tuple(t.source for t in tables)
-    return Partitions(blocks_of(columns), read, spec_of(tables), groups is not None, sources)
+    return PrivatePartitions(blocks_of(columns), read, spec_of(tables), groups is not None, sources)
 
 
 def _is_frame(data: Any) -> bool:
@@ -73,7 +73,7 @@ def _is_frame(data: Any) -> bool:
     )
 
 
-def _of_frames(frames: tuple[Any, ...], groups: Any) -> Partitions:
+def _of_frames(frames: tuple[Any, ...], groups: Any) -> PrivatePartitions:
     columns = [*frames, *([] if groups is None else [groups])]
     if not all(map(_is_frame, columns)) or len({c.npartitions for c in columns}) > 1:
         raise PrivacyError(
@@ -82,7 +82,7 @@ def _of_frames(frames: tuple[Any, ...], groups: Any) -> Partitions:
         )
     pieces = [list(piece) for piece in zip(*(c.to_delayed() for c in columns), strict=True)]
     spec = tuple((len(f.columns),) if hasattr(f, "columns") else () for f in frames)
-    return Partitions(pieces, parts_of, spec, groups is not None, frames)
+    return PrivatePartitions(pieces, parts_of, spec, groups is not None, frames)
 
 
 def _converted(convert: Sequence[Callable[[Any], Any]], piece: Sequence[Any]) -> tuple[Any, ...]:
@@ -91,7 +91,7 @@ def _converted(convert: Sequence[Callable[[Any], Any]], piece: Sequence[Any]) ->
     return numbers + tuple(piece[len(convert) :])
 
 
-def _of_chunks(chunks: list[Any], groups: Any) -> Partitions:
+def _of_chunks(chunks: list[Any], groups: Any) -> PrivatePartitions:
     """Chunks that workers make: the shape of a row, which is public, is asked of the first one."""
     if groups is not None and groups is not True:
         raise PrivacyError("groups must be True, and each chunk end with the ids of its rows, with chunks on workers")
@@ -109,7 +109,7 @@ def _of_chunks(chunks: list[Any], groups: Any) -> Partitions:
         raise PrivacyError(
             "a chunk must be a tuple of arrays of equal length, rows along the first axis; the first one is not"
         )
-    return Partitions(chunks, parts_of, spec, groups is True, chunks)
+    return PrivatePartitions(chunks, parts_of, spec, groups is True, chunks)
 
 
 def _spec_of_chunk(chunk: Any, grouped: bool) -> Spec | None:

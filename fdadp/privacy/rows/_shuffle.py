@@ -51,7 +51,7 @@ class Sent:
         class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             def persistent_id(self, held: Any) -> None:
                 noise = hasattr(type(held), "prepare") and hasattr(type(held), "description")
-                if noise or isinstance(held, Budget | Account | Table | Part | Piece):
+                if noise or isinstance(held, Budget | Account | Table | VaultPart | RowsOnTheWay):
                     raise PrivacyError(f"a row function must not hold a {type(held).__name__}")
 
         with io.BytesIO() as out:
@@ -85,7 +85,7 @@ class _Silent:
         return object.__sizeof__(self) + sum(int(a.nbytes) for a in self._arrays())
 
 
-class Piece(_Silent):
+class RowsOnTheWay(_Silent):
     """Rows on the way to the part where all rows of their persons come together.
 
     Parameters
@@ -106,10 +106,10 @@ class Piece(_Silent):
         return (*self.arrays, self.whole)
 
     def __reduce__(self) -> Any:
-        return Piece, (self.arrays, self.whole, self.others)
+        return RowsOnTheWay, (self.arrays, self.whole, self.others)
 
 
-class Part(_Silent):
+class VaultPart(_Silent):
     """Rows of which a worker makes a vault, and all rows of their persons.
 
     Parameters
@@ -139,7 +139,7 @@ class Part(_Silent):
         return self.arrays if self.codes is None else (*self.arrays, self.codes)
 
     def __reduce__(self) -> Any:
-        return Part, (self.arrays, self.codes, self.digest)
+        return VaultPart, (self.arrays, self.codes, self.digest)
 
 
 def _digest(arrays: Iterable[npt.NDArray[Any]]) -> bytes:
@@ -150,7 +150,7 @@ def _digest(arrays: Iterable[npt.NDArray[Any]]) -> bytes:
     return found.digest()
 
 
-def read_piece(read: Callable[[Any], Sequence[Any]], piece: Any, spec: Spec, grouped: bool) -> Part | Piece:
+def read_piece(read: Callable[[Any], Sequence[Any]], piece: Any, spec: Spec, grouped: bool) -> VaultPart | RowsOnTheWay:
     """Rows of a partition as float64, by the rules of the boundary, and who they are of."""
     parts = tuple(read(piece))
     ids = parts[-1] if grouped else None
@@ -162,7 +162,7 @@ def read_piece(read: Callable[[Any], Sequence[Any]], piece: Any, spec: Spec, gro
     n = len(arrays[0])
     if spec_of(arrays) != spec or any(len(a) != n for a in arrays):
         raise PrivacyError("a partition has rows of another shape")
-    return Piece(arrays, *persons_of(check_ids(ids, n))) if grouped else Part(arrays, None)
+    return RowsOnTheWay(arrays, *persons_of(check_ids(ids, n))) if grouped else VaultPart(arrays, None)
 
 
 # ------------------------------------------------------------------ the shuffle
@@ -173,7 +173,7 @@ def bucket_count(partitions: int) -> int:
     return min(partitions, MOST_BUCKETS)
 
 
-def scattered(piece: Piece, buckets: int) -> tuple[Piece, ...]:
+def scattered(piece: RowsOnTheWay, buckets: int) -> tuple[RowsOnTheWay, ...]:
     """Rows by the hash of their person's id, which is public and fixed; those of nobody are left out."""
     at = _mixed(piece.whole)
     for row, person in piece.others.items():
@@ -188,11 +188,11 @@ def scattered(piece: Piece, buckets: int) -> tuple[Piece, ...]:
         others = {}
         if piece.others:
             others = {k: piece.others[row] for k, row in enumerate(rows.tolist()) if row in piece.others}
-        out.append(Piece(tuple(a[rows] for a in piece.arrays), piece.whole[rows], others))
+        out.append(RowsOnTheWay(tuple(a[rows] for a in piece.arrays), piece.whole[rows], others))
     return tuple(out)
 
 
-def gathered(pieces: Sequence[Piece], max_rows: int | None = None) -> Part:
+def gathered(pieces: Sequence[RowsOnTheWay], max_rows: int | None = None) -> VaultPart:
     """Rows of one bucket in the order of the partitions, `max_rows` a person at most, and their persons by number."""
     arrays = tuple(np.concatenate(columns) for columns in zip(*(p.arrays for p in pieces), strict=True))
     whole = np.concatenate([p.whole for p in pieces])
@@ -207,7 +207,7 @@ def gathered(pieces: Sequence[Piece], max_rows: int | None = None) -> Part:
     if max_rows is not None:
         kept = surplus(codes, row_keys(arrays), max_rows) != NOBODY
         arrays, codes = tuple(a[kept] for a in arrays), codes[kept]
-    return Part(arrays, codes)
+    return VaultPart(arrays, codes)
 
 
 def _mixed(whole: IntArray) -> npt.NDArray[np.uint64]:

@@ -13,7 +13,7 @@ from fdadp._common.tasks import is_dask
 
 
 @dataclass(frozen=True)
-class Partitions:
+class PrivatePartitions:
     """Private rows in partitions, before anything was read.
 
     Attributes

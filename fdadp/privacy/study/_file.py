@@ -84,7 +84,7 @@ class Opened:
         self.told = _TOLD[self._path] = told
         _seen.remember(self._path, told)
 
-    def put_back(self) -> _seen.Seen | None:
+    def put_back(self) -> _seen.LastEntry | None:
         """The last entry that was seen of this study, where the file has not got it (any more)."""
         of, last = _seen.last_of(self.told.first.content["id"]), self.told.last
         if of is None or (of.position, of.hash) == (last.position, last.hash):

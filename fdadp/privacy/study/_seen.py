@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Seen:
+class LastEntry:
     """The last entry that was seen of a study: where, and which share of the total was left then."""
 
     position: int
@@ -32,14 +32,14 @@ class Seen:
         return f"entry {self.position}, {self.hash[:12]}..., is missing, which was last seen in {self.path!r}"
 
 
-_SEEN: dict[str, Seen] = {}
+_SEEN: dict[str, LastEntry] = {}
 """By the study's id."""
 
 
 def remember(path: str, told: Told) -> None:
     """Note the last entry of a study; where it stands already, or cannot be written, nothing happens."""
     study, last = str(told.first.content["id"]), told.last
-    _SEEN[study] = seen = Seen(last.position, last.hash, left_of(told.held.values(), 0.0)[0], path)
+    _SEEN[study] = seen = LastEntry(last.position, last.hash, left_of(told.held.values(), 0.0)[0], path)
     with suppress(OSError, RuntimeError):
         file = _file_of(study)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -54,12 +54,12 @@ def forget(study: str, path: Path, told: Told) -> None:
     remember(str(path), told)
 
 
-def last_of(study: str) -> Seen | None:
+def last_of(study: str) -> LastEntry | None:
     """The last entry that was seen of the study of an id, by this process or this user."""
     found = [_SEEN[study]] if study in _SEEN else []
     with suppress(OSError, RuntimeError, ValueError, TypeError, KeyError):
         said = json.loads(_file_of(study).read_text(encoding="utf-8", errors="surrogatepass"))
-        found.append(Seen(int(said["position"]), str(said["hash"]), float(said["left"]), str(said["path"])))
+        found.append(LastEntry(int(said["position"]), str(said["hash"]), float(said["left"]), str(said["path"])))
     return max(found, key=lambda seen: seen.position, default=None)
 
 

@@ -47,7 +47,7 @@ Posterior = tuple[FloatArray, FloatArray, float]
 
 
 class OfPairs(Protocol):
-    """What is asked of :class:`~fdadp.private.rows.pairs.Pairs`."""
+    """What is asked of :class:`~fdadp.private.rows.pairs.MeasuredPairs`."""
 
     @property
     def feature(self) -> IntArray:

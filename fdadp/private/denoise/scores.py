@@ -31,7 +31,7 @@ LEAST_NOISE = 1e-12
 
 
 @dataclass(frozen=True)
-class Found:
+class LikelihoodPosterior:
     """What is known of the coefficients.
 
     Attributes
@@ -74,7 +74,7 @@ def gaussian_draws(d: int, count: int = DRAWS) -> FloatArray:
     return out
 
 
-class Scores:
+class ReleasedGradients:
     """Gradients that were released, and what they say.
 
     Parameters
@@ -114,7 +114,7 @@ class Scores:
         self._norms = norms(self._draws)
         self._scores: list[_Score] = []
         size = shares.size + 1
-        self.found = Found(np.zeros((size, 1)), np.zeros((1, size, size)), np.zeros(1))
+        self.found = LikelihoodPosterior(np.zeros((size, 1)), np.zeros((1, size, size)), np.zeros(1))
 
     @property
     def theta(self) -> FloatArray:
@@ -146,13 +146,13 @@ class Scores:
             _Score(gradient, variance, theta, weight, mean / self.response.width, bool(np.isfinite(sd).all()))
         )
 
-    def solve(self, steps: int) -> Found:
+    def solve(self, steps: int) -> LikelihoodPosterior:
         """Gauss-Newton steps from where the last ones ended."""
         for _ in range(steps):
             start, found = self.found.mean, self._step()
             far = float(np.linalg.norm(found.mean - start))  # rms change of linear predictors, features being white
             mean = start + (found.mean - start) * min(1.0, LONGEST / max(far, LEAST_NOISE))
-            self.found = Found(mean, found.covariance, found.edf)
+            self.found = LikelihoodPosterior(mean, found.covariance, found.edf)
         return self.found
 
     def covariance(self, wider: float) -> FloatArray:
@@ -171,7 +171,7 @@ class Scores:
         away = (found.mean - again.mean)[:, 0]
         return found.covariance + np.outer(away, away)
 
-    def _step(self) -> Found:
+    def _step(self) -> LikelihoodPosterior:
         return self._posterior(*self._seen())
 
     def _seen(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -222,10 +222,10 @@ class Scores:
         spread = float(np.trace(self.found.covariance[0][:d, :d]))  # of the solution about `theta`
         return total / precision, 1 / precision + self._variance * spread
 
-    def _posterior(self, y: FloatArray, v: FloatArray, a: FloatArray, sampling: FloatArray) -> Found:
+    def _posterior(self, y: FloatArray, v: FloatArray, a: FloatArray, sampling: FloatArray) -> LikelihoodPosterior:
         """Posterior of all features; of those that were not measured ``0 θ + 1`` was seen, which says nothing."""
         d, rest = len(a), self._shares.size + 1 - len(a)
-        return Found(
+        return LikelihoodPosterior(
             *posteriors(
                 np.concatenate((y, np.zeros((rest, 1)))),
                 np.concatenate((v, np.ones((rest, 1)))),

@@ -23,7 +23,7 @@ from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.functional.tables.axis import axis_of
 from fdadp.functional.tables.kinds import Kind
 from fdadp.privacy.boundary import Table, table
-from fdadp.privacy.rows.partitions import Partitions
+from fdadp.privacy.rows.partitions import PrivatePartitions
 from fdadp.private.public.inputs import check_groups
 
 KINDS = get_args(Kind)
@@ -119,13 +119,13 @@ class PrivateChunks:
                 at += len(parts[0])
             yield parts
 
-    def on_workers(self) -> Partitions | None:
+    def on_workers(self) -> PrivatePartitions | None:
         """What workers read, each its own chunks; None where the chunks are not Dask's."""
         if not self._delayed:
             return None
         spec = tuple((grid.size,) for grid in self._grids.values())
         read = partial(_read, grids=self._public[0], names=self._public[1])
-        return Partitions(list(self._source), read, spec, self._grouped, self._source)  # type: ignore[arg-type]
+        return PrivatePartitions(list(self._source), read, spec, self._grouped, self._source)  # type: ignore[arg-type]
 
     def _check(self, chunks: Sequence[Any]) -> None:
         wanted = _tuple(self._names)

@@ -22,7 +22,7 @@ from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import Plan
 from fdadp.private.release.intervals import Regression
 from fdadp.private.release.rounds import Rounds
-from fdadp.private.rows.pairs import Pairs
+from fdadp.private.rows.pairs import MeasuredPairs
 
 TINY = 1e-300
 
@@ -119,7 +119,7 @@ class Certainty:
         return replace(regression, covariance=self._of_pairs(pairs, theta, clipped, residual, known))
 
     def _of_pairs(
-        self, pairs: Pairs, theta: FloatArray, clipped: Clipped, residual: FloatArray, known: Known
+        self, pairs: MeasuredPairs, theta: FloatArray, clipped: Clipped, residual: FloatArray, known: Known
     ) -> FloatArray:
         """Covariance of all pairs, (1, P, P)."""
         at = pairs.feature, pairs.output

@@ -22,10 +22,10 @@ from fdadp.private.release.intervals import PrivateFit, Regression, finish, rele
 from fdadp.private.release.location import locate, mean_response
 from fdadp.private.release.releases import Releases
 from fdadp.private.release.rounds import Rounds, left_by_clip
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 
-def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> PrivateFit:
+def fit_dp_aff(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> PrivateFit:
     """Spend the budget of a cohort as planned.
 
     Parameters
@@ -54,7 +54,7 @@ Solution = tuple[FloatArray, FloatArray, FloatArray, FloatArray, Certainty]
 """Coefficients, covariance, second moment and edf of a :class:`Regression`; what makes the covariance of the end."""
 
 
-def _regress(releases: Releases, design: PrivateDesign, rows: Rows, prior_energy: FloatArray) -> Solution:
+def _regress(releases: Releases, design: PrivateDesign, rows: RowFunctions, prior_energy: FloatArray) -> Solution:
     """Gradient rounds; posterior mean, covariances, second moment and edf as a :class:`Regression` has them."""
     plan, tuning, pairs, w = releases.plan, releases.plan.tuning, rows.pairs, rows.weights
     d, k = w.shape

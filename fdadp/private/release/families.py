@@ -15,7 +15,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.privacy import Cohort, Privacy
-from fdadp.private.denoise.scores import Found, Scores
+from fdadp.private.denoise.scores import LikelihoodPosterior, ReleasedGradients
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.plan import OF_NUMBERS, Plan
 from fdadp.private.plan.sharing import make_plan
@@ -267,7 +267,7 @@ def _regress(releases: Releases, design: PrivateDesign, rows: BoundedRows, base:
     d, n, w = plan.n_features, plan.n, plan.weights[:, 0]
     owner = design.groups.owner
     shares = np.where(np.isin(owner, owner[: d - 1]), design.feature_shares, 0.0)
-    scores = Scores(rows.bounded, n, d, shares, owner, base.energy, INFORMATION_VARIANCE, rows.norms)
+    scores = ReleasedGradients(rows.bounded, n, d, shares, owner, base.energy, INFORMATION_VARIANCE, rows.norms)
     scores.location = rows.location
     if math.isfinite(base.sd):
         scores.add(*_of_the_constant(d, base.mean, base.sd), scores.theta)
@@ -293,7 +293,7 @@ def _balance(releases: Releases, rows: BoundedRows) -> tuple[FloatArray, float]:
     return releases.mean("balance", rows.residual, clip=clip)
 
 
-def _widened(found: Found, d: int, location: float) -> FloatArray:
+def _widened(found: LikelihoodPosterior, d: int, location: float) -> FloatArray:
     """Covariance with the square of what probabilities lose by features left out: log-odds are ``√(1 + π v/8)`` larger.
 
     v is the variance of what those features explain (Zeger, Liang & Albert 1988, doi:10.2307/2531734).

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fdadp.privacy.rows._local import RowFunction
     from fdadp.private.plan.plan import Plan
     from fdadp.private.release.moments import NoisyMoments
-    from fdadp.private.rows.rows import Rows
+    from fdadp.private.rows.rows import RowFunctions
 
 F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
@@ -46,10 +46,12 @@ class Spending(Protocol[F_co]):
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget."""
 
-    def rows(self, design: PrivateDesign, y_bounds: Range) -> Rows:
+    def rows(self, design: PrivateDesign, y_bounds: Range) -> RowFunctions:
         """Row functions, before anything was released."""
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[F_co, NoisyMoments | None]:
+    def spend(
+        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
+    ) -> tuple[F_co, NoisyMoments | None]:
         """Spend it as planned."""
 
 
@@ -73,7 +75,7 @@ class Spent(Generic[F]):
     statistic: NoisyMoments | None
     design: PrivateDesign
     plan: Plan
-    rows: Rows
+    rows: RowFunctions
     cohort: Cohort
 
 

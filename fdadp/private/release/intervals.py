@@ -21,11 +21,11 @@ from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.plan.sharing import SPREADS, time_blocks
 from fdadp.private.public.columns import Column
 from fdadp.private.release.releases import Releases
-from fdadp.private.rows.errors_by_record import ONE_ERROR, Look, learn_looks, place_looks
+from fdadp.private.rows.errors_by_record import ONE_ERROR, Probe, learn_looks, place_looks
 from fdadp.private.rows.forecasts import about_anchor, growth, guarded
-from fdadp.private.rows.pairs import Pairs
+from fdadp.private.rows.pairs import MeasuredPairs
 from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 UNEXPLAINED = 0.7
 """Size of residuals over that of Y, as guessed before it is released."""
@@ -82,7 +82,7 @@ class Regression:
     mean_variance: FloatArray
     energy: float
     outside: ReleasedShares | None
-    pairs: Pairs | None = None
+    pairs: MeasuredPairs | None = None
 
     def shifted(self, by: FloatArray, variance: FloatArray) -> Regression:
         """Return it with a number (K,) more in the constant's coefficients, with the variances (K,) of that."""
@@ -164,11 +164,11 @@ class PrivateFit:
     residual_variance: FloatArray
     calibration: tuple[float, float]
     counted: tuple[float, float]
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Probe, ...] = ()
     dropped: bool = False
 
 
-def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
+def release_outside(releases: Releases, rows: RowFunctions) -> ReleasedShares | None:
     """Shares of the values of curves and of Y outside the public ranges, where the plan affords it."""
     size = len(rows.design.curves) + 1
     return releases.shares("outside", rows.outside, size=size) if releases.affords("outside") else None
@@ -177,7 +177,7 @@ def release_outside(releases: Releases, rows: Rows) -> ReleasedShares | None:
 def finish(
     releases: Releases,
     design: PrivateDesign,
-    rows: Rows,
+    rows: RowFunctions,
     regression: Regression,
     known: Callable[[Regression, FloatArray], Regression] | None = None,
 ) -> PrivateFit:

@@ -19,7 +19,7 @@ from fdadp.private.public.columns import NUMBERS_HALF_WIDTH, REACH, UNIFORM_VARI
 from fdadp.private.release.releases import Releases
 from fdadp.private.rows.centering import CELLS, Counted, beyond, error_of_moments, part_about, settled
 from fdadp.private.rows.forecasts import MEAN, about_anchor, near_anchor
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 X_PRIOR, Y_PRIOR = 0.36, 1.0
 """Variances of the logarithms of the sizes of X and Y about their public guesses."""
@@ -33,7 +33,7 @@ LEAST_SPREAD = 0.3
 """Spread of X over its root mean square about another point, at least."""
 
 
-def locate(releases: Releases, rows: Rows) -> None:
+def locate(releases: Releases, rows: RowFunctions) -> None:
     """Location and scale of covariates: the public range of curves is a hint, not a wall."""
     for column in rows.design.curves:
         _locate_curves(releases, rows, column)
@@ -41,7 +41,7 @@ def locate(releases: Releases, rows: Rows) -> None:
         _locate_numbers(releases, rows)
 
 
-def _locate_curves(releases: Releases, rows: Rows, column: CurvesColumn) -> None:
+def _locate_curves(releases: Releases, rows: RowFunctions, column: CurvesColumn) -> None:
     if not releases.affords("x rms"):
         return
     tuning, of = releases.plan.tuning, column.name
@@ -80,7 +80,7 @@ def _level(releases: Releases, key: str, column: CurvesColumn, size: float) -> t
     return float(level[0]), sd
 
 
-def _locate_numbers(releases: Releases, rows: Rows) -> None:
+def _locate_numbers(releases: Releases, rows: RowFunctions) -> None:
     """Means and variances of all numbers, in one release of (u, u² - 1/3), |u| <= 1, of norm √(q (1 + 4/9)) at most.
 
     Where numbers may fill a small part of their range they are then counted in cells, twice: q counts a person, of norm
@@ -117,7 +117,7 @@ def _of_moments(mean: float, square: float, sd: float) -> tuple[float, float]:
     return location, math.sqrt((variance * NUMBERS_PRIOR + sd**2 * UNIFORM_VARIANCE) / (NUMBERS_PRIOR + sd**2))
 
 
-def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
+def mean_response(releases: Releases, rows: RowFunctions) -> tuple[FloatArray, float]:
     """Location and mean of Y; returns the posterior variance of the mean and the squared scale of Y about it."""
     design, tuning = rows.design, releases.plan.tuning
     scale = rows.y_half / Y_GUESS
@@ -148,7 +148,9 @@ def mean_response(releases: Releases, rows: Rows) -> tuple[FloatArray, float]:
     return variance, spread**2
 
 
-def _response_size(releases: Releases, key: str, rows: Rows, between: tuple[float, float]) -> tuple[float, float]:
+def _response_size(
+    releases: Releases, key: str, rows: RowFunctions, between: tuple[float, float]
+) -> tuple[float, float]:
     """Size of Y as it is so far, of numbers as large as a curve of their variance would be; and the sd of its log.
 
     Sizes of numbers are looked for where those of curves would be, for many are near zero, and as many far above their

@@ -30,7 +30,7 @@ from fdadp.private.release.moments import NoisyMoments, fit_moments, plan_moment
 from fdadp.private.release.output import fit_output, plan_output
 from fdadp.private.rows.errors_by_record import with_looks
 from fdadp.private.rows.forecasts import plan_forecasts
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 if TYPE_CHECKING:
     from fdadp._common.typing import IntArray
@@ -134,13 +134,13 @@ class EndToEnd(Mechanism, ABC):
     def plan(self, n: float, noise_multiplier: float, design: PrivateDesign, *, pure: bool) -> Plan:
         """Share out the budget, from public values alone; see :func:`fdadp.private.plan.sharing.make_plan`."""
 
-    def rows(self, design: PrivateDesign, y_bounds: Range) -> Rows:
+    def rows(self, design: PrivateDesign, y_bounds: Range) -> RowFunctions:
         """What is computed from a person's rows, before anything was released."""
-        return Rows(design, y_bounds)
+        return RowFunctions(design, y_bounds)
 
     @abstractmethod
     def spend(
-        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows
+        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
     ) -> tuple[PrivateFit, NoisyMoments | None]:
         """Spend the budget as planned; see :func:`fdadp.private.release.dp_aff.fit_dp_aff`.
 
@@ -206,7 +206,7 @@ class DPAFF(EndToEnd):
         )
         return with_looks(plan) if self.errors_by_record and self.anchor is None else plan
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> tuple[PrivateFit, None]:
         """Spend it; nothing is kept beside the fit."""
         return fit_dp_aff(cohort, plan, design, rows), None
 
@@ -234,7 +234,9 @@ class MomentPerturbation(EndToEnd):
         """Choose the size of the matrix."""
         return plan_moments(n, noise_multiplier, design, pure=pure)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+    def spend(
+        self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
+    ) -> tuple[PrivateFit, NoisyMoments]:
         """Release the matrix; it is kept beside the fit."""
         return fit_moments(cohort, plan, design, rows)
 
@@ -260,7 +262,7 @@ class OutputPerturbation(EndToEnd):
         """Choose sizes and the ridge penalty."""
         return plan_output(n, noise_multiplier, design, pure=pure)
 
-    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, None]:
+    def spend(self, cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> tuple[PrivateFit, None]:
         """Release the coefficients; nothing is kept beside the fit."""
         return fit_output(cohort, plan, design, rows), None
 

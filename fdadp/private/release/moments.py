@@ -25,7 +25,7 @@ from fdadp.private.plan.sharing import make_plan
 from fdadp.private.release.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.release.location import locate, mean_response
 from fdadp.private.release.releases import Releases
-from fdadp.private.rows.rows import Block, Rows
+from fdadp.private.rows.rows import Block, RowFunctions
 
 SCALE_SHARE = 0.03
 """Of the budget of the second moment, for the size of a person's contribution."""
@@ -90,7 +90,7 @@ def plan_moments(n: float, noise_multiplier: float, design: PrivateDesign, *, pu
 class _Joint:
     """Row functions: v = (features, responses x ratio), both with the row's weight, and how large v v' is."""
 
-    def __init__(self, rows: Rows, ratio: float) -> None:
+    def __init__(self, rows: RowFunctions, ratio: float) -> None:
         self.rows, self.ratio = rows, ratio
 
     def vector(self, block: Block) -> FloatArray:
@@ -103,7 +103,9 @@ class _Joint:
         return rowwise_norm(self.vector(block)) ** 2
 
 
-def fit_moments(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> tuple[PrivateFit, NoisyMoments]:
+def fit_moments(
+    cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions
+) -> tuple[PrivateFit, NoisyMoments]:
     """Spend the budget of a cohort as planned; returns the fit and the statistic it came from."""
     releases = Releases(cohort, plan)
     locate(releases, rows)

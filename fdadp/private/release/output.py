@@ -23,7 +23,7 @@ from fdadp.private.plan.sharing import make_plan
 from fdadp.private.release.intervals import PrivateFit, Regression, finish, release_outside
 from fdadp.private.release.location import locate, mean_response
 from fdadp.private.release.releases import Releases
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 TARGET_CLIP = 1.5
 """Clip of a response about its mean, relative to its private scale; the radius of the coefficients is 1."""
@@ -72,11 +72,11 @@ def plan_output(n: float, noise_multiplier: float, design: PrivateDesign, *, pur
 
 
 def _feature_clip(d: int) -> float:
-    """Norm of d weighted features, the constant among them (see ``Rows.derived``)."""
+    """Norm of d weighted features, the constant among them (see ``RowFunctions.derived``)."""
     return math.sqrt(1 + FEATURE_CLIP**2 * (d - 1))
 
 
-def fit_output(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: Rows) -> PrivateFit:
+def fit_output(cohort: Cohort, plan: Plan, design: PrivateDesign, rows: RowFunctions) -> PrivateFit:
     """Spend the budget of a cohort as planned."""
     assert plan.ridge is not None
     releases = Releases(cohort, plan)

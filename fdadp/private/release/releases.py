@@ -12,7 +12,7 @@ from fdadp.privacy import Cohort
 from fdadp.privacy.clipped import ReleasedShares, release_shares
 from fdadp.privacy.rows._local import RowFunction
 from fdadp.private.plan.plan import Plan
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 TOGETHER = 2.0
 """Clip of the sum of a person's gradients over that of one row, per square root of the rows."""
@@ -45,7 +45,7 @@ class Releases:
         """Whether the plan has a share for a release."""
         return bool(self.plan.budget_shares.get(key))
 
-    def derive(self, rows: Rows) -> Releases:
+    def derive(self, rows: RowFunctions) -> Releases:
         """Ask further about features and residuals, which are computed now and kept inside the cohort."""
         return Releases(self.cohort.derive(rows.derived, name="features and response coefficients"), self.plan)
 

@@ -18,7 +18,7 @@ from fdadp.privacy import rowwise_exp, rowwise_matmul
 from fdadp.private.plan.design import PrivateDesign
 from fdadp.private.public.columns import Range
 from fdadp.private.rows.counts import CountTable, bins_of, count_table, interpolated
-from fdadp.private.rows.rows import Block, Rows, row_sums
+from fdadp.private.rows.rows import Block, RowFunctions, row_sums
 from fdadp.solve.form.family import Family
 
 FARTHEST = 40.0
@@ -84,7 +84,7 @@ class BoundedResponse:
         return count_table(*self.bounds)
 
 
-class BoundedRows(Rows):
+class BoundedRows(RowFunctions):
     """Row functions; a block is the columns and the response, later what :meth:`derived` makes of it.
 
     Parameters

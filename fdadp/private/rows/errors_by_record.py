@@ -65,7 +65,7 @@ PLACES = Aux(target=0.02, cap=0.005, max_error=0.3)
 
 
 @dataclass(frozen=True)
-class Look:
+class Probe:
     """How the errors of a record hang on the level and the roughness of one of its curves.
 
     Attributes
@@ -128,7 +128,7 @@ def looks_of(column: CurvesColumn, values: FloatArray, grid: FloatArray | None =
     return looks
 
 
-def factors(looks: Sequence[Look], seen: FloatArray | None) -> FloatArray:
+def factors(looks: Sequence[Probe], seen: FloatArray | None) -> FloatArray:
     """What the residual variance of rows is multiplied by, (m,), by their looks (m, 2 q)."""
     seen = np.asarray(seen)
     own = [(look, seen[:, 2 * i : 2 * i + 2]) for i, look in enumerate(looks)]
@@ -181,16 +181,16 @@ def with_looks(plan: Plan) -> Plan:
     return replace(plan, budget_shares={k: v * left for k, v in plan.budget_shares.items()} | shares)
 
 
-def _usual(column: CurvesColumn, prior: PublicPrior) -> Look:
+def _usual(column: CurvesColumn, prior: PublicPrior) -> Probe:
     """What is believed in public, by the prior's curves."""
     unit = unit_grid(column.grid)
     places = roughness_of(Curves(prior.x.standard(unit), unit))
-    return Look(column.name, float(places.mean()))
+    return Probe(column.name, float(places.mean()))
 
 
 def place_looks(
     releases: Releases, residuals: ResidualRows, columns: Mapping[str, Any], prior: PublicPrior, *, forecasts: bool
-) -> tuple[Look, ...]:
+) -> tuple[Probe, ...]:
     """Release the mean place of the roughness of each column of curves; slopes are as the public prior believes."""
     plan = releases.plan
     looks = [_usual(c, prior) for c in columns.values() if isinstance(c, CurvesColumn)]
@@ -232,7 +232,7 @@ def _believed(m: int, *, forecasts: bool) -> FloatArray:
     return np.array([SIZE, *[0.0, *((ROUGH, BEND) if forecasts else (0.0, 0.0))] * m])
 
 
-def _sloped(looks: Sequence[Look], slopes: FloatArray) -> tuple[Look, ...]:
+def _sloped(looks: Sequence[Probe], slopes: FloatArray) -> tuple[Probe, ...]:
     """Looks with slopes (1 + 3 q), of which the first is of no look."""
     parts = slopes[1:].reshape(len(looks), -1)
     return tuple(

@@ -24,7 +24,7 @@ UNLIKE = 0.3
 
 
 @dataclass(frozen=True)
-class Pairs:
+class MeasuredPairs:
     """Pairs of a feature and a response function that are measured, in the order of the entries of a matrix.
 
     Attributes
@@ -56,7 +56,7 @@ class Pairs:
     uncertain: FloatArray
 
     @classmethod
-    def of(cls, design: PrivateDesign, weights: FloatArray) -> Pairs | None:
+    def of(cls, design: PrivateDesign, weights: FloatArray) -> MeasuredPairs | None:
         """Pairs of a design that have weights (D, K); None where all features are the same at all t."""
         d, k = weights.shape
         varying = 1 + design.groups.varying(d - 1)

@@ -14,9 +14,9 @@ from fdadp.privacy import rowwise_matmul
 from fdadp.privacy.rows._rowwise import log_positions
 from fdadp.private.denoise.calibration import CALIBRATION_EDGES
 from fdadp.private.plan.sharing import SPREADS, time_blocks
-from fdadp.private.rows.errors_by_record import Look, error_logs, factors
+from fdadp.private.rows.errors_by_record import Probe, error_logs, factors
 from fdadp.private.rows.projection import observed_mean
-from fdadp.private.rows.rows import Block, Derived, Rows, row_sums
+from fdadp.private.rows.rows import Block, Derived, RowFunctions, row_sums
 from fdadp.private.rows.varying import quadratic
 
 TINY = 1e-300
@@ -25,7 +25,7 @@ LEAST_VARIANCE = 1e-9
 
 
 class ResidualRows:
-    """Row functions of the residuals; a block is what :meth:`Rows.derived` makes.
+    """Row functions of the residuals; a block is what :meth:`RowFunctions.derived` makes.
 
     Parameters
     ----------
@@ -33,10 +33,10 @@ class ResidualRows:
         With the coefficients of the regression.
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowFunctions) -> None:
         self.rows = rows
         self.clip = math.inf
-        self.looks: tuple[Look, ...] = ()
+        self.looks: tuple[Probe, ...] = ()
         self.size = 1.0  # of an error over its spread, as a geometric mean
         self._spread: tuple[FloatArray, FloatArray, FloatArray] | None = None
         self._residual: FloatArray = np.zeros(0)
@@ -85,7 +85,7 @@ class ResidualRows:
         squares = np.ascontiguousarray((phi[:, : len(covariance)] ** 2).T)
         self._spread = (residual + phi**2 @ mean_variance, squares, np.hstack(list(roots)))
 
-    def _spread_of(self, row: Derived, looks: tuple[Look, ...] = ()) -> FloatArray:
+    def _spread_of(self, row: Derived, looks: tuple[Probe, ...] = ()) -> FloatArray:
         """Standard deviation of a response about its prediction, DP noise included; shape (m, T)."""
         assert self._spread is not None
         features = row.features

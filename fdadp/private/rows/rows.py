@@ -20,7 +20,7 @@ from fdadp.private.plan.plan import Plan
 from fdadp.private.public.columns import REACH, UNIFORM_VARIANCE, Column, CurvesColumn
 from fdadp.private.rows.centering import WHOLE, Part, in_cells
 from fdadp.private.rows.errors_by_record import looks_of
-from fdadp.private.rows.pairs import Pairs
+from fdadp.private.rows.pairs import MeasuredPairs
 from fdadp.private.rows.projection import Projection, observed_mean
 from fdadp.private.rows.varying import added, integrals
 
@@ -56,7 +56,7 @@ class Derived(NamedTuple):
     varying: FloatArray | None = None
 
 
-class Rows:
+class RowFunctions:
     """Row functions of the private fit; a block is the columns and Y, later what :meth:`derived` makes of it.
 
     Parameters
@@ -79,13 +79,13 @@ class Rows:
         self.mean = np.zeros(design.response_shares.size)
         self.coefficients: FloatArray = np.zeros((1, 1))
         self._plan: Plan | None = None
-        self.pairs: Pairs | None = None
+        self.pairs: MeasuredPairs | None = None
         """Of a design with features that differ between points of the response: pairs that are measured."""
 
     def begin_regression(self, plan: Plan) -> None:
         """Fix what the gradient rounds need."""
         self._plan = plan
-        self.pairs = Pairs.of(self.design, plan.weights)
+        self.pairs = MeasuredPairs.of(self.design, plan.weights)
 
     @property
     def weights(self) -> FloatArray:

@@ -50,7 +50,7 @@ C = TypeVar("C", CurvesColumn, NumberColumn, LabelColumn)
 
 
 @dataclass(frozen=True)
-class Asked:
+class TermRequest:
     """A term and what is public of the model that it is in.
 
     Attributes
@@ -240,10 +240,10 @@ def white_term(
             f"terms of a private fit must be of {', '.join(sorted(k.__name__ for k in MAKERS))}, got {kind.__name__}"
         )
     spec = with_refund_k(spec)
-    return MAKERS[kind](Asked(spec, columns, prior, curves, beside, t), spec)
+    return MAKERS[kind](TermRequest(spec, columns, prior, curves, beside, t), spec)
 
 
-def _ff(asked: Asked, spec: FunctionalLinear) -> WhiteTerm:
+def _ff(asked: TermRequest, spec: FunctionalLinear) -> WhiteTerm:
     asked.of_curves("lf")
     asked.only(m=NO_PENALTY, rule=NO_RULE)
     k, k_t = several(spec.k, 2, f"k of {asked.name}")
@@ -258,14 +258,14 @@ def _ff(asked: Asked, spec: FunctionalLinear) -> WhiteTerm:
     return WhiteIntegral.of(asked.name, column, asked.prior, size)
 
 
-def _concurrent(asked: Asked, spec: Concurrent) -> WhiteTerm:
+def _concurrent(asked: TermRequest, spec: Concurrent) -> WhiteTerm:
     asked.of_curves("lf")
     asked.only(m=NO_PENALTY)
     asked.along_t(spec.k, default_of(spec, "k"))
     return WhiteConcurrent.of(asked.name, asked.curves_of(spec.column), asked.points)
 
 
-def _lf(asked: Asked, spec: LinearFunctional) -> WhiteTerm:
+def _lf(asked: TermRequest, spec: LinearFunctional) -> WhiteTerm:
     asked.of_numbers("ff")
     asked.only(m=NO_PENALTY, rule=NO_RULE)
     size = asked.size(spec.k, default_of(spec, "k"), FUNCTIONS)
@@ -274,7 +274,7 @@ def _lf(asked: Asked, spec: LinearFunctional) -> WhiteTerm:
     return WhiteIntegral.of(asked.name, asked.curves_of(spec.column), asked.prior, size)
 
 
-def _sff(asked: Asked, spec: FunctionalAdditive) -> WhiteTerm:
+def _sff(asked: TermRequest, spec: FunctionalAdditive) -> WhiteTerm:
     asked.of_curves("af")
     k_t, *sizes = several(spec.k, 3, f"k of {asked.name}")
     default = default_of(spec, "k")
@@ -283,7 +283,7 @@ def _sff(asked: Asked, spec: FunctionalAdditive) -> WhiteTerm:
     return _surface(asked, spec.column, sizes, default[1:])
 
 
-def _af(asked: Asked, spec: AdditiveFunctional) -> WhiteTerm:
+def _af(asked: TermRequest, spec: AdditiveFunctional) -> WhiteTerm:
     asked.of_numbers("sff")
     asked.only(period=NO_PERIOD, x_transform=NO_RANKS)
     if spec.by:
@@ -291,7 +291,7 @@ def _af(asked: Asked, spec: AdditiveFunctional) -> WhiteTerm:
     return _surface(asked, spec.column, several(spec.k, 2, f"k of {asked.name}"), default_of(spec, "k"))
 
 
-def _surface(asked: Asked, column: str, sizes: Any, default: Any) -> WhiteTerm:
+def _surface(asked: TermRequest, column: str, sizes: Any, default: Any) -> WhiteTerm:
     asked.only(m=NO_PENALTY, rule=NO_RULE)
     prior = asked.prior
     over_s = asked.size(sizes[0], default[0], prior.n_basis_s)
@@ -300,14 +300,14 @@ def _surface(asked: Asked, column: str, sizes: Any, default: Any) -> WhiteTerm:
     return WhiteSurface.on(asked.name, column, asked.curves_of(column).grid, prior)
 
 
-def _linear(asked: Asked, spec: Linear) -> WhiteTerm:
+def _linear(asked: TermRequest, spec: Linear) -> WhiteTerm:
     asked.varies()
     asked.only(m=NO_PENALTY)
     asked.along_t(spec.k, default_of(spec, "k"))
     return WhiteNumbers.of(asked.name, asked.numbers_of(spec.column).name)
 
 
-def _together(asked: Asked, spec: ScalarsTogether) -> WhiteTerm:
+def _together(asked: TermRequest, spec: ScalarsTogether) -> WhiteTerm:
     asked.of_curves("linear")
     asked.along_t(spec.k, default_of(spec, "k"))
     if isinstance(spec.numbers, str) or not spec.numbers:
@@ -315,14 +315,14 @@ def _together(asked: Asked, spec: ScalarsTogether) -> WhiteTerm:
     return WhiteNumbers.of(asked.name, *(asked.numbers_of(name).name for name in spec.numbers))
 
 
-def _factor(asked: Asked, spec: Factor) -> WhiteTerm:
+def _factor(asked: TermRequest, spec: Factor) -> WhiteTerm:
     asked.varies()
     asked.only(m=NO_PENALTY, coding="a private fit has a mean of its own, and levels may differ in all that t has")
     asked.along_t(spec.k, default_of(spec, "k"))
     return WhiteLevels.of(asked.name, asked.labels_of(spec.column))
 
 
-def _smooth(asked: Asked, spec: Smooth) -> WhiteTerm:
+def _smooth(asked: TermRequest, spec: Smooth) -> WhiteTerm:
     asked.varies()
     asked.only(bs=BASIS, m=NO_PENALTY, period="cyclic functions are not there yet in private fits")
     if isinstance(spec.k, tuple | list) and asked.curves:
@@ -336,7 +336,7 @@ def _smooth(asked: Asked, spec: Smooth) -> WhiteTerm:
     return WhiteSmooth.of(asked.name, [asked.numbers_of(spec.column).name], asked.prior, [size])
 
 
-def _tensor(asked: Asked, spec: TensorSmooth) -> WhiteTerm:
+def _tensor(asked: TermRequest, spec: TensorSmooth) -> WhiteTerm:
     asked.varies()
     asked.only(bs=BASIS, m=NO_PENALTY)
     count = len(spec.covariates)
@@ -355,11 +355,11 @@ def _tensor(asked: Asked, spec: TensorSmooth) -> WhiteTerm:
     return WhiteSmooth.of(asked.name, numbers, asked.prior, own)
 
 
-def _by(asked: Asked, spec: By) -> WhiteTerm:
+def _by(asked: TermRequest, spec: By) -> WhiteTerm:
     return _times(asked, spec.term, spec.column, spec.coding)
 
 
-def _times(asked: Asked, term: TermSpec, column: str, coding: str | None = None) -> WhiteTerm:
+def _times(asked: TermRequest, term: TermSpec, column: str, coding: str | None = None) -> WhiteTerm:
     if not is_one_of(coding, (*CODINGS, None)):
         raise InputError(f"coding of {asked.name} must be one of {CODINGS} or None, got {coding!r}")
     of = white_term(term, asked.columns, asked.prior, curves=asked.curves, t=asked.t, beside=asked.beside)
@@ -374,7 +374,7 @@ def _times(asked: Asked, term: TermSpec, column: str, coding: str | None = None)
     return WhiteTimes.product(asked.name, of, levels, alone=alone and not of.centred)
 
 
-MAKERS: dict[type[TermSpec], Callable[[Asked, Any], WhiteTerm]] = {
+MAKERS: dict[type[TermSpec], Callable[[TermRequest, Any], WhiteTerm]] = {
     FunctionalLinear: _ff,
     Concurrent: _concurrent,
     LinearFunctional: _lf,

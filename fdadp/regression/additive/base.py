@@ -25,12 +25,12 @@ from fdadp.private.public.columns import public_ranges
 from fdadp.private.release.mechanisms import EndToEnd, NoiseAfterFit, mechanism_of
 from fdadp.regression.additive.predictions import Predictions
 from fdadp.regression.private.surface import NAMES, PrivateSurface
-from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.regression.reading.chunked_records import CurvePairs
 from fdadp.regression.reading.completion import MissingValues
 from fdadp.responses.functional import Functional
 from fdadp.solve.eigen.surface_fit import SurfaceFit
 from fdadp.solve.eigen.surface_of_gaps import surface_of_gaps
-from fdadp.solve.fit.least_squares import Scores, fit_scores, vary
+from fdadp.solve.fit.least_squares import ScoresFit, fit_scores, vary
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.chunks import without_curves
 from fdadp.solve.form.sums import TrainingSums, add_up
@@ -94,7 +94,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
 
     def _estimated(
         self,
-        chunks: Pairs,
+        chunks: CurvePairs,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
     ) -> SurfaceFit:
@@ -112,7 +112,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         with one_blas_thread():
             return SurfaceFit.of(self._scores(sums))
 
-    def _scores(self, sums: TrainingSums) -> Scores:
+    def _scores(self, sums: TrainingSums) -> ScoresFit:
         """The scores of the response, fitted."""
         basis, (term,), smoothing = self._basis(sums), sums.designs, self.smoothing
         if not isinstance(smoothing, str):
@@ -125,7 +125,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
     def _of_gaps(self, x: Curves, y: Curves, transform: QuantileTransform | None = None) -> SurfaceFit:
         """Fit to complete curves X, and to what was observed of the responses."""
         check_observed(y.values, "Y")
-        sums = self._sums(Pairs.of(x, replace(y, values=np.nan_to_num(y.values)), self.progress), None, transform)
+        sums = self._sums(CurvePairs.of(x, replace(y, values=np.nan_to_num(y.values)), self.progress), None, transform)
         refuse_same_curves("X", sums.x)
         (term,), observed = sums.designs, Observations(Records(len(x), {"X": x}), y.values)
         assert isinstance(term, Surface)
@@ -137,7 +137,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
 
     def _sums(
         self,
-        chunks: Pairs,
+        chunks: CurvePairs,
         x_range: tuple[float, float] | None = None,
         transform: QuantileTransform | None = None,
     ) -> TrainingSums:
@@ -159,7 +159,7 @@ class FunctionalModel(NestedParameters, PrivateSurface, Predictions, RegressorMi
         refuse_same_curves("Y", y)
         return Functional(self.n_components, self.fpca).fixed(y.n, y.mean, y.scatter, sums.t)
 
-    def _publish(self, found: SurfaceFit, chunks: Pairs, persons: IntArray | None = None) -> SurfaceFit:
+    def _publish(self, found: SurfaceFit, chunks: CurvePairs, persons: IntArray | None = None) -> SurfaceFit:
         """Let a mechanism that is not private end to end add its noise to the fit."""
         self._fitted_with = {"privacy": None}
         if self.privacy is None:
@@ -229,11 +229,11 @@ def refuse_same_curves(name: str, moments: Moments) -> None:
         raise InputError(f"{name} must vary between curves, got the same curve every time")
 
 
-def _added_up(chunks: Pairs, term: Surface, t: FloatArray) -> TrainingSums:
+def _added_up(chunks: CurvePairs, term: Surface, t: FloatArray) -> TrainingSums:
     return add_up([term], partial(_over_values, chunks), t)
 
 
-def _over_values(chunks: Pairs, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
+def _over_values(chunks: CurvePairs, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
     return chunks.over(partial(_of_values, function), merge, "sums over curves")
 
 

@@ -22,7 +22,7 @@ from fdadp.private.release.mechanisms import Mechanism
 from fdadp.regression.additive.base import codes_of
 from fdadp.regression.additive.from_chunks import FromChunks
 from fdadp.regression.additive.views import Views
-from fdadp.regression.reading.chunked_records import Pairs, pairs_of
+from fdadp.regression.reading.chunked_records import CurvePairs, pairs_of
 from fdadp.regression.reading.completion import MISSING_CURVES, MissingValues
 from fdadp.regression.reading.joined import aligned
 from fdadp.regression.reading.person_rows import check_max_rows, check_person_rows, person_weights
@@ -274,9 +274,9 @@ class AdditiveFunctionOnFunction(FromChunks, Views):
             if self.privacy is not None:  # the published scheme is about complete curves
                 about = found.fit.form.predictor(Records(len(x), {"X": complete_x}), found.fit.coefficients)
                 y = self._missing.complete_y(y, about)
-            chunks = Pairs.of(complete_x, y, self.progress)
+            chunks = CurvePairs.of(complete_x, y, self.progress)
         else:
-            chunks = Pairs.of(complete_x, self._missing.complete_y(y), self.progress)
+            chunks = CurvePairs.of(complete_x, self._missing.complete_y(y), self.progress)
             found = self._estimated(chunks, None, transform)
         self._adopt(self._publish(found, chunks, persons))
         self._remember(x, y)

@@ -16,7 +16,7 @@ from fdadp._common.typing import ArrayLike
 from fdadp.errors import InputError
 from fdadp.functional.tables.kinds import Kind
 from fdadp.regression.additive.base import FunctionalModel
-from fdadp.regression.reading.chunked_records import Pairs
+from fdadp.regression.reading.chunked_records import CurvePairs
 from fdadp.regression.reading.completion import MissingValues
 from fdadp.solve.form.chunks import Partitions
 
@@ -50,7 +50,7 @@ class FromChunks(FunctionalModel):
             arrays, are added up where Dask's active scheduler computes them (docs/cluster.md), and only sums come here.
             A private fit keeps up to 256 MiB of curves (as float64), and as many of features: it reads once what fits,
             else some 30 times, with the same result bit for bit as :meth:`fit` for the same noise, whatever the chunks.
-            :class:`fdadp.regression.reading.chunked_records.Pairs` says what is accepted.
+            :class:`fdadp.regression.reading.chunked_records.CurvePairs` says what is accepted.
         s, t : array_like, optional
             Grids of plain arrays; default even on [0, 1]. A private fit wants them declared.
         groups : array_like of shape (n,) or True, optional
@@ -90,7 +90,7 @@ class FromChunks(FunctionalModel):
             x_range = (float(bounds[0]), float(bounds[1]))
         if self.x_transform is not None:
             raise InputError("x_transform must be None when fitting from chunks: quantiles need all curves at once")
-        source = Pairs(chunks, s, t, self.progress)
+        source = CurvePairs(chunks, s, t, self.progress)
         found = self._estimated(source, x_range)
         self._adopt(self._publish(found, source))
         self._missing = MissingValues("raise")

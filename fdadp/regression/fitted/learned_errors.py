@@ -17,8 +17,8 @@ from fdadp.functional.tables.records import Records
 from fdadp.regression.fitted.coefficient_functions import place_of
 from fdadp.regression.reading.columns import rows_beside
 from fdadp.solve.covariance.low_rank import LowRankPrecision
-from fdadp.solve.errors.gls import Working
-from fdadp.solve.errors.leave_one_out import Residuals, Scores
+from fdadp.solve.errors.gls import ErrorCovariance
+from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
 from fdadp.solve.errors.residual_variance import ResidualVariance, looks, residual_variance
 from fdadp.solve.errors.sandwich import ClusterErrors, cluster_errors, left_out
 from fdadp.solve.errors.smoothing_uncertainty import unconditional_covariance_of_fit
@@ -39,7 +39,7 @@ class LearnedErrors:
     loglik_: float
     _of_curves: ClassVar[bool]
     _fit: AdditiveFit
-    _residuals: Residuals | Scores | None = None
+    _residuals: Residuals | RecordScores | None = None
     _groups: IntArray | None = None
     """Numbers of groups of the training rows."""
     _found: Mapping[str, ClusterErrors] = MappingProxyType({})
@@ -52,14 +52,14 @@ class LearnedErrors:
     _precision: LowRankPrecision | None = None
     """Along the response, where the fit is to the scores on eigenfunctions."""
     _beyond: Mapping[str, FloatArray] | None = None
-    """Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.eigen.components.Components`)."""
+    """Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.eigen.components.ComponentsFit`)."""
 
     def _learn_errors(
         self,
         form: LongForm,
         observed: Observations,
         groups: IntArray | None,
-        working: Working | None,
+        working: ErrorCovariance | None,
     ) -> None:
         """Keep what covariances need; they are computed when they are asked for."""
         family = self._family
@@ -100,7 +100,7 @@ class LearnedErrors:
             self._found = {**self._found, kind: of}
         return self._found[kind]
 
-    def _left_out(self, own: Residuals | Scores, kind: str) -> FloatArray:
+    def _left_out(self, own: Residuals | RecordScores, kind: str) -> FloatArray:
         """Changes of coefficients without each curve, kept for who asks next, or each group."""
         if kind == "cluster":
             return left_out(self._fit.form, self._fit.inverse, own, self._groups)

@@ -13,7 +13,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.regression.fitted.coefficient_functions import varies
 from fdadp.regression.fitted.term_residuals import deviance_residuals
 from fdadp.regression.fitted.term_summary import is_parametric
-from fdadp.regression.reading.training import Asked, read_training
+from fdadp.regression.reading.training import TrainingSpec, read_training
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.terms.on_functions import OnFunctions
 from fdadp.terms.spec import TermDesign
@@ -40,7 +40,9 @@ def check_model(model: Any, asked: tuple[Any, ...], n_draws: int, seed: int) -> 
     known = dict(model._covariates.grids)
     if hasattr(model, "t_"):
         known.setdefault(model.response_name_, model.t_)
-    rows = Asked(data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps, defaults=known)
+    rows = TrainingSpec(
+        data, y, model.response_name_, tuple(names), grids, weights, offset, long, model._gaps, defaults=known
+    )
     observed = read_training(rows, model._family, curves=hasattr(model, "t_")).observed
     mean = model._family.mean(observed.predictor(fit.form, fit.coefficients))
     left = deviance_residuals(model._family, observed.y, mean, observed.weights)

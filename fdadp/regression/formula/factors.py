@@ -63,7 +63,7 @@ Names = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Factor:
+class FormulaFactor:
     """One factor of a product.
 
     Attributes
@@ -111,7 +111,7 @@ class FactorReader:
         self._function(text, text)
         return text
 
-    def read(self, text: str) -> Factor:
+    def read(self, text: str) -> FormulaFactor:
         """A factor.
 
         Raises
@@ -142,7 +142,7 @@ class FactorReader:
             raise self._unknown_call(node.func.id, text)
         spec = self._term(kind, node, names, text)
         plain = kind == "factor" and getattr(spec, "coding", "") == "treatment"
-        return Factor(text, spec, spec.columns[0], is_number=kind == "linear", is_factor=plain)
+        return FormulaFactor(text, spec, spec.columns[0], is_number=kind == "linear", is_factor=plain)
 
     def offset(self, text: str, response: str | None) -> str:
         """What ``offset(...)`` adds: a column or an expression of columns of numbers or curves, not the response."""
@@ -168,13 +168,13 @@ class FactorReader:
         called = node.func if isinstance(node, ast.Call) else None
         return isinstance(called, ast.Name) and called.id in {"I", *OF_NUMBERS, *OF_CURVES}
 
-    def _column_alone(self, text: str, column: str) -> Factor:
+    def _column_alone(self, text: str, column: str) -> FormulaFactor:
         kind = self._kind(column)
         if kind == "curves":
-            return Factor(text, terms.concurrent(column), column)
+            return FormulaFactor(text, terms.concurrent(column), column)
         if kind == "numbers":
-            return Factor(text, terms.linear(column), column, is_number=True)
-        return Factor(text, terms.factor(column), column, is_factor=True)
+            return FormulaFactor(text, terms.linear(column), column, is_number=True)
+        return FormulaFactor(text, terms.factor(column), column, is_factor=True)
 
     def _kind(self, column: str) -> str:
         if column in self.kinds:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from fdadp import terms
 from fdadp.errors import InputError
-from fdadp.regression.formula.factors import Factor, FactorReader, is_offset, pointing_at, position_shown
+from fdadp.regression.formula.factors import FactorReader, FormulaFactor, is_offset, pointing_at, position_shown
 from fdadp.terms.spec import TermSpec
 
 Subset = frozenset[str]
@@ -139,7 +139,7 @@ def _text(factor: Any) -> str:
     return f"`{name}`" if quoted else name
 
 
-def _specs(written: Sequence[Sequence[Factor]], intercept: bool, formula: str) -> tuple[TermSpec, ...]:
+def _specs(written: Sequence[Sequence[FormulaFactor]], intercept: bool, formula: str) -> tuple[TermSpec, ...]:
     """Terms of all products of factors: those of lower order come first, and decide on the coding of the others."""
     spanned: dict[tuple[str, ...], set[Subset]] = {(): {frozenset()}} if intercept else {}
     found: list[TermSpec] = []
@@ -157,7 +157,7 @@ def _subsets(labels: Iterable[str]) -> list[Subset]:
     return [frozenset(c) for size in range(len(names) + 1) for c in combinations(names, size)]
 
 
-def _pieces(labels: Mapping[str, Factor], spanned: set[Subset]) -> list[dict[str, bool]]:
+def _pieces(labels: Mapping[str, FormulaFactor], spanned: set[Subset]) -> list[dict[str, bool]]:
     """Products that span what a product of factors adds to what is spanned: of each factor, whether all levels."""
     pieces = [dict.fromkeys(sorted(s), False) for s in _subsets(labels) if s not in spanned]
     merged = True
@@ -174,7 +174,7 @@ def _pieces(labels: Mapping[str, Factor], spanned: set[Subset]) -> list[dict[str
 
 
 def _product(
-    labels: Mapping[str, Factor], others: Sequence[Factor], coded: Mapping[str, bool], formula: str
+    labels: Mapping[str, FormulaFactor], others: Sequence[FormulaFactor], coded: Mapping[str, bool], formula: str
 ) -> TermSpec:
     """One term: the one that is neither number nor factor, or a number, or a factor; times all others."""
     by_columns = [f for f in others if f.is_number]

@@ -23,7 +23,7 @@ from fdadp.functional.tables.alignment import same_rows
 from fdadp.functional.tables.sample import Curves, as_grid
 from fdadp.privacy import Privacy
 from fdadp.privacy.boundary import Table
-from fdadp.privacy.rows.partitions import Partitions, blocks_of
+from fdadp.privacy.rows.partitions import PrivatePartitions, blocks_of
 from fdadp.private.public.chunks import is_one_way, values_of
 from fdadp.private.public.inputs import is_irregular, public_head, table_of_irregular
 from fdadp.regression.private.table import Entries, PrivateTable
@@ -157,7 +157,7 @@ class TableChunks:
         """Columns of a table, and the persons of its rows where they are wanted."""
         return self._parts(PrivateTable(chunk, None, self._bounds))
 
-    def on_workers(self) -> Partitions | None:
+    def on_workers(self) -> PrivatePartitions | None:
         """What workers read, each its own partitions; None where the table is not Dask's."""
         given, names = self._given, None
         if isinstance(given, Mapping) and any(map(is_dask, given.values())):
@@ -170,7 +170,7 @@ class TableChunks:
             return None
         spec = tuple((self._points[a.column].size,) if a.kind == "curves" else () for a in self._asked)
         public = TableChunks(None, self._asked, self._points, dict(self._bounds), self._groups)
-        return Partitions(pieces, partial(_read, public, names), spec, self._groups is not None, given)
+        return PrivatePartitions(pieces, partial(_read, public, names), spec, self._groups is not None, given)
 
     def _tables(self) -> Any:
         if isinstance(self._source, OpenedTable):

@@ -16,7 +16,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.privacy.boundary import numbers as entries_as_numbers
 from fdadp.private.public.inputs import is_irregular, table_of_irregular
 from fdadp.regression.private.rows import Made
-from fdadp.regression.reading.columns import Grids, Table
+from fdadp.regression.reading.columns import ColumnTable, Grids
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.records import read_records
 
@@ -55,7 +55,7 @@ class PrivateColumns:
 
     def _on_grids(self, data: Any, columns: Sequence[str], grids: Grids | None) -> Any:
         """The table with irregular curves on the grids of the fit."""
-        table = Table(data, grids)
+        table = ColumnTable(data, grids)
         held = {name: held_in(table.raw(name)) for name in columns if table.has(name)}
         irregular = [name for name, raw in held.items() if is_irregular(raw) and name not in (grids or {})]
         if not irregular:
@@ -66,7 +66,7 @@ class PrivateColumns:
 
     def _as_numbers(self, data: Any, columns: Sequence[str]) -> Any:
         """The table with numbers in its columns of numbers and curves, whatever types their entries came as."""
-        own = Table(data)
+        own = ColumnTable(data)
         held = {name: own.raw(name) for name in columns if own.has(name)}
         wanted = [
             name

@@ -14,7 +14,7 @@ from fdadp.privacy.rows._laws import Law
 from fdadp.private.public.columns import CurvesColumn, LabelColumn, NumberColumn
 from fdadp.private.release.mechanisms import EndToEnd, Mechanism, mechanism_of
 from fdadp.regression.formula.parse import parse
-from fdadp.regression.private.read import OF_ANCHOR, Reading, about, persistence
+from fdadp.regression.private.read import OF_ANCHOR, ColumnReader, about, persistence
 from fdadp.regression.private.response import PublicResponse, check_family, public_response
 from fdadp.regression.private.table import PrivateTable
 from fdadp.regression.reading.person_rows import private_law
@@ -54,7 +54,7 @@ class Prepared(NamedTuple):
     """
 
     mechanism: EndToEnd
-    reading: Reading
+    reading: ColumnReader
     asked: PublicResponse
     response: Curves | None
     y_bounds: Range
@@ -160,9 +160,9 @@ class PreparesPrivateFits:
             return parse(self.formula, table.kinds)
         return self._read_model(None, None)
 
-    def _read_columns(self: Any, table: PrivateTable, prior: Any) -> Reading:
+    def _read_columns(self: Any, table: PrivateTable, prior: Any) -> ColumnReader:
         """Covariates of all terms, each once, and indicators of missing numbers as terms of their own."""
-        reading = Reading(table, prior, self._gaps_of)
+        reading = ColumnReader(table, prior, self._gaps_of)
         factors = {name for spec in self._parsed.terms for name in factor_columns(spec)}
         for name in dict.fromkeys(c for spec in self._parsed.terms for c in spec.columns):
             reading.column(name, factor=name in factors)
@@ -176,7 +176,7 @@ class PreparesPrivateFits:
             raise InputError(f"x_scale of the prior must be None with several columns of curves, got {prior.x_scale:g}")
         return reading
 
-    def _anchor(self: Any, reading: Reading, offset: Any, y_bounds: Any) -> str:
+    def _anchor(self: Any, reading: ColumnReader, offset: Any, y_bounds: Any) -> str:
         """The offset that stands for ``prior="persistence"``."""
         if offset is not None:
             raise InputError(f"offset must be None with prior='persistence', which is one, got {offset!r}")
@@ -194,7 +194,9 @@ class PreparesPrivateFits:
             )
         return persistence(curves[0].name)
 
-    def _public(self: Any, reading: Reading, asked: PublicResponse, t: FloatArray | None, prior: str) -> dict[str, Any]:
+    def _public(
+        self: Any, reading: ColumnReader, asked: PublicResponse, t: FloatArray | None, prior: str
+    ) -> dict[str, Any]:
         """Public inputs, for the ledger."""
         from fdadp.private.release.fit import describe_grid
 

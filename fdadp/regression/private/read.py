@@ -18,7 +18,7 @@ from fdadp.functional.tables.sample import Curves
 from fdadp.private.plan.design import curves_column
 from fdadp.private.public.columns import Column, NumberColumn, Range, public_range
 from fdadp.private.public.prior import PublicPrior
-from fdadp.regression.private.rows import Made, PreparedRows, Source
+from fdadp.regression.private.rows import Made, PreparedRows, SourceColumn
 from fdadp.regression.private.table import Entries, PrivateTable
 from fdadp.regression.reading.expressions import bounds_of, expression, row_function
 
@@ -46,7 +46,7 @@ def about(y: Range, offset: Range, width: float = 1.0) -> Range:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ColumnReader:
     """Columns asked for one after the other, by what is public of them.
 
     Parameters
@@ -189,21 +189,21 @@ class Reading:
     def _made(self, text: str, *, fill: bool = True) -> Made:
         return Made(text, self._sources(text, fill=fill))
 
-    def _sources(self, text: str, *, fill: bool = True) -> tuple[Source, ...]:
+    def _sources(self, text: str, *, fill: bool = True) -> tuple[SourceColumn, ...]:
         return tuple(self._source(name, fill=fill) for name in expression(text).sources)
 
-    def _source(self, name: str, *, fill: bool) -> Source:
+    def _source(self, name: str, *, fill: bool) -> SourceColumn:
         kind = self.table.kind(name)
         if kind == "labels":
             raise InputError(f"{name} must hold numbers or curves to be computed with, got labels")
         bounds = self.table.range(name) if self.table.bounded(name) else None
         if kind == "numbers":
             self.given.setdefault(name, Entries(name, "numbers"))
-            return Source(name, bounds=bounds)
+            return SourceColumn(name, bounds=bounds)
         curves = self.table.curves(name)
         self.given.setdefault(name, Entries(name, "curves"))
         self.axes[name] = curves.grid
-        return Source(name, curves.grid, self.gaps_of(name) if fill else None, bounds)
+        return SourceColumn(name, curves.grid, self.gaps_of(name) if fill else None, bounds)
 
     def _bounds(self, text: str, made: Made) -> Range:
         """Those given under its own name, or what those of its sources say."""

@@ -20,7 +20,7 @@ from fdadp.regression.reading.expressions import expression
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceColumn:
     """A column that others are computed from.
 
     Attributes
@@ -68,7 +68,7 @@ class Made:
     """
 
     text: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceColumn, ...]
     indicator: bool = False
 
     def of(self, columns: Mapping[str, FloatArray], grids: Mapping[str, FloatArray] | None = None) -> FloatArray:

@@ -30,7 +30,7 @@ from fdadp.private.public.columns import Column, LabelColumn, NumberColumn, Rang
 from fdadp.private.public.inputs import check_groups, private_curves, refuse_unknown_length, stand_in
 from fdadp.private.public.prior import PublicPrior
 from fdadp.regression.private.columns import held_in
-from fdadp.regression.reading.columns import Grids, Table
+from fdadp.regression.reading.columns import ColumnTable, Grids
 from fdadp.regression.reading.joined import joined_labels, private_rows
 
 # What the entry of a column in ``bounds`` says: a range of numbers, or a list of levels.
@@ -123,13 +123,13 @@ class PrivateTable:
     def __init__(self, data: Any, grids: Grids | None, bounds: Mapping[str, Any], y: Any = None) -> None:
         if isinstance(data, Mapping):
             data = opened_columns(data)
-        self._table, self._grids, self._bounds = Table(data, grids), dict(grids or {}), bounds
+        self._table, self._grids, self._bounds = ColumnTable(data, grids), dict(grids or {}), bounds
         self._data, self._y = data, None if y is None else opened_columns({"the response": y})["the response"]
 
     @property
     def kinds(self) -> Mapping[str, str]:
         """Kind of each column, ``"curves"``, ``"numbers"`` or ``"labels"``, from public things."""
-        return _Kinds(self)
+        return _DeclaredKinds(self)
 
     @property
     def names(self) -> list[str]:
@@ -273,7 +273,7 @@ class PrivateTable:
         return private_rows(labels, tables, groups, privacy, inputs, chunk)
 
 
-class _Kinds(Mapping[str, str]):
+class _DeclaredKinds(Mapping[str, str]):
     def __init__(self, own: PrivateTable) -> None:
         self._own = own
 

@@ -29,7 +29,7 @@ from fdadp.regression.reading.columns import Grids
 from fdadp.regression.reading.completion import Completion
 from fdadp.regression.reading.records import read_records, read_response
 from fdadp.responses.pointwise import PointwiseResponse
-from fdadp.solve.form.chunks import Part, Partitions, Totals, columns_in_partitions, without_curves
+from fdadp.solve.form.chunks import ChunkResult, Partitions, PassDigest, columns_in_partitions, without_curves
 
 A = TypeVar("A")
 
@@ -52,10 +52,10 @@ class _Reading:
     known: dict[str, Any] = field(default_factory=dict)
     """What the columns of the first chunk are like, by name."""
 
-    def __call__(self, raw: Any, first: int) -> Part:
+    def __call__(self, raw: Any, first: int) -> ChunkResult:
         """The rows of a chunk, where it has any; no response: None."""
         if _is_empty(raw):
-            return Part(Totals(), [0], None)
+            return ChunkResult(PassDigest(), [0], None)
         table = raw if self.convert is None else self.convert(raw, first)
         records, index = read_records(table, self.names, self.grids, first=first, missing=self.completion.how)
         records = self.completion(records)
@@ -68,10 +68,10 @@ class _Reading:
             found[self.called.format(self.response)] = y
         for name, column in found.items():
             _agree(self.known.setdefault(name, _without_rows(column)), name, column, first)
-        totals = Totals()
+        totals = PassDigest()
         totals.add(records.n, {name: _numbers(column) for name, column in found.items()})
         plain = {n: replace(c, index=None) if isinstance(c, Curves) else c for n, c in records.columns.items()}
-        return Part(totals, [records.n], (replace(records, columns=plain), y))
+        return ChunkResult(totals, [records.n], (replace(records, columns=plain), y))
 
 
 class ChunkedRecords:
@@ -120,7 +120,7 @@ class ChunkedRecords:
         self._progress = progress
         completion = Completion({}, {}, {}, {}) if completion is None else completion
         self._reading = _Reading(tuple(names), response, grids, completion, self._response_called, convert)
-        self._totals: Totals | None = None
+        self._totals: PassDigest | None = None
 
     @property
     def n(self) -> int:
@@ -209,7 +209,7 @@ class ChunkedRecords:
         return self._reading if response else replace(self._reading, response=None)
 
     def _pass(self, what: str, *, response: bool) -> Iterator[tuple[Records, Any]]:
-        total, read = Totals(), self._read(response)
+        total, read = PassDigest(), self._read(response)
         for table in progress_bar(what, self._progress, self._tables()):
             part = read(table, total.n)
             total.merge(part.totals)
@@ -217,7 +217,7 @@ class ChunkedRecords:
                 yield part.value
         self._same(total)
 
-    def _same(self, total: Totals) -> None:
+    def _same(self, total: PassDigest) -> None:
         """Refuse no rows, or others than those of the pass before."""
         if total.n == 0:
             raise self._none()
@@ -237,7 +237,7 @@ def _of_table(function: Callable[[Any], A], table: Any, first: int) -> A | None:
     return None if _is_empty(table) else function(table)
 
 
-def _made(read: _Reading, function: Callable[[Records, Any], Any], table: Any, first: int) -> Part:
+def _made(read: _Reading, function: Callable[[Records, Any], Any], table: Any, first: int) -> ChunkResult:
     part = read(table, first)
     return part if part.value is None else replace(part, value=function(*part.value))
 
@@ -322,7 +322,7 @@ AT_A_TIME = 8192
 """Curves in memory that are gone through together."""
 
 
-class Pairs(ChunkedRecords):
+class CurvePairs(ChunkedRecords):
     """Pairs of curves that can be gone through more than once.
 
     Parameters
@@ -366,7 +366,7 @@ class Pairs(ChunkedRecords):
         super().__init__(source, ("X",), "Y", progress=progress, convert=partial(_table, s, t))
 
     @classmethod
-    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> Pairs:
+    def of(cls, x: Curves, y: Curves, progress: bool | str = "auto") -> CurvePairs:
         """Pairs of curves held in memory."""
 
         def pieces() -> Iterator[tuple[Curves, Curves]]:

@@ -50,7 +50,7 @@ def check_grids(grids: Any, data: Any, response: str) -> None:
         return
     if not isinstance(grids, Mapping):
         raise InputError(f"grids must be points by column, such as {{'X': s, 'Y': t}}, got {type(grids).__name__}")
-    names = Table(data).names
+    names = ColumnTable(data).names
     for name in grids:
         if name != response and column_named(str(name), names) is None:
             raise InputError(f"grids must be of columns: {unknown_column(str(name), [*names, response])}")
@@ -70,7 +70,7 @@ def rows_beside(data: Any, name: str, given: Any) -> None:
     same_rows(data=own, **{name: given})
 
 
-class Table:
+class ColumnTable:
     """A data frame or a mapping of columns.
 
     Parameters

@@ -11,10 +11,10 @@ import pandas as pd
 from fdadp.functional.containers.source_table import OpenedTable
 from fdadp.regression.reading.expressions import column_named, row_function
 from fdadp.regression.reading.joined import aligned
-from fdadp.regression.reading.training import Asked
+from fdadp.regression.reading.training import TrainingSpec
 
 
-def aligned_columns(by: str | None, asked: Asked) -> tuple[Asked, str | None]:
+def aligned_columns(by: str | None, asked: TrainingSpec) -> tuple[TrainingSpec, str | None]:
     """The same of what a model of many terms is trained on: a table, or columns by name, and what is beside it."""
     data, response = asked.data, [] if asked.y is not None else [asked.response]
     beside = {"weights": asked.weights, "offset": asked.offset, "groups": asked.groups, asked.response: asked.y}
@@ -43,7 +43,7 @@ def positioned(by: str | None, data: Any) -> Any:
 def aligned_rows(model: Any, data: Any, y: Any) -> tuple[Any, Any]:
     """A table for a fitted model, and the response beside it or in it, with their rows joined."""
     columns = tuple(dict.fromkeys(c for design in model._fit.form.designs for c in design.columns))
-    found, _ = aligned_columns(None, Asked(data, y, model.response_name_, columns))
+    found, _ = aligned_columns(None, TrainingSpec(data, y, model.response_name_, columns))
     return found.data, found.y
 
 

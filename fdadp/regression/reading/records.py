@@ -20,7 +20,7 @@ from fdadp.functional.tables.alignment import row_labels, same_rows
 from fdadp.functional.tables.columns import read_column
 from fdadp.functional.tables.records import Labels, Records
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import Grids, Table
+from fdadp.regression.reading.columns import ColumnTable, Grids
 from fdadp.regression.reading.completion import cure_of
 from fdadp.responses.pointwise import PointwiseResponse
 
@@ -66,7 +66,7 @@ def read_records(
     InputError
         No such table or column, columns of different lengths or with other row labels, missing or infinite entries.
     """
-    table = Table(data, grids, defaults=defaults, first=first)
+    table = ColumnTable(data, grids, defaults=defaults, first=first)
     columns: dict[str, Any] = {}
     order: dict[str, tuple[Any, ...]] = {}
     for name in names:
@@ -80,7 +80,7 @@ def read_records(
     return Records(n, columns, order, first, table.index), table.index
 
 
-def _cure(table: Table, names: Sequence[str], treated: Collection[str], *, new: bool) -> str:
+def _cure(table: ColumnTable, names: Sequence[str], treated: Collection[str], *, new: bool) -> str:
     """How gaps of all columns are treated together; new numbers are as complete as the training numbers were."""
     columns = {name: table.read(name) for name in names if name not in treated}
     curves = [name for name, c in columns.items() if isinstance(c.values, Curves) and np.isnan(c.values.values).any()]
@@ -131,7 +131,7 @@ def read_response(
         No such column, another number of rows or other labels than the covariates, a missing or infinite number, an
         infinite value of a curve, a label that is missing, nothing observed at all.
     """
-    table = Table(data, grids, defaults=defaults, first=first, gaps=True)
+    table = ColumnTable(data, grids, defaults=defaults, first=first, gaps=True)
     raw = table.raw(name) if table.has(name) else None
     held: Any = raw.array if isinstance(raw, pd.Series) else raw
     if type(held).__module__.startswith("skfda") and type(held).__name__ == "FDataIrregular":
@@ -161,11 +161,11 @@ def kinds_of(data: Any, grids: Grids | None = None) -> Mapping[str, str]:
     InputError
         No table; when looked up, a column that is none of them, or text that is mostly numbers.
     """
-    return _Kinds(Table(data, grids))
+    return _Kinds(ColumnTable(data, grids))
 
 
 class _Kinds(Mapping[str, str]):
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ColumnTable) -> None:
         self._table = table
 
     def __getitem__(self, name: str) -> str:

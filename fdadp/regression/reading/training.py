@@ -15,7 +15,7 @@ from fdadp.errors import InputError
 from fdadp.functional.tables.curves import as_curves
 from fdadp.functional.tables.records import Labels, Records, in_order
 from fdadp.functional.tables.sample import Curves
-from fdadp.regression.reading.columns import Grids, Table, rows_beside
+from fdadp.regression.reading.columns import ColumnTable, Grids, rows_beside
 from fdadp.regression.reading.completion import Completion, treatments
 from fdadp.regression.reading.expressions import expression, tree_of
 from fdadp.regression.reading.records import Response, read_long_response, read_records, read_response
@@ -31,7 +31,7 @@ LARGEST_LOG = 500.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainingSpec:
     """What `fit` was asked to train on.
 
     Attributes
@@ -119,7 +119,7 @@ class Covariates:
         return read_records(data, given, grids, defaults=self.grids, missing=self.completion.how)[0]
 
 
-def read_training(asked: Asked, family: Family, *, curves: bool) -> Training:
+def read_training(asked: TrainingSpec, family: Family, *, curves: bool) -> Training:
     """Read training rows; `curves` says whether the response must be curves, or else numbers.
 
     Raises
@@ -151,7 +151,7 @@ def _refuse_sizes(name: str, values: Any) -> None:
         raise InputError(f"{name} must be below {LARGEST:g} in size, got {largest:g}; choose other units")
 
 
-def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
+def _covariates(asked: TrainingSpec) -> tuple[Records, pd.Index[Any] | None, Covariates, Records | None]:
     """Training rows whose columns lack nothing; and as they came, where they lacked something."""
     how: Mapping[str, str] = {}
     if asked.missing != "raise":
@@ -164,7 +164,7 @@ def _covariates(asked: Asked) -> tuple[Records, pd.Index[Any] | None, Covariates
 
 
 def _with_curves(
-    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+    asked: TrainingSpec, family: Family, records: Any, response: Response, index: Any, read: Covariates
 ) -> Training:
     name = asked.response
     if isinstance(response, PointwiseResponse):
@@ -186,7 +186,7 @@ def _with_curves(
 
 
 def _with_numbers(
-    asked: Asked, family: Family, records: Any, response: Response, index: Any, read: Covariates
+    asked: TrainingSpec, family: Family, records: Any, response: Response, index: Any, read: Covariates
 ) -> Training:
     name = asked.response
     if isinstance(response, Curves | PointwiseResponse):
@@ -205,9 +205,9 @@ def _with_numbers(
     return Training(Observations(records, y, weights, offset), None, None, None, classes, index, read)
 
 
-def _classes(asked: Asked, labels: Labels) -> Labels:
+def _classes(asked: TrainingSpec, labels: Labels) -> Labels:
     """Classes in the order of a categorical, or else sorted."""
-    table = Table(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
+    table = ColumnTable(asked.data if asked.y is None else {asked.response: asked.y}, asked.grids, gaps=True)
     found = set(labels.tolist())
     order = table.read(asked.response).order if table.has(asked.response) else None
     return np.array([level for level in order or in_order(found) if level in found], dtype=object)
@@ -232,7 +232,7 @@ def numbers_of_classes(labels: Labels, classes: Labels, name: str = "y") -> Floa
 
 
 def _beside(
-    asked: Asked, family: Family, y: FloatArray, shape: tuple[int, ...], record: Any = None
+    asked: TrainingSpec, family: Family, y: FloatArray, shape: tuple[int, ...], record: Any = None
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Weights and offsets of responses that suit the family with them."""
     weights = weights_beside(asked.weights, asked.data, shape, record)
@@ -248,7 +248,7 @@ def _beside(
 def is_expression(text: str, data: Any) -> bool:
     """Whether an offset is computed from columns, not one of them."""
     tree = tree_of(text)
-    if Table(data).has(text) or tree is None or isinstance(tree[0], ast.Name):
+    if ColumnTable(data).has(text) or tree is None or isinstance(tree[0], ast.Name):
         return False
     return bool(expression(text).sources)
 

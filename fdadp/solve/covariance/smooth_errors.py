@@ -46,7 +46,7 @@ LEAST_WHITE = 1e-3
 
 
 @dataclass(frozen=True)
-class Source:
+class PairMoments:
     """What a covariance was estimated from.
 
     Attributes
@@ -88,7 +88,7 @@ class SmoothErrors:
     sizes: FloatArray
     white: float
     variance: float
-    source: Source | None = None
+    source: PairMoments | None = None
 
     def precision(self, observed: Observations, t: FloatArray) -> CurvePrecision:
         """Its inverse at the observations of each record; `t` is the grid, where they are on one."""
@@ -153,7 +153,7 @@ def smooth_errors(form: LongForm, observed: Observations) -> SmoothErrors:
     theta, white = _likeliest(record, b, e, counts)  # of the components that are left
     sizes, vectors = np.linalg.eigh(theta)
     smooth = float(((b @ vectors) ** 2 @ sizes).mean())
-    source = Source(whole, residuals, share * several)
+    source = PairMoments(whole, residuals, share * several)
     return SmoothErrors(splines, turn @ vectors, sizes, white, white + smooth, source)
 
 

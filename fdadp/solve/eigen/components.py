@@ -18,7 +18,7 @@ from fdadp.functional.fpca import Eigenbasis
 from fdadp.responses.functional import Functional
 from fdadp.solve.covariance.low_rank import LowRankPrecision
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.least_squares import Scores, fit_scores, vary
+from fdadp.solve.fit.least_squares import ScoresFit, fit_scores, vary
 from fdadp.solve.form.on_basis import OnBasis, given_smoothing, in_order, information_of, on_functions
 from fdadp.solve.form.sums import Over, add_up
 from fdadp.solve.linear.block_diagonal import ByFunction
@@ -30,7 +30,7 @@ LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Components:
+class ComponentsFit:
     """A fit to the scores of responses.
 
     Attributes
@@ -52,7 +52,7 @@ class Components:
     beyond: Mapping[str, FloatArray]
 
     @classmethod
-    def of(cls, scores: Scores) -> Components:
+    def of(cls, scores: ScoresFit) -> ComponentsFit:
         """One fit of the long form from those of all scores.
 
         Coefficients of the mean come first, then those of the features, each with its K functions.
@@ -105,7 +105,7 @@ def fit_components(
     smoothing: str | ArrayLike,
     n_unpenalized: int | None = None,
     name: str = "Y",
-) -> Components:
+) -> ComponentsFit:
     """Fit terms to the scores of curves in one pass.
 
     Parameters
@@ -138,10 +138,10 @@ def fit_components(
     if not isinstance(smoothing, str):
         names = [name for design in designs for name in design.penalty_names]
         smoothing = given_smoothing(smoothing, fixed.n_components, names)
-    return Components.of(fit_scores(sums, fixed, smoothing, n_unpenalized))
+    return ComponentsFit.of(fit_scores(sums, fixed, smoothing, n_unpenalized))
 
 
-def _spread(scores: Scores, weights: FloatArray, ahead: FloatArray) -> ByFunction:
+def _spread(scores: ScoresFit, weights: FloatArray, ahead: FloatArray) -> ByFunction:
     """Inverse of the penalised information; `ahead` from coefficients on functions to those of the mean curve."""
     features, k = scores.sums.x, len(scores.solutions)
     blocks = np.zeros((k, 1 + features.mean.size, 1 + features.mean.size))

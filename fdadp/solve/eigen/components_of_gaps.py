@@ -24,7 +24,7 @@ from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.responses.functional import Functional
 from fdadp.solve.covariance.directions import Directions
 from fdadp.solve.covariance.smooth_errors import SmoothErrors, smooth_errors
-from fdadp.solve.errors.gls import Working, fit_along_curves
+from fdadp.solve.errors.gls import ErrorCovariance, fit_along_curves
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.long_form import LongForm
@@ -59,7 +59,7 @@ class ComponentsOfGaps:
 
     fit: AdditiveFit
     basis: Eigenbasis
-    working: Working
+    working: ErrorCovariance
     errors: SmoothErrors
     beyond: FloatArray
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.functional.fpca import Eigenbasis
-from fdadp.solve.eigen.components import Components
+from fdadp.solve.eigen.components import ComponentsFit
 from fdadp.solve.fit.additive_fit import AdditiveFit
-from fdadp.solve.fit.least_squares import Scores
+from fdadp.solve.fit.least_squares import ScoresFit
 from fdadp.solve.fit.residuals import PointwiseVariance, r2_of, white_part
 from fdadp.solve.linear.block_diagonal import ByFunction
 from fdadp.terms.surface import Surface
@@ -42,7 +42,7 @@ class SurfaceFit:
     law : PointwiseVariance
         Of new responses about their means.
     beyond : mapping of str to ndarray of shape (T,), or None
-        Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.eigen.components.Components`).
+        Variance of mean curves that no coefficient knows of (:class:`fdadp.solve.eigen.components.ComponentsFit`).
     edf : ndarray of shape (K,)
         Effective degrees of freedom, the intercept's among them.
     smoothing_parameters : ndarray of shape (K, M)
@@ -84,9 +84,9 @@ class SurfaceFit:
     plan: object = None
 
     @classmethod
-    def of(cls, scores: Scores) -> SurfaceFit:
+    def of(cls, scores: ScoresFit) -> SurfaceFit:
         """That of one term fitted to scores."""
-        sums, left, found = scores.sums, scores.left, Components.of(scores)
+        sums, left, found = scores.sums, scores.left, ComponentsFit.of(scores)
         (term,) = sums.designs
         assert isinstance(term, Surface)
         slopes = np.zeros((term.kept.size, len(scores.solutions)))

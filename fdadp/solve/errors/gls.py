@@ -30,7 +30,7 @@ POINTS = 51
 
 
 @dataclass(frozen=True)
-class Working:
+class ErrorCovariance:
     """What a fit believed of the errors along curves.
 
     Attributes
@@ -57,7 +57,7 @@ def fit_along_curves(
     smoothing: str | ArrayLike,
     n_unpenalized: int | None = None,
     errors: SmoothErrors | None = None,
-) -> tuple[AdditiveFit, Working]:
+) -> tuple[AdditiveFit, ErrorCovariance]:
     """Generalised least squares of Gaussian responses; arguments as of `fit_terms`, and the errors where known.
 
     The scale of the precision makes the residual variance of the fit that of an observation of weight 1, on average;
@@ -109,25 +109,27 @@ def _judged(form: LongForm, few: Observations) -> System | None:
     return system if working.n_smooth else None
 
 
-def _system(form: LongForm, observed: Observations) -> tuple[System, Working]:
+def _system(form: LongForm, observed: Observations) -> tuple[System, ErrorCovariance]:
     return (_on_grid if observed.whole else _at_points)(form, observed)
 
 
-def _on_grid(form: LongForm, observed: Observations) -> tuple[System, Working]:
+def _on_grid(form: LongForm, observed: Observations) -> tuple[System, ErrorCovariance]:
     """Of whole curves: one matrix for all."""
     y, records = observed.y - observed.added(), observed.records
     working = working_covariance(form, records, y)
     parts = ((records[part], y[part]) for part in records.blocks())
     system = precision_system(form, parts, working.precision)
-    return system, Working(working.precision, records.n * working.log_det, working.n_smooth, working.learned)
+    return system, ErrorCovariance(working.precision, records.n * working.log_det, working.n_smooth, working.learned)
 
 
-def _at_points(form: LongForm, observed: Observations, errors: SmoothErrors | None = None) -> tuple[System, Working]:
+def _at_points(
+    form: LongForm, observed: Observations, errors: SmoothErrors | None = None
+) -> tuple[System, ErrorCovariance]:
     """Of curves with gaps, weights, or points of their own: a covariance function."""
     found = smooth_errors(form, observed) if errors is None else errors
     precision = found.precision(observed, form.t)
     system, learned = curves_system(form, observed, precision), found.learned(observed, form.t, precision)
-    return system, Working(precision, precision.log_det, precision.sizes.size, learned)
+    return system, ErrorCovariance(precision, precision.log_det, precision.sizes.size, learned)
 
 
 def curves_system(form: LongForm, observed: Observations, precision: CurvePrecision) -> System:

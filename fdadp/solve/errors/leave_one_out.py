@@ -231,7 +231,7 @@ class Residuals:
 
 
 @dataclass(frozen=True)
-class Scores:
+class RecordScores:
     """What :class:`Residuals` says of large data, in which leverages do not count: of each record, shape (n, p)."""
 
     values: FloatArray

@@ -13,7 +13,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.solve.covariance.low_rank import ROUNDING, left_out_of_few
-from fdadp.solve.errors.leave_one_out import Residuals, Scores
+from fdadp.solve.errors.leave_one_out import RecordScores, Residuals
 from fdadp.solve.errors.smoothing_uncertainty import PRIOR_PRECISION, unconditional_covariance_of_fit
 from fdadp.solve.fit.additive_fit import AdditiveFit
 from fdadp.solve.form.long_form import LongForm
@@ -138,7 +138,7 @@ def _degrees(root: FloatArray, square: FloatArray, fourth: FloatArray, bias: Flo
 
 
 def left_out(
-    form: LongForm, inverse: FloatArray, residuals: Residuals | Scores, clusters: IntArray | None = None
+    form: LongForm, inverse: FloatArray, residuals: Residuals | RecordScores, clusters: IntArray | None = None
 ) -> FloatArray:
     """By how much coefficients change when a cluster is left out, at the same smoothing parameters, shape (G, p).
 
@@ -149,7 +149,7 @@ def left_out(
     """
     numbers = np.arange(residuals.n) if clusters is None else clusters
     count = int(numbers.max()) + 1
-    if isinstance(residuals, Scores) or residuals.size(form) > LEVERAGES:
+    if isinstance(residuals, RecordScores) or residuals.size(form) > LEVERAGES:
         scores = _summed(residuals.scores(form), numbers, count)
         return of_many(scores, inverse, count)
     pulls = residuals.pulls(form, numbers)

@@ -12,7 +12,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen, SeenRows
+from fdadp.functional.tables.records import Records, SeenRows, TrainingSummary
 from fdadp.solve.fit.observations import Observations
 from fdadp.solve.form.family import Family
 from fdadp.solve.form.long_form import LongForm
@@ -22,7 +22,7 @@ from fdadp.solve.form.weighted import Blocks, Elsewhere, Observed, Remembered, a
 A = TypeVar("A")
 
 
-class Chunks(Protocol):
+class ChunkedSource(Protocol):
     """Chunks of observations that can be gone through more than once."""
 
     def over(
@@ -61,7 +61,7 @@ class ChunkedObservations:
         What is taken away from responses.
     """
 
-    source: Chunks
+    source: ChunkedSource
     n: int
     level: float
     mean: float
@@ -71,7 +71,7 @@ class ChunkedObservations:
     subtracted: float = 0.0
 
     @classmethod
-    def seen(cls, source: Chunks, t: FloatArray | None) -> tuple[ChunkedObservations, Seen]:
+    def seen(cls, source: ChunkedSource, t: FloatArray | None) -> tuple[ChunkedObservations, TrainingSummary]:
         """Look at all chunks once: at the responses, and at what fixes the bases of terms.
 
         Parameters
@@ -195,7 +195,7 @@ def _made(t: FloatArray, chunk: Observations) -> list[tuple[IntArray, FloatArray
 
 
 def _over_records(
-    source: Chunks, function: Callable[[Records], A], merge: Callable[[A, A], A], finish: Any = None
+    source: ChunkedSource, function: Callable[[Records], A], merge: Callable[[A, A], A], finish: Any = None
 ) -> Any:
     return source.over(partial(_of_records, function), merge, finish)
 

@@ -47,7 +47,7 @@ SEPARATED = 1e-10
 _FIRST = np.zeros(1, dtype=np.int64)
 
 
-class Look(NamedTuple):
+class PenalizedStep(NamedTuple):
     """What one pass over the data finds at some coefficients.
 
     `gram` is ``X'WX``, `cross` minus half the gradient of the deviance, `pearson` the sum of squares of Pearson's
@@ -70,7 +70,7 @@ class Inside(NamedTuple):
     penalized: float
     root: FloatArray
     log_det: float
-    look: Look
+    look: PenalizedStep
 
 
 @dataclass
@@ -110,7 +110,7 @@ class Laplace:
         """What scales need to know of all responses."""
         return over_blocks(self.blocks, partial(Saturated.of, self.family), Saturated.merge)
 
-    def look(self, beta: FloatArray, expected: bool = False) -> Look:
+    def look(self, beta: FloatArray, expected: bool = False) -> PenalizedStep:
         """Go through the data once; with expected instead of observed weights W if wanted."""
         self.passes += 1
         found = over_blocks(self.blocks, partial(_look, self.family, self.keep, self.whole(beta), expected), _both)
@@ -304,7 +304,7 @@ def _counted(weights: FloatArray, counts: IntArray) -> tuple[FloatArray, IntArra
     return different, total
 
 
-def _look(family: Family, keep: BoolArray, coefficients: FloatArray, expected: bool, block: Observed) -> Look:
+def _look(family: Family, keep: BoolArray, coefficients: FloatArray, expected: bool, block: Observed) -> PenalizedStep:
     with np.errstate(over="ignore", invalid="ignore"):
         eta = block.rows.predictor(coefficients) + block.offset
         deviance = 2 * float((block.weights * family.half_deviance(block.y, eta)).sum())
@@ -313,12 +313,12 @@ def _look(family: Family, keep: BoolArray, coefficients: FloatArray, expected: b
         cross = block.rows.cross(block.weights * at.residual)[keep]
         squares = at.residual**2 / np.maximum(at.fisher, 1e-100)
         pearson = float((block.weights * squares).sum())
-    return Look(deviance, gram if keep.all() else gram[np.ix_(keep, keep)], cross, pearson)
+    return PenalizedStep(deviance, gram if keep.all() else gram[np.ix_(keep, keep)], cross, pearson)
 
 
-def _both(a: Look, b: Look) -> Look:
+def _both(a: PenalizedStep, b: PenalizedStep) -> PenalizedStep:
     with np.errstate(over="ignore", invalid="ignore"):
-        return Look(a.deviance + b.deviance, a.gram + b.gram, a.cross + b.cross, a.pearson + b.pearson)
+        return PenalizedStep(a.deviance + b.deviance, a.gram + b.gram, a.cross + b.cross, a.pearson + b.pearson)
 
 
 def _skewness(family: Family, coefficients: FloatArray, block: Observed) -> float:

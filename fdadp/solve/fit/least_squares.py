@@ -20,7 +20,7 @@ from fdadp.solve.smoothing.penalized import PenalizedLeastSquares, Solution
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoresFit:
     """Terms fitted to the K scores of a response.
 
     Attributes
@@ -74,7 +74,7 @@ def problem_of(sums: TrainingSums, basis: Eigenbasis, n_unpenalized: int | None 
 
 def fit_scores(
     sums: TrainingSums, basis: Eigenbasis, smoothing: str | FloatArray, n_unpenalized: int | None = None
-) -> Scores:
+) -> ScoresFit:
     """Fit the scores of a response to sums over training rows.
 
     Parameters
@@ -98,7 +98,7 @@ def fit_scores(
     else:
         solutions, criterion = [problem.solve(own, i) for i, own in enumerate(smoothing)], ""
     left = unexplained(sums, basis, solutions)
-    return Scores(sums, basis, solutions, problem.identified, criterion, left)
+    return ScoresFit(sums, basis, solutions, problem.identified, criterion, left)
 
 
 def vary(moments: Moments) -> bool:

@@ -17,7 +17,7 @@ from fdadp.errors import FdadpError, InputError
 from fdadp.functional.tables.sample import Curves
 
 
-class Totals:
+class PassDigest:
     """What tells two passes over the same rows from passes over different ones, in whatever order they come.
 
     Attributes
@@ -43,14 +43,14 @@ class Totals:
             sums = np.array([total, dasum(values.ravel())])
             self.sums[name] = self.sums.get(name, 0.0) + sums
 
-    def merge(self, other: Totals) -> Totals:
+    def merge(self, other: PassDigest) -> PassDigest:
         """Add those of other rows."""
         self.n += other.n
         for name, sums in other.sums.items():
             self.sums[name] = self.sums.get(name, 0.0) + sums
         return self
 
-    def compare(self, before: Totals, what: str) -> None:
+    def compare(self, before: PassDigest, what: str) -> None:
         """Refuse other rows than those before; `what` they are called."""
         must = f"chunks must give the same {'curves' if what == 'pairs' else what} each time they are read"
         if self.n != before.n:
@@ -62,15 +62,15 @@ class Totals:
             if not abs(value - then) <= 1e-9 * size:
                 raise InputError(f"{must}, got a sum of {name} of {then:.12g} at first and {value:.12g} later")
 
-    def with_more(self, other: Totals) -> Totals:
+    def with_more(self, other: PassDigest) -> PassDigest:
         """These, with columns that the other pass read besides."""
-        both = Totals()
+        both = PassDigest()
         both.n, both.sums = self.n, {**other.sums, **self.sums}
         return both
 
 
 @dataclass
-class Part:
+class ChunkResult:
     """What was made of some rows.
 
     Attributes
@@ -83,11 +83,11 @@ class Part:
         None where there are none.
     """
 
-    totals: Totals
+    totals: PassDigest
     sizes: list[int]
     value: Any
 
-    def merge(self, merge: Callable[[Any, Any], Any], other: Part) -> Part:
+    def merge(self, merge: Callable[[Any, Any], Any], other: ChunkResult) -> ChunkResult:
         """Add what was made of other rows."""
         self.totals.merge(other.totals)
         self.sizes += other.sizes
@@ -115,12 +115,12 @@ class Partitions:
 
     def over(
         self,
-        function: Callable[[Any, int], Part],
+        function: Callable[[Any, int], ChunkResult],
         merge: Callable[[Any, Any], Any],
         what: str,
         progress: bool | str,
         finish: Callable[[Any], Any] | None = None,
-    ) -> Part:
+    ) -> ChunkResult:
         """Make something of each piece and merge that in a tree.
 
         Parameters
@@ -138,7 +138,7 @@ class Partitions:
         whole = merged(parts, partial(_merged, merge))
         if finish is not None:
             (whole,) = mapped(partial(_finished, finish), [whole])
-        found: Part = computed(whole, what, progress, parts)
+        found: ChunkResult = computed(whole, what, progress, parts)
         self.sizes = found.sizes
         return found
 
@@ -176,11 +176,11 @@ def _of_one(function: Callable[[Any, int], Any], piece: tuple[int, int | None, A
         raise
 
 
-def _merged(merge: Callable[[Any, Any], Any], one: Part, other: Part) -> Part:
+def _merged(merge: Callable[[Any, Any], Any], one: ChunkResult, other: ChunkResult) -> ChunkResult:
     return one.merge(merge, other)
 
 
-def _finished(finish: Callable[[Any], Any], part: Part) -> Part:
+def _finished(finish: Callable[[Any], Any], part: ChunkResult) -> ChunkResult:
     return part if part.value is None else replace(part, value=finish(part.value))
 
 

@@ -22,7 +22,7 @@ from fdadp._common.typing import BoolArray, FloatArray
 from fdadp.errors import InputError
 
 
-class Working(NamedTuple):
+class Derivatives(NamedTuple):
     """Derivatives in η of half the deviance of each observation, all of the shape of η.
 
     `residual` is minus the first one, `weight` the second and `slope` the third; `fisher` is the expected second one.
@@ -79,7 +79,7 @@ class Family(ABC):
         """Half the deviance of each observation with weight 1: by how much its log-likelihood is below saturation."""
 
     @abstractmethod
-    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """Derivatives of :meth:`half_deviance`."""
 
     @abstractmethod
@@ -158,10 +158,10 @@ class Gaussian(Family):
         """``(y - η)² / 2``."""
         return (y - eta) ** 2 / 2
 
-    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """Weights are 1."""
         ones = np.ones_like(eta)
-        return Working(y - eta, ones, np.zeros_like(eta), ones)
+        return Derivatives(y - eta, ones, np.zeros_like(eta), ones)
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
         return np.isfinite(y)
@@ -200,11 +200,11 @@ class Binomial(Family):
         entropy = xlogy(y, y) + xlogy(1 - y, 1 - y)
         return np.asarray(entropy + y * np.logaddexp(0.0, -eta) + (1 - y) * np.logaddexp(0.0, eta))
 
-    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """As :meth:`Family.working`."""
         mean, other = expit(eta), expit(-eta)
         weight = mean * other
-        return Working(y * other - (1 - y) * mean, weight, weight * (other - mean), weight)
+        return Derivatives(y * other - (1 - y) * mean, weight, weight * (other - mean), weight)
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
         return np.asarray((y == 0) | (y == 1) if weights is None else (y >= 0) & (y <= 1))
@@ -252,10 +252,10 @@ class Poisson(_LogLink):
         """``y log(y / μ) - (y - μ)``."""
         return np.asarray(xlogy(y, y) - y * eta - y + np.exp(eta))
 
-    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """Weights are the means."""
         mean = np.exp(eta)
-        return Working(y - mean, mean, mean, mean)
+        return Derivatives(y - mean, mean, mean, mean)
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
         return np.asarray((y >= 0) & (y == np.floor(y)) & np.isfinite(y))
@@ -285,10 +285,10 @@ class Gamma(_LogLink):
         """``-log(y / μ) + (y - μ) / μ``."""
         return np.asarray(eta - np.log(y) + y * np.exp(-eta) - 1)
 
-    def working(self, y: FloatArray, eta: FloatArray) -> Working:
+    def working(self, y: FloatArray, eta: FloatArray) -> Derivatives:
         """Observed weights are ``y / μ``, expected ones 1."""
         ratio = y * np.exp(-eta)
-        return Working(ratio - 1, ratio, -ratio, np.ones_like(ratio))
+        return Derivatives(ratio - 1, ratio, -ratio, np.ones_like(ratio))
 
     def _possible(self, y: FloatArray, weights: FloatArray | None) -> BoolArray:
         return np.asarray(np.isfinite(y) & (y > 0))

@@ -36,7 +36,7 @@ REMEMBERED = 2**26
 """Numbers of features and responses that are kept between passes; of larger data they are computed in each pass."""
 
 
-class Rows(Protocol):
+class FormRows(Protocol):
     """Rows of the long form of some records."""
 
     @property
@@ -62,7 +62,7 @@ class Observed:
 
     Attributes
     ----------
-    rows : Rows
+    rows : FormRows
     y : ndarray
         Where the weight is 0, any number.
     weights : ndarray
@@ -71,7 +71,7 @@ class Observed:
         What is added to the linear predictor.
     """
 
-    rows: Rows
+    rows: FormRows
     y: FloatArray
     weights: FloatArray
     offset: FloatArray
@@ -130,7 +130,7 @@ def over_blocks(blocks: Blocks, function: Callable[[Observed], A], merge: Callab
     return reduce(merge, map(function, blocks))
 
 
-def rows_on_grid(form: LongForm, records: Records) -> Rows:
+def rows_on_grid(form: LongForm, records: Records) -> FormRows:
     """Rows of records with responses (n, T) on the grid of the form."""
     if len(form.t) == 1:
         return LongRows(form.rows(records).reshape(records.n, -1), (records.n, 1))
@@ -150,19 +150,19 @@ class LongRows:
         return self.matrix.size
 
     def predictor(self, coefficients: FloatArray) -> FloatArray:
-        """As :meth:`Rows.predictor`."""
+        """As :meth:`FormRows.predictor`."""
         return (self.matrix @ coefficients).reshape(self.shape)
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """As :meth:`Rows.gram`."""
+        """As :meth:`FormRows.gram`."""
         return (self.matrix * weights.reshape(-1, 1)).T @ self.matrix
 
     def cross(self, residuals: FloatArray) -> FloatArray:
-        """As :meth:`Rows.cross`."""
+        """As :meth:`FormRows.cross`."""
         return self.matrix.T @ residuals.ravel()
 
     def leverages(self, matrix: FloatArray) -> FloatArray:
-        """As :meth:`Rows.leverages`."""
+        """As :meth:`FormRows.leverages`."""
         return np.asarray(np.einsum("ij,ij->i", self.matrix @ matrix, self.matrix)).reshape(self.shape)
 
 
@@ -186,7 +186,7 @@ class GridRows:
         return sum(features.size for features in self.features)
 
     def predictor(self, coefficients: FloatArray) -> FloatArray:
-        """As :meth:`Rows.predictor`."""
+        """As :meth:`FormRows.predictor`."""
         out = np.zeros((len(self.features[0]), len(self.form.t)))
         parts = zip(self.form.designs, self.form.slices, self.features, self.form.along, strict=True)
         for design, place, features, along in parts:
@@ -195,7 +195,7 @@ class GridRows:
         return out
 
     def cross(self, residuals: FloatArray) -> FloatArray:
-        """As :meth:`Rows.cross`."""
+        """As :meth:`FormRows.cross`."""
         out = np.empty(self.form.size)
         parts = zip(self.form.designs, self.form.slices, self.features, self.form.along, strict=True)
         for design, place, features, along in parts:
@@ -204,7 +204,7 @@ class GridRows:
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """As :meth:`Rows.gram`."""
+        """As :meth:`FormRows.gram`."""
         by_t = self._by_t(weights).reshape(len(self.form.t), -1)
         q = self._places[-1].stop
         out = np.empty((self.form.size, self.form.size))
@@ -219,7 +219,7 @@ class GridRows:
         return out
 
     def leverages(self, matrix: FloatArray) -> FloatArray:
-        """As :meth:`Rows.leverages`."""
+        """As :meth:`FormRows.leverages`."""
         size, q = len(self.form.t), self._places[-1].stop
         by_t = np.empty((size, q, q))
         for i, j, first, second in self._pairs:

@@ -11,7 +11,7 @@ from fdadp.privacy import Cohort
 from fdadp.privacy.account.accounting import unit_noise
 from fdadp.privacy.clipped import release_shares
 from fdadp.private.denoise.shrinkage import shrunk, shrunk_coefficients, shrunk_scale
-from fdadp.summaries.curves.rows import L1_OVER_L2, LEVELS, Rows
+from fdadp.summaries.curves.rows import L1_OVER_L2, LEVELS, CurveRowFunctions
 from fdadp.summaries.curves.tails import EDGES, Tail
 from fdadp.summaries.curves.tuning import SummaryTuning
 
@@ -28,7 +28,7 @@ MOST_LEVEL_NOISE = 0.06
 
 
 def release_mean(
-    cohort: Cohort, rows: Rows, prior_shares: FloatArray, tuning: SummaryTuning, n: float
+    cohort: Cohort, rows: CurveRowFunctions, prior_shares: FloatArray, tuning: SummaryTuning, n: float
 ) -> tuple[FloatArray, FloatArray, float, Tail]:
     """Coefficients of the mean and their variances, shrunk by the known noise; what was cut off, at most; sizes."""
     m, wide = prior_shares.size, L1_OVER_L2 if cohort.pure else 1.0
@@ -65,7 +65,7 @@ def release_mean(
     return mean, variance, tail.likely_excess(clip, likely), tail
 
 
-def _locate(cohort: Cohort, rows: Rows, tuning: SummaryTuning, n: float) -> tuple[FloatArray, float]:
+def _locate(cohort: Cohort, rows: CurveRowFunctions, tuning: SummaryTuning, n: float) -> tuple[FloatArray, float]:
     """Coefficients of a constant at the median level of the curves, and the share that is left for the rough mean.
 
     The middle of the range, and the share of both, where noise is large.
@@ -82,7 +82,7 @@ def _locate(cohort: Cohort, rows: Rows, tuning: SummaryTuning, n: float) -> tupl
 
 def release_covariance(
     cohort: Cohort,
-    rows: Rows,
+    rows: CurveRowFunctions,
     prior_shares: FloatArray,
     tuning: SummaryTuning,
     n: float,

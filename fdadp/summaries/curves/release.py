@@ -48,7 +48,7 @@ from fdadp.private.public.inputs import LEAST_POINTS, check_groups, private_curv
 from fdadp.private.public.prior import PublicPrior
 from fdadp.private.release.mechanisms import check_allow_useless, check_prior
 from fdadp.summaries.curves.moments import release_covariance, release_mean
-from fdadp.summaries.curves.rows import Rows
+from fdadp.summaries.curves.rows import CurveRowFunctions
 from fdadp.summaries.curves.tuning import SummaryTuning
 
 OUTSIDE, BEYOND = 0.02, 0.1
@@ -202,7 +202,7 @@ def summarise(
     unit = (grid - grid[0]) / (grid[-1] - grid[0])
     weights = quadrature_weights(unit)
     functions, prior_shares = prior.y.functions(unit, weights)
-    rows = Rows(functions, weights, declared.bounds, grid)
+    rows = CurveRowFunctions(functions, weights, declared.bounds, grid)
     budget, share = privacy.budget_share()
     if privacy.n is not None:  # before anything is reserved
         whole = noise_multiplier(share * budget.total, privacy.stated_adjacency, pure=budget.pure)
@@ -255,7 +255,7 @@ def summarise(
     )
 
 
-def _release_observed(cohort: Cohort, rows: Rows, n: float, share: float) -> float:
+def _release_observed(cohort: Cohort, rows: CurveRowFunctions, n: float, share: float) -> float:
     """Number of persons with an observed curve: sensitivity 1, or √2 (pure: 2) where a person is replaced.
 
     A posterior mean by the known noise: all n persons are observed with prior probability one half, else any share.

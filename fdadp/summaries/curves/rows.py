@@ -17,7 +17,7 @@ L1_OVER_L2 = 1.8
 Block = tuple[FloatArray, ...]
 
 
-class Rows:
+class CurveRowFunctions:
     """Row functions; a block is (Y,), later what :meth:`coefficients` makes of it.
 
     Values beyond the range are clipped, and gaps are filled by straight lines within the curve. A curve without an

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.summaries.questions.laws import Estimate, fieller, half_width
+from fdadp.summaries.questions.laws import NoisyEstimate, fieller, half_width
 from fdadp.summaries.questions.questions import Question
 
 LEAST = 1.0
 
 
-class AskCells(Question["Cells"]):
+class AskCells(Question["CellCounts"]):
     """How many persons are in each of K cells, and in none: values are codes of cells, NaN for none.
 
     Parameters
@@ -38,13 +38,13 @@ class AskCells(Question["Cells"]):
         inside = values[:, None] == np.arange(self.cells)
         return np.hstack((inside, ~inside.any(axis=1, keepdims=True))).astype(np.float64)
 
-    def answer(self, noisy: FloatArray, sd: float, copies: int) -> Cells:
+    def answer(self, noisy: FloatArray, sd: float, copies: int) -> CellCounts:
         """Counts with their noise."""
-        return Cells(noisy, sd, copies, self.n, self.pure)
+        return CellCounts(noisy, sd, copies, self.n, self.pure)
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellCounts:
     """Released counts (K + 1,), the last of those who are in no cell.
 
     Attributes
@@ -64,24 +64,24 @@ class Cells:
     n: float | None
     pure: bool
 
-    def count(self, k: int, level: float) -> Estimate:
+    def count(self, k: int, level: float) -> NoisyEstimate:
         """Persons in cell k; -1: in none. The noise alone is in the interval."""
         half = half_width(level, 0.0, [self.sd], pure=self.pure, copies=self.copies)
         value, most = float(self.counts[k]), math.inf if self.n is None else self.n
-        return Estimate.about(value, half, (0.0, most), self.sd * math.sqrt(self.copies))
+        return NoisyEstimate.about(value, half, (0.0, most), self.sd * math.sqrt(self.copies))
 
-    def everybody(self, level: float) -> Estimate:
+    def everybody(self, level: float) -> NoisyEstimate:
         """Persons in any cell or in none; the noise alone is in the interval."""
         copies = self.copies * self.counts.size
         half = half_width(level, 0.0, [self.sd], pure=self.pure, copies=copies)
-        return Estimate.about(float(self.counts.sum()), half, (0.0, math.inf), self.sd * math.sqrt(copies))
+        return NoisyEstimate.about(float(self.counts.sum()), half, (0.0, math.inf), self.sd * math.sqrt(copies))
 
     @property
     def there(self) -> float:
         """Persons in any cell, with noise."""
         return max(float(self.counts[:-1].sum()) if self.n is None else self.n - float(self.counts[-1]), LEAST)
 
-    def share(self, k: int, level: float, *, sampling: bool = True) -> Estimate:
+    def share(self, k: int, level: float, *, sampling: bool = True) -> NoisyEstimate:
         """Share of cell k among the persons in any cell."""
         n, cells = self.there, self.counts.size - 1
         at = min(max(float(self.counts[k]) / n, 0.0), 1.0)
@@ -106,4 +106,4 @@ class Cells:
         else:
             z = half_width(level, total, [], pure=False)
         low, high = fieller(float(self.counts[k]), n, z / total if total else 0.0, variance, (0.0, 1.0))
-        return Estimate(at, min(low, at), max(high, at), min(noise / n, 1.0))
+        return NoisyEstimate(at, min(low, at), max(high, at), min(noise / n, 1.0))

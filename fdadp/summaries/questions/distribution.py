@@ -13,7 +13,7 @@ from sklearn.isotonic import isotonic_regression
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.summaries.questions.laws import Estimate
+from fdadp.summaries.questions.laws import NoisyEstimate
 from fdadp.summaries.questions.questions import Question
 from fdadp.summaries.questions.strategies import strategy
 
@@ -133,7 +133,7 @@ class Distribution:
         excess, _, n = self._excess(0.0)
         return np.asarray(np.interp(values, self.asked.edges, np.clip(excess / n, 0.0, 1.0)))
 
-    def quantile(self, q: float, level: float, *, sampling: bool = True) -> Estimate:
+    def quantile(self, q: float, level: float, *, sampling: bool = True) -> NoisyEstimate:
         """The q-quantile, the least value that a share q of all is at or below.
 
         The interval holds the cells in which the share at or below is not surely another than q: whole cells, as all
@@ -152,8 +152,8 @@ class Distribution:
         last = max(len(edges) - 2 - beyond, cell)
         slope = self._noise_in_value(sd, excess, cell)
         if values is not None:
-            return Estimate(float(values[cell]), float(values[first]), float(values[last]), slope)
-        return Estimate(self._end(excess, sd, cell, at), float(edges[first]), float(edges[last + 1]), slope)
+            return NoisyEstimate(float(values[cell]), float(values[first]), float(values[last]), slope)
+        return NoisyEstimate(self._end(excess, sd, cell, at), float(edges[first]), float(edges[last + 1]), slope)
 
     def _end(self, excess: FloatArray, sd: FloatArray, cell: int, at: float) -> float:
         """The end of the range, where nearly all of its cell must be there; else `at`."""

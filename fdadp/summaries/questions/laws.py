@@ -20,7 +20,7 @@ FARTHEST = 40.0
 TINY = 1e-300
 
 
-class Estimate(NamedTuple):
+class NoisyEstimate(NamedTuple):
     """What was released of one quantity.
 
     Attributes
@@ -38,16 +38,16 @@ class Estimate(NamedTuple):
     noise_sd: float
 
     @classmethod
-    def about(cls, value: float, half: float, limits: tuple[float, float], noise_sd: float) -> Estimate:
+    def about(cls, value: float, half: float, limits: tuple[float, float], noise_sd: float) -> NoisyEstimate:
         """A value with as much to both sides, all of it within public limits."""
         low, high = limits
         ends = [float(min(max(v, low), high)) for v in (value, value - half, value + half)]
         return cls(ends[0], ends[1], ends[2], float(noise_sd))
 
-    def scaled(self, factor: float, shift: float = 0.0) -> Estimate:
+    def scaled(self, factor: float, shift: float = 0.0) -> NoisyEstimate:
         """In other units."""
         low, high = self.low * factor + shift, self.high * factor + shift
-        return Estimate(self.value * factor + shift, low, high, self.noise_sd * abs(factor))
+        return NoisyEstimate(self.value * factor + shift, low, high, self.noise_sd * abs(factor))
 
 
 def half_width(level: float, normal: float, noise: Sequence[float], *, pure: bool, copies: int = 1) -> float:

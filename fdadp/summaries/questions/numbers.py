@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.summaries.questions.laws import Estimate, fieller, half_width, within
+from fdadp.summaries.questions.laws import NoisyEstimate, fieller, half_width, within
 from fdadp.summaries.questions.questions import Question
 
 WEIGHTS = np.array([1.0, 1.0, 1.0, 0.5, 0.5])
@@ -23,7 +23,7 @@ LEAST = 1.0
 """A released number of persons is never taken below this."""
 
 
-class AskMoments(Question["Moments"]):
+class AskMoments(Question["NumberMoments"]):
     """Moments of numbers on a public range.
 
     Parameters
@@ -52,13 +52,13 @@ class AskMoments(Question["Moments"]):
         flag = there if self.n is None else ~there
         return np.asarray(np.stack([flag, *(np.where(there, part, 0.0) for part in parts)], axis=1) * WEIGHTS)
 
-    def answer(self, noisy: FloatArray, sd: float, copies: int) -> Moments:
+    def answer(self, noisy: FloatArray, sd: float, copies: int) -> NumberMoments:
         """Moments with their noise."""
-        return Moments(noisy / WEIGHTS, sd / WEIGHTS, copies, self.n, self.bounds, self.pure)
+        return NumberMoments(noisy / WEIGHTS, sd / WEIGHTS, copies, self.n, self.bounds, self.pure)
 
 
 @dataclass(frozen=True)
-class Moments:
+class NumberMoments:
     """Released moments of numbers, and what follows from them.
 
     Attributes
@@ -102,13 +102,13 @@ class Moments:
         """Persons with a value, with noise."""
         return max(float(self.sums[0]) if self.n is None else self.n - float(self.sums[0]), LEAST)
 
-    def count(self, level: float) -> Estimate:
+    def count(self, level: float) -> NoisyEstimate:
         """How many persons have a value; the noise alone is in the interval."""
         half = half_width(level, 0.0, [float(self.sds[0])], pure=self.pure, copies=self.copies)
         value, most = (self.sums[0], math.inf) if self.n is None else (self.n - self.sums[0], self.n)
-        return Estimate.about(float(value), half, (0.0, most), float(self.noise[0]))
+        return NoisyEstimate.about(float(value), half, (0.0, most), float(self.noise[0]))
 
-    def mean(self, level: float, *, sampling: bool = True) -> Estimate:
+    def mean(self, level: float, *, sampling: bool = True) -> NoisyEstimate:
         """Mean of the numbers within the bounds."""
         n, noise = self.there, self.noise
         at = min(max(float(self.sums[1]) / n, -1.0), 1.0)
@@ -119,22 +119,22 @@ class Moments:
         z = half_width(level, math.sqrt(drawn), parts, pure=self.pure, copies=self.copies) / sd
         low, high = fieller(float(self.sums[1]), n, z, variance, (-1.0, 1.0))
         noise_sd = min(math.hypot(noise[1], at * noise[0]) / n, 1.0)
-        return Estimate(at, min(low, at), max(high, at), noise_sd).scaled(self.half, self.middle)
+        return NoisyEstimate(at, min(low, at), max(high, at), noise_sd).scaled(self.half, self.middle)
 
-    def variance(self, level: float, *, sampling: bool = True) -> Estimate:
+    def variance(self, level: float, *, sampling: bool = True) -> NoisyEstimate:
         """Variance of the numbers within the bounds."""
         n, noise = self.there, self.noise
         mean, square, sd, parts = self._raw()
         raw = square - mean * mean + (noise[1] / n) ** 2  # less what the noise of the mean takes off
         drawn = math.sqrt(max(self._fourth() - self._spread() ** 2, 0.0) / n) if sampling else 0.0
         half = half_width(level, drawn, parts, pure=self.pure, copies=self.copies)
-        return Estimate.about(raw, half, (0.0, 1.0), min(sd, 1.0)).scaled(self.half**2)
+        return NoisyEstimate.about(raw, half, (0.0, 1.0), min(sd, 1.0)).scaled(self.half**2)
 
-    def sd(self, level: float, *, sampling: bool = True) -> Estimate:
+    def sd(self, level: float, *, sampling: bool = True) -> NoisyEstimate:
         """Standard deviation of the numbers within the bounds."""
         value, low, high, noise = self.variance(level, sampling=sampling)
         root = math.sqrt(value)
-        return Estimate(
+        return NoisyEstimate(
             root, math.sqrt(low), math.sqrt(high), min(noise / (2 * root), self.half) if root else self.half
         )
 

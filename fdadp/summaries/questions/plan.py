@@ -21,7 +21,7 @@ SIZES, MOMENTS, QUANTILES, CLASSES = "persons", "moments", "cumulative counts", 
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedRelease:
     """One release of a table.
 
     Attributes
@@ -94,7 +94,7 @@ def parts_of(
     n: float | None,
     *,
     pure: bool,
-) -> list[Part]:
+) -> list[PlannedRelease]:
     """The releases, in their order: every one has an equal share of the budget.
 
     Parameters
@@ -128,4 +128,6 @@ def parts_of(
             edges = cell_edges(fact, step, pure=pure)
             values = None if step is None else (edges[1:] + edges[:-1]) / 2
             asked.append((name, QUANTILES, AskDistribution(edges, known, pure=pure, values=values), by is not None))
-    return [Part(column, kind, question, 1 / len(asked), grouped) for column, kind, question, grouped in asked]
+    return [
+        PlannedRelease(column, kind, question, 1 / len(asked), grouped) for column, kind, question, grouped in asked
+    ]

@@ -14,7 +14,7 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import RULES, quadrature_weights
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.tables.curves import refuse_other_domain
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec
 
 
@@ -64,7 +64,7 @@ class ComponentRegression(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """As many features as components; finding them takes a pass over the curves."""
         if t is not None:
             raise InputError(f"{self.name} must have a response that is a number; for curves use ffpc()")

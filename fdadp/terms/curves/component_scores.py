@@ -14,7 +14,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.fpca import FPCA, Eigenbasis
 from fdadp.functional.tables.curves import refuse_other_domain
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 METHODS = ("face", "dense", "sc")
@@ -74,7 +74,7 @@ class ComponentScores(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """As many features as components; their FPCA takes a pass over the curves."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use fpcr()")
@@ -93,7 +93,7 @@ class ComponentScores(TermSpec):
             **along,
         )
 
-    def _components(self, seen: Seen) -> Eigenbasis:
+    def _components(self, seen: TrainingSummary) -> Eigenbasis:
         cap = None if isinstance(self.n_components, int) else self.max_components
         fpca = FPCA(n_components=self.n_components, method=self.method, max_components=cap)
         try:

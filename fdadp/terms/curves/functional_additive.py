@@ -13,7 +13,7 @@ from fdadp._common.checks import is_number, is_one_of, several
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.terms.quantiles import QuantileTransform
 from fdadp.terms.sizes import AUTO, basis_sizes
@@ -77,7 +77,7 @@ class FunctionalAdditive(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over t, s and the range of X; the scale of their penalties takes a pass over the curves."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use af()")
@@ -94,7 +94,7 @@ class FunctionalAdditive(TermSpec):
 def additive(
     name: str,
     column: str,
-    seen: Seen,
+    seen: TrainingSummary,
     k: tuple[int | str, ...],
     m: tuple[int, int],
     rule: str,
@@ -266,7 +266,7 @@ class AdditiveFunctional(TermSpec):
         """The column, and the one that multiplies."""
         return (self.column, self.by) if self.by else (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s and the range of X; the scale of their penalties takes a pass over the curves."""
         if t is not None:
             raise InputError(f"{self.name} must have a response that is a number; for curves use sff()")

@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray, IntArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
@@ -55,7 +55,7 @@ class Concurrent(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature, the value of the curve at t."""
         grid = seen.curves_of(self.column).grid
         if t is None:
@@ -72,7 +72,7 @@ class _Value(TermDesign):
 
     separable: ClassVar[bool] = False
 
-    def about(self, seen: Seen) -> TermDesign:
+    def about(self, seen: TrainingSummary) -> TermDesign:
         """With the mean training curve as centre."""
         x = seen.curves_of(self.columns[0])
         return replace(self, centre=Curves(x.weighted_mean[None], x.grid))

@@ -14,7 +14,7 @@ from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
 from fdadp.functional.splines.margins import SmoothMargin
 from fdadp.functional.tables.curves import refuse_other_domain
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, size_along, unsized
 from fdadp.terms.times_column import multiplied
 
@@ -80,7 +80,7 @@ class FunctionalLinear(TermSpec):
         """The column, and the one that multiplies."""
         return (self.column, self.by) if self.by else (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s and t, with coefficients as values at even points."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use lf()")
@@ -143,7 +143,7 @@ class Integral(TermDesign):
     uneven_simpson: bool = False
     centre: FloatArray | None = None
 
-    def about(self, seen: Seen) -> TermDesign:
+    def about(self, seen: TrainingSummary) -> TermDesign:
         """With the mean training curve as centre."""
         return replace(self, centre=seen.curves_of(self.columns[0]).weighted_mean)
 
@@ -254,7 +254,7 @@ class LinearFunctional(TermSpec):
         """The column, and the one that multiplies."""
         return (self.column, self.by) if self.by else (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """P-splines over s, on mgcv's coordinates of ``s(..., by=)``."""
         if t is not None:
             raise InputError(f"{self.name} must have a response that is a number; for curves use ff()")

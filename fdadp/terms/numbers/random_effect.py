@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec, along_response
 
@@ -56,7 +56,7 @@ class RandomEffect(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, with the identity as penalty."""
         levels = Levels.of(seen, self.column)
         along = along_response(t, self.k or 1, self.m, values=True, constant=self.k is None, name=f"k of {self.name}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.levels import Levels
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
@@ -68,7 +68,7 @@ class Factor(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A feature for each level, or for each but the first; each has its own smoothing parameter."""
         if self.coding not in CODINGS:
             raise InputError(f"coding of {self.name} must be 'treatment', 'full' or 'levels', got {self.coding!r}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from fdadp._common.typing import FloatArray
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, no_penalties, size_along
 
 
@@ -54,7 +54,7 @@ class Linear(TermSpec):
         """The column."""
         return (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature, the number."""
         seen.numbers_of(self.column)
         along = along_response(
@@ -69,7 +69,7 @@ class NumberDesign(TermDesign):
 
     centre: float = 0.0
 
-    def about(self, seen: Seen) -> TermDesign:
+    def about(self, seen: TrainingSummary) -> TermDesign:
         """With the mean training number as centre, where the effect varies along the response."""
         return self if self.along.size == 1 else replace(self, centre=seen.mean_of(self.columns[0]))
 

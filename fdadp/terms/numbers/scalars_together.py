@@ -10,7 +10,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.bsplines import BSplines
 from fdadp.functional.splines.margins import diagonalised
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, no_penalties
 
 
@@ -56,7 +56,7 @@ class ScalarsTogether(TermSpec):
         """The columns."""
         return tuple(self.numbers)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """One feature a number, and the feature 1."""
         if t is None:
             raise InputError(f"{self.name} must have a response that is a curve; for a scalar response use linear()")

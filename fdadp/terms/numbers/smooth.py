@@ -12,7 +12,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.covariate_margins import Order, covariate_margin
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm, size_along, unsized
 from fdadp.terms.times_column import is_numeric, multiplied
 
@@ -74,7 +74,7 @@ class Smooth(TermSpec):
         """The column, and the one that multiplies."""
         return (self.column, self.by) if self.by else (self.column,)
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """A margin of mgcv's in z; sums to zero unless a number multiplies it."""
         z = seen.observed_numbers(self.column)
         varies = t is not None and not self.constant
@@ -87,7 +87,7 @@ class Smooth(TermSpec):
         norm = own_norm(over_z.row_sums(z), seen, **along)
         if centred and not varies:
             over_z = over_z.centred(z)
-        design = _Function(
+        design = _SmoothDesign(
             name=f"s({self.column})",
             columns=(self.column,),
             over_z=over_z,
@@ -127,7 +127,7 @@ class Smooth(TermSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Function(TermDesign):
+class _SmoothDesign(TermDesign):
     over_z: SmoothMargin
     range: tuple[float, float]
 

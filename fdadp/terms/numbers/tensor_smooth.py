@@ -11,7 +11,7 @@ from fdadp._common.typing import FloatArray
 from fdadp.errors import InputError
 from fdadp.functional.splines.covariate_margins import covariate_margin
 from fdadp.functional.splines.margins import SmoothMargin
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.spec import TermDesign, TermSpec, along_response, own_norm
 from fdadp.terms.times_column import is_numeric, multiplied
 
@@ -60,7 +60,7 @@ class TensorSmooth(TermSpec):
         """The columns, and the one that multiplies."""
         return (*self.covariates, self.by) if self.by else self.covariates
 
-    def fixed(self, seen: Seen, t: FloatArray | None) -> TermDesign:
+    def fixed(self, seen: TrainingSummary, t: FloatArray | None) -> TermDesign:
         """Products of margins of mgcv's; they sum to zero unless a number multiplies them."""
         if len(self.covariates) < 2 or len(set(self.covariates)) < len(self.covariates):
             raise InputError(f"{self.name} must have two or more different columns; for one use s()")

@@ -9,7 +9,7 @@ import pytest
 from fdadp.audit import replay_audit
 from fdadp.audit.dp_aff import replay_pairs
 from fdadp.privacy.rows import _partitioned_vault, _placed
-from fdadp.privacy.rows._shuffle import Piece
+from fdadp.privacy.rows._shuffle import RowsOnTheWay
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -57,7 +57,7 @@ def test_fits_on_partitions_cost_at_most_their_budget(workers):
 @pytest.mark.statistics
 def test_the_audit_sees_a_shuffle_that_is_left_out(workers, monkeypatch):
     def apart(piece, buckets):
-        empty = Piece(tuple(a[:0] for a in piece.arrays), piece.whole[:0], {})
+        empty = RowsOnTheWay(tuple(a[:0] for a in piece.arrays), piece.whole[:0], {})
         at = int(abs(piece.arrays[0].sum()) * 1e6) % buckets
         return tuple(piece if b == at else empty for b in range(buckets))
 

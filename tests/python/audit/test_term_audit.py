@@ -18,7 +18,7 @@ from fdadp.privacy import Budget, Privacy
 from fdadp.privacy.kernel._kernel import Kernel
 from fdadp.private.plan.sharing import norm_of_numbers
 from fdadp.private.public.columns import NumberColumn
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.of_curves import WhiteIntegral
 from fdadp.private.whitened.of_history import WhiteHistory
 from fdadp.private.whitened.of_labels import WhiteLevels
@@ -181,13 +181,13 @@ def integrals_by_the_data(monkeypatch):
 def residuals_about_their_mean(monkeypatch):
     """Residuals about the mean curve of those of a block of rows."""
     no_check_of_rows(monkeypatch)
-    right = Rows.away
+    right = RowFunctions.away
 
     def mutant(self, block):
         away = right(self, block)
         return away - np.nanmean(away, axis=0)
 
-    monkeypatch.setattr(Rows, "away", mutant)
+    monkeypatch.setattr(RowFunctions, "away", mutant)
 
 
 def less_noise(monkeypatch):

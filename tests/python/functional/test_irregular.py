@@ -7,7 +7,7 @@ import pytest
 from skfda.representation.irregular import FDataIrregular
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.files.curve_files import columns as irregular
+from fdadp.functional.tables import columns as irregular
 from fdadp.functional.tables.columns import read_column
 
 

@@ -134,9 +134,9 @@ def test_every_room_has_its_floor() -> None:
     [
         ("fdadp.functional.tables.curves", "from fdadp.regression import AdditiveFunctionOnFunction"),
         ("fdadp.functional.tables.curves", "from fdadp import AdditiveFunctionOnFunction"),
-        ("fdadp.functional.tables.curves", "from .. import plot"),
+        ("fdadp.functional.tables.curves", "from ... import plot"),
         ("fdadp.functional.tables.curves", "if TYPE_CHECKING:\n    from fdadp.regression import R"),
-        ("fdadp.solve.linear.moments", "def f():\n    from ..regression.results import R"),
+        ("fdadp.solve.linear.moments", "def f():\n    from ...regression.results import R"),
         ("fdadp.privacy.kernel", "import fdadp.functional.tables.curves as c"),
         ("fdadp.privacy.kernel", "from ..terms._rows import feature_rows"),
         ("fdadp.privacy.kernel", "from fdadp import FPCA"),
@@ -182,7 +182,7 @@ def test_only_the_local_client_reads_a_record_beside_the_kernel() -> None:
     }
     assert {unit(name) for name in users} == {"privacy"}
     local = {p: [name for name, _ in imports_of(p)] for p in SOURCES if ".federated.local." in module_name(p)}
-    raw = ("fdadp.privacy.boundary", "fdadp.learners.shared.inputs.as_table", "fdadp.privacy.rowwise")
+    raw = ("fdadp.privacy.boundary", "fdadp.learners.shared.inputs.as_table", "fdadp.privacy.rows._rowwise")
     readers = {module_name(p) for p, names in local.items() if any(name.startswith(raw) for name in names)}
     assert readers == {LOCAL_CLIENT}
     importers = {module_name(p) for p in SOURCES for name, _ in imports_of(p) if name.startswith(LOCAL_CLIENT)}

@@ -28,7 +28,7 @@ import assemble  # noqa: E402
         ("[a](#truncation)", "docs/theory/kernel.md", "[a](#theory-kernel-truncation)"),
         ("[a](../notebooks)", "docs/terms.md", "[a](notebooks/index.md)"),
         ("[a](../notebooks/07-terms.py)", "docs/terms.md", "[a](notebooks/07-terms.ipynb)"),
-        ("[a](../fdadp/terms/smooth.py)", "docs/terms.md", "[a](path:../../../fdadp/terms/smooth.py)"),
+        ("[a](../fdadp/terms/numbers/smooth.py)", "docs/terms.md", "[a](path:../../../fdadp/terms/numbers/smooth.py)"),
         ("`[a](../README.md)`", "docs/terms.md", "`[a](../README.md)`"),
         ("[a](https://example.org/README.md)", "docs/terms.md", "[a](https://example.org/README.md)"),
     ],

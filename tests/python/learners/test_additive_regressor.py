@@ -18,7 +18,7 @@ from scipy.stats import kstest, norm
 
 from fdadp.errors import InputError
 from fdadp.learners import Categorical, DPAdditiveRegressor, Numeric, additive_regressor
-from fdadp.learners.additive_regressor import _Function, _prior, _Target
+from fdadp.learners.additive_regressor import _FeatureFunction, _prior, _Target
 from fdadp.privacy import Budget, SeededNoise, TapeNoise
 from fdadp.privacy.kernel._kernel import Kernel
 
@@ -170,7 +170,7 @@ def test_a_function_is_the_posterior_mean_of_its_prior(monkeypatch, spec):
     monkeypatch.setattr(additive_regressor, "_LINES", (0.7,))
     monkeypatch.setattr(additive_regressor, "_PATHS", (0.4,))
     counts, noise = np.array([50.0, 20.0, 0.0, 30.0, 80.0])[: spec.n_bins], np.array([4.0, 9.0])
-    function = _Function(spec, counts, 1e-3, counts.sum())
+    function = _FeatureFunction(spec, counts, 1e-3, counts.sum())
     rng = np.random.default_rng(0)
     sums, seen = rng.normal(0, 9, (2, spec.n_bins)), []
     for total, variance in zip(sums, noise, strict=True):
@@ -196,14 +196,14 @@ def test_a_function_is_the_posterior_mean_of_its_prior(monkeypatch, spec):
 def test_counts_are_believed_as_far_as_their_noise_lets_them():
     noise = 30 * np.random.default_rng(0).standard_normal(50)
     spec, even = Numeric(0, 1, edges=50), np.full(50, 20.0)
-    assert abs(_Function(spec, even + noise, 30.0, 1000.0).counts - even).mean() < 0.3 * abs(noise).mean()
+    assert abs(_FeatureFunction(spec, even + noise, 30.0, 1000.0).counts - even).mean() < 0.3 * abs(noise).mean()
     peak = np.append(np.full(49, 2.0), 902.0)
-    np.testing.assert_allclose(_Function(spec, peak, 0.1, 1000.0).counts, peak, atol=0.1)
+    np.testing.assert_allclose(_FeatureFunction(spec, peak, 0.1, 1000.0).counts, peak, atol=0.1)
 
 
 def test_a_turn_tells_the_intercept_by_all_its_bins_and_the_function_the_rest(monkeypatch):
     asked, told = [], []
-    shifted, learn = _Target.shifted, _Function.learn
+    shifted, learn = _Target.shifted, _FeatureFunction.learn
 
     def ask(self, total, noise):
         found = shifted(self, total, noise)
@@ -215,7 +215,7 @@ def test_a_turn_tells_the_intercept_by_all_its_bins_and_the_function_the_rest(mo
         return learn(self, total, *more)
 
     monkeypatch.setattr(_Target, "shifted", ask)
-    monkeypatch.setattr(_Function, "learn", tell)
+    monkeypatch.setattr(_FeatureFunction, "learn", tell)
     X, y = data(200)
     model = regressor(epsilon=0.5, delta=1e-6).fit(X, y)
     bins = [5, 5, 3] * 4

@@ -24,7 +24,7 @@ from fdadp import (
 from fdadp.cli.main import app
 from fdadp.errors import InputError, PrivacyError
 from fdadp.planner import cells, plan
-from fdadp.planner.cells import ETAS, SIZES, TABLE, Cells
+from fdadp.planner.cells import ETAS, SIZES, TABLE, SimulatedOutcomes
 from fdadp.privacy import Budget
 from fdadp.private.plan.plan import plan_rows
 from fdadp.published import PublishedNoise
@@ -158,10 +158,10 @@ def test_what_cannot_be_had_is_refused_with_what_would_do():
 def test_another_prior_is_simulated_once(monkeypatch, tmp_path):
     monkeypatch.setenv("FDADP_CACHE", str(tmp_path))
     prior = PublicPrior(surface_x=0.3)
-    first = Cells(prior, pure=False).at(SIZES[0], ETAS[-1])
+    first = SimulatedOutcomes(prior, pure=False).at(SIZES[0], ETAS[-1])
     assert 1 <= first.rmspe_ratio < 3
     monkeypatch.setattr(cells, "outcomes", None)
-    assert Cells(prior, pure=False).at(SIZES[0], ETAS[-1]) == first
+    assert SimulatedOutcomes(prior, pure=False).at(SIZES[0], ETAS[-1]) == first
 
 
 def test_pictures_and_the_command_line(tmp_path):

@@ -24,7 +24,7 @@ from fdadp.cli.private_files import PrivateFiles
 from fdadp.errors import PublicInputWarning
 from fdadp.learners import DPLinearRegression
 from fdadp.privacy import Budget, Cohort
-from fdadp.privacy.noise.sources import sources as noise
+from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.rows._vault import Vault
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.summaries import (

@@ -236,7 +236,7 @@ def test_masked_text_raises_nothing():
 
 
 def plain_sum(data, **settings):
-    from fdadp.privacy.noise.sources import sources as noise
+    from fdadp.privacy.noise import sources as noise
 
     cohort = Cohort(data, budget=Budget(1.0), noise=noise.SeededNoise(0), **({"n": 9} | settings))
     return cohort.sum(lambda rows: rows[0], clip=1.0, share=0.5, name="s")

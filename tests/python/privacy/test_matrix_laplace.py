@@ -12,9 +12,9 @@ from scipy import stats
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, SeededNoise
+from fdadp.privacy.noise import _exact_normals, _matrix_laplace
 from fdadp.privacy.noise._exact_normals import Pair
 from fdadp.privacy.noise._matrix_laplace import MatrixLaplace
-from fdadp.privacy.noise.sources import _exact_normals, _matrix_laplace
 
 # ------------------------------------------------------------------ release
 

@@ -15,7 +15,7 @@ from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, TapeNoise
 from fdadp.privacy.boundary import FAILED, persons_of, table
 from fdadp.privacy.rows import _partitioned_vault, _placed
 from fdadp.privacy.rows._partitioned_vault import PartitionedVault
-from fdadp.privacy.rows._shuffle import Part, Piece, Sent, bucket_count, gathered, scattered
+from fdadp.privacy.rows._shuffle import RowsOnTheWay, Sent, VaultPart, bucket_count, gathered, scattered
 from fdadp.privacy.rows._vault import Vault
 
 dask = pytest.importorskip("dask")
@@ -128,7 +128,7 @@ def test_a_persons_rows_come_together_in_their_order(people):
         kind = object if start else str
         part = np.array(["" if i is None else i for i in ids[start:stop]], dtype=object)
         part = part if kind is object else np.array([str(i) if type(i) is not tuple else i for i in part], dtype=object)
-        pieces.append(Piece((numbered[start:stop],), *persons_of(part)))
+        pieces.append(RowsOnTheWay((numbered[start:stop],), *persons_of(part)))
     parts = [gathered(bucket) for bucket in zip(*(scattered(p, 3) for p in pieces), strict=True)]
     at = [part.arrays[0][:, 0].astype(int) for part in parts]
     named = [i for i, person in enumerate(ids) if person is not None]
@@ -145,7 +145,7 @@ def test_a_persons_rows_come_together_in_their_order(people):
 
 def test_the_shuffle_is_the_same_everywhere_and_always():
     ids = [7, "7", 7.0, "anna", ("a", 7), -3, 2**52, "ü"]
-    buckets = scattered(Piece((np.arange(8.0),), *persons_of(ids)), 5)
+    buckets = scattered(RowsOnTheWay((np.arange(8.0),), *persons_of(ids)), 5)
     assert [b.arrays[0].astype(int).tolist() for b in buckets] == [[4], [7], [0, 1, 2], [5], [3, 6]]
 
 
@@ -175,7 +175,7 @@ def change(monkeypatch, people, *, shuffled):
 
 def _one_each(piece, buckets):
     """What would be if each partition were a bucket: a mutation."""
-    empty = Piece(tuple(a[:0] for a in piece.arrays), piece.whole[:0], {})
+    empty = RowsOnTheWay(tuple(a[:0] for a in piece.arrays), piece.whole[:0], {})
     at = int(piece.arrays[0][0, 0] * 1e6) % buckets
     return tuple(piece if b == at else empty for b in range(buckets))
 
@@ -191,7 +191,7 @@ def test_a_person_in_several_partitions_counts_once_because_of_the_shuffle(monke
 @pytest.mark.parametrize(
     "held",
     [
-        *(Budget(1.0), OpenDPNoise(), SeededNoise(0), TapeNoise(), table(np.ones(3)), Part((np.ones(3),), None)),
+        *(Budget(1.0), OpenDPNoise(), SeededNoise(0), TapeNoise(), table(np.ones(3)), VaultPart((np.ones(3),), None)),
         *(Vault(np.ones(3)), Cohort(np.ones(3), budget=Budget(1.0), n=3), threading.Lock()),
     ],
     ids=lambda held: type(held).__name__,
@@ -219,8 +219,8 @@ def test_what_travels_shows_nothing_and_no_row_is_sent_with_a_function(monkeypat
     for one in sent:
         assert np.float64(SECRET).tobytes() not in one
         assert not any(word in one for word in (b"Budget", b"Noise", b"Account", b"Cohort", b"Kernel", b"_vault"))
-    part = Part((rows,), np.arange(N))
-    piece = Piece((rows,), *persons_of(ids))
+    part = VaultPart((rows,), np.arange(N))
+    piece = RowsOnTheWay((rows,), *persons_of(ids))
     assert {repr(part), str(part), repr(piece)} == {"<private rows>"}
     assert part.__sizeof__() > rows.nbytes
     vault = Cohort(da.from_array(rows), budget=Budget(1.0), n=N)._kernel.vault
@@ -329,6 +329,6 @@ def test_rows_that_are_others_when_they_are_computed_again_are_refused(people, w
     cohort = Cohort(da.from_array(people[0], chunks=100), budget=Budget(1.0, 1e-6), n=N)
     cohort.sum(lambda r: r[0], clip=1.0, share=0.5, name="s")
     vault = cohort._kernel.vault
-    vault._parts[3] = dask.delayed(Part)((people[0][300:400] + 1,), None)
+    vault._parts[3] = dask.delayed(VaultPart)((people[0][300:400] + 1,), None)
     with pytest.raises(PrivacyError, match="the source of chunks failed"):
         cohort.sum(lambda r: r[0], clip=1.0, share=0.5, name="t")

@@ -18,9 +18,9 @@ from fdadp.privacy.account import _measures
 from fdadp.privacy.account._measures import amount_for, cost_of
 from fdadp.privacy.account.gaussian_dp import delta_from_mu
 from fdadp.privacy.kernel import _kernel
+from fdadp.privacy.noise import sources as noise
 from fdadp.privacy.noise.distributed import DistributedNoise
 from fdadp.privacy.noise.sources import Sampler
-from fdadp.privacy.noise.sources import sources as noise
 from fdadp.private.public.prior import PublicPrior
 
 ROWS = np.random.default_rng(0).uniform(size=(50, 3))

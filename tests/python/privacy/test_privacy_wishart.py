@@ -13,7 +13,8 @@ from scipy.stats import chi2, kstest, wishart
 
 from fdadp.errors import PrivacyError
 from fdadp.privacy import Budget, Cohort, OpenDPNoise, SeededNoise, rho_from
-from fdadp.privacy.noise.sources import _uniform, _wishart
+from fdadp.privacy.noise import _wishart
+from fdadp.privacy.noise.sources import _uniform
 from fdadp.privacy.rows._vault import Vault
 
 NASTY = np.array(

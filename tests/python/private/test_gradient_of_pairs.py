@@ -19,7 +19,7 @@ from fdadp.private.plan.design import PrivateDesign, curves_column
 from fdadp.private.plan.sharing import make_plan
 from fdadp.private.public.columns import NumberColumn
 from fdadp.private.release.releases import Releases
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.registry import white_term
 
 N, S, CLIP = 40, np.linspace(0, 1, 9), 0.4
@@ -45,7 +45,7 @@ class Seen:
         n = None if adjacency == "add-remove" else N
         privacy = Privacy(epsilon, delta, n=n, adjacency=adjacency, random_state=seed, **own)
         cohort = privacy.cohort(table, mechanism="test", estimator=self, public={})
-        self.rows = Rows(DESIGN, (-6.0, 6.0))
+        self.rows = RowFunctions(DESIGN, (-6.0, 6.0))
         made = make_plan(300.0, 4.0, DESIGN, pure=delta is None, gradient_shares=DESIGN.gradient_shares)
         self.rows.begin_regression(replace(made, n=float(N), budget_shares={**made.budget_shares, "gradient": 1.0}))
         self.rows.coefficients = np.full(made.weights.shape, 0.1)

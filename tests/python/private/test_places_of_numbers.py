@@ -34,7 +34,7 @@ from fdadp.private.rows.centering import (
     part_about,
     settled,
 )
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.of_numbers import WhiteNumbers
 
 N, T = 50, np.linspace(0, 1, 9)
@@ -57,7 +57,7 @@ class Seen:
         n = None if adjacency == "add-remove" else len(table)
         privacy = Privacy(epsilon, delta, n=n, adjacency=adjacency, random_state=seed, **own)
         self.design = design(bounds)
-        self.rows = Rows(self.design, (-1.0, 1.0))
+        self.rows = RowFunctions(self.design, (-1.0, 1.0))
         self.cohort = privacy.cohort(
             (table[:, 0], table[:, 1], np.zeros((len(table), T.size))), mechanism="test", estimator=self, public={}
         )

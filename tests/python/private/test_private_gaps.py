@@ -11,7 +11,7 @@ from fdadp.errors import InputError
 from fdadp.privacy import Budget
 from fdadp.private.plan.sharing import make_plan
 from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fdadp.errors.ExtrapolationWarning")
 N, POINTS = 600, 24
@@ -106,7 +106,7 @@ def test_a_row_never_observed_contributes_nothing(part):
 def rows_of(missing="linear"):
     design = PublicPrior().design(GRID, GRID, bounds=(-4.5, 4.5), missing=missing)
     plan = make_plan(1000.0, 4.5, design, pure=False)
-    rows = Rows(design, (-8.0, 8.0))
+    rows = RowFunctions(design, (-8.0, 8.0))
     rows.begin_regression(plan)
     rows.y_location, rows.columns["X"] = 0.3, rows.columns["X"].placed(0.1, rows.columns["X"].scale)
     rng = np.random.default_rng(4)

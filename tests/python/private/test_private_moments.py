@@ -10,7 +10,7 @@ from fdadp.privacy import Budget
 from fdadp.private.denoise.bayes import posterior
 from fdadp.private.release.mechanisms import SHORT
 from fdadp.private.release.moments import _Joint, plan_moments
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)
@@ -59,7 +59,7 @@ def test_to_exchange_a_person_moves_a_second_moment_by_the_root_of_two(mechanism
 @pytest.mark.parametrize("pure", [False, True])
 def test_the_norm_that_sets_the_clip_is_that_of_the_contribution(pure):
     design = PublicPrior().design(GRID, GRID, bounds=BOUNDS["X"])
-    rows = Rows(design, BOUNDS["Y"])
+    rows = RowFunctions(design, BOUNDS["Y"])
     plan = plan_moments(1000.0, 4.0, design, pure=pure)
     rows.begin_regression(plan)
     rows.coefficients = np.zeros(plan.weights.shape)

@@ -8,7 +8,7 @@ import pytest
 from fdadp import AdditiveFunctionOnFunction, Privacy, PublicPrior, simulate_affr
 from fdadp.privacy import Budget
 from fdadp.private.release.output import _feature_clip, plan_output
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 BOUNDS = {"X": (-4.5, 4.5), "Y": (-8.0, 8.0)}
 GRID = np.linspace(0, 1, 21)
@@ -39,7 +39,7 @@ def test_it_spends_what_was_promised_and_every_release_has_noise(delta, adjacenc
 
 def test_features_have_the_norm_that_the_sensitivity_counts_on():
     design = PublicPrior().design(GRID, GRID, bounds=BOUNDS["X"])
-    rows = Rows(design, BOUNDS["Y"])
+    rows = RowFunctions(design, BOUNDS["Y"])
     plan = plan_output(5000.0, 4.0, design, pure=False)
     rows.begin_regression(plan)
     X, Y, _ = curves(200)

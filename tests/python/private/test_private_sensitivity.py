@@ -11,7 +11,7 @@ from fdadp.privacy._fingerprint import difference, fingerprint
 from fdadp.privacy.account.accounting import noise_multiplier
 from fdadp.privacy.replay import losses
 from fdadp.private.release.mechanisms import SHORT
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 
 N, GRID = 40, np.linspace(0, 1, 21)
 
@@ -34,7 +34,7 @@ def test_brute_force_sensitivity_with_nasty_people(mechanism, epsilon, pure, adj
         cohort = Cohort((X[keep], Y[keep]), budget=budget, n=N, noise=noise, adjacency=adjacency)
         plan = SHORT[mechanism]().plan(N, noise_multiplier(cohort.amount, adjacency, pure=pure), design, pure=pure)
         assert epsilon < 100 or all(plan.budget_shares.values())
-        rows = Rows(design, (-8.0, 8.0))
+        rows = RowFunctions(design, (-8.0, 8.0))
         return fingerprint(SHORT[mechanism]().spend(cohort, plan, design, rows)), noise.entries
 
     seen, first = run(np.arange(N))

@@ -19,7 +19,7 @@ from fdadp.private.private_fitted import as_surface
 from fdadp.private.public.columns import unit_grid
 from fdadp.private.public.prior import CurvePrior, ResponsePrior, SurfacePrior
 from fdadp.private.release.dp_aff import fit_dp_aff
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.whitened.base import WhiteTerm, white_axes
 from fdadp.private.whitened.of_surfaces import WhiteSurface
 from fdadp.private.whitened.registry import MAKERS
@@ -98,7 +98,7 @@ def test_the_additive_term_is_fitted_privately_and_predicts():
     assert design.feature_shares.sum() == pytest.approx(1.0)
     cohort = Cohort((x, y), budget=Budget(2.0, 1e-6), n=5000, noise=SeededNoise(0))
     plan = make_plan(5000.0, noise_multiplier(cohort.amount, "zero-out", pure=False), design, pure=False)
-    found = as_surface(fit_dp_aff(cohort, plan, design, Rows(design, (-8.0, 8.0))), design, plan)
+    found = as_surface(fit_dp_aff(cohort, plan, design, RowFunctions(design, (-8.0, 8.0))), design, plan)
     fitted = AdditiveFunctionOnFunction.made_of(found, Curves(x, s), Curves(y, t))
     _, _, new, wanted = curves(500, 2)
     predicted = fitted.predict(new)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from fdadp.private.denoise.scores import Scores, gaussian_draws
+from fdadp.private.denoise.scores import ReleasedGradients, gaussian_draws
 from fdadp.private.rows.bounded_rows import BoundedResponse
 from fdadp.private.rows.counts import bins_of, count_table, interpolated, level_of
 from fdadp.solve.form.family import FAMILIES
@@ -41,7 +41,7 @@ def gradient(f, response, at, largest):
 
 
 def scores(response, n=1e6, shares=(0.4, 0.3, 0.3), variance=1e-6):
-    return Scores(response, n, 4, np.array(shares), np.zeros(len(shares), dtype=int), 2.0, variance, norms)
+    return ReleasedGradients(response, n, 4, np.array(shares), np.zeros(len(shares), dtype=int), 2.0, variance, norms)
 
 
 @pytest.mark.parametrize("response", [ONES_AND_ZEROS, BoundedResponse(FAMILIES["poisson"], (0.0, 3.0))])

@@ -18,9 +18,9 @@ from fdadp.private.plan.sharing import make_plan, water_fill
 from fdadp.private.public.columns import NumberColumn
 from fdadp.private.release.fit import refuse_unaffordable
 from fdadp.private.release.rounds import secant_update
-from fdadp.private.rows.pairs import Pairs
+from fdadp.private.rows.pairs import MeasuredPairs
 from fdadp.private.rows.residual_rows import ResidualRows
-from fdadp.private.rows.rows import Rows
+from fdadp.private.rows.rows import RowFunctions
 from fdadp.private.rows.varying import added, integrals, quadratic, windowed
 from fdadp.private.whitened.registry import white_term
 
@@ -38,7 +38,7 @@ def design_of(*specs):
 
 
 def rows_of(design, *, pure=False, noise=4.0):
-    rows = Rows(design, (-8.0, 8.0))
+    rows = RowFunctions(design, (-8.0, 8.0))
     shares = None if design.groups.separable else design.gradient_shares
     made = make_plan(1000.0, noise, design, pure=pure, located=design.located, gradient_shares=shares)
     rows.begin_regression(replace(made, feature_clip=1e6))
@@ -194,15 +194,15 @@ def test_models_whose_terms_factor_have_no_pairs():
     )
     mixed = design_of(terms.linear("z"), terms.concurrent("X"))
     weights = np.ones((2, 3))
-    assert mixed.groups.owner[0] == 1 and Pairs.of(mixed, weights) is not None
+    assert mixed.groups.owner[0] == 1 and MeasuredPairs.of(mixed, weights) is not None
     last = design_of(terms.ff("X"), terms.by("z", terms.concurrent("X")))
     where = int(last.groups.varying(last.groups.owner.size).min())
-    assert Pairs.of(last, np.ones((1 + where, 3))) is None  # none of those features was afforded
+    assert MeasuredPairs.of(last, np.ones((1 + where, 3))) is None  # none of those features was afforded
 
 
 def test_pairs_go_where_they_stand():
     weights = np.array([[1.0, 0.5], [0.0, 0.3], [0.2, 0.0]])
-    pairs = Pairs.of(design_of(*CONCURRENT), weights)
+    pairs = MeasuredPairs.of(design_of(*CONCURRENT), weights)
     values = np.arange(1.0, 1 + pairs.size)[:, None]
     matrix = pairs.matrix(values)
     np.testing.assert_array_equal(matrix > 0, weights > 0)

@@ -24,7 +24,7 @@ from fdadp.functional.tables.records import Records
 from fdadp.functional.tables.sample import Curves
 from fdadp.published import PublishedNoise
 from fdadp.published.regression import leave_one_out
-from fdadp.regression.additive.estimator import base
+from fdadp.regression.additive import base
 from fdadp.solve.smoothing.penalized import PenalizedLeastSquares
 
 

@@ -10,7 +10,7 @@ import pytest
 from skfda import FDataGrid
 
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.records import TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.regression.reading.chunked_records import ChunkedRecords
 from fdadp.regression.reading.records import kinds_of
@@ -67,7 +67,7 @@ def test_chunks_are_the_rows_of_a_table(source):
     made = source()
     chunks = ChunkedRecords(made, NAMES, "Y", {"X": S} if isinstance(made, tuple | dict) else None, progress=False)
     assert chunks.of_first(lambda first: kinds_of(first)["X"]) == "curves"
-    seen = Seen.of(chunks.records)
+    seen = TrainingSummary.of(chunks.records)
     assert seen.n == chunks.n == N and seen.levels_of("region") == tuple(np.unique(REGION))
     assert seen.curves_of("X").range == (X.min(), X.max())
     weights = np.array([0.1, 0.25, 0.4, 0.25])

@@ -14,7 +14,7 @@ from skfda import FDataGrid
 import fdadp
 from fdadp import FunctionalRegression, Privacy, ScalarRegression, terms
 from fdadp.errors import FdadpError, InputError
-from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.records import TrainingSummary
 from fdadp.regression.formula.parse import parse
 from fdadp.regression.reading.records import kinds_of, read_records
 
@@ -157,7 +157,7 @@ def design(formula, table):
     parsed = parse(formula, kinds_of(table))
     names = tuple(dict.fromkeys(c for spec in parsed.terms for c in spec.columns))
     records, _ = read_records(table, names)
-    seen = Seen.of(lambda: iter([records]))
+    seen = TrainingSummary.of(lambda: iter([records]))
     columns = [spec.fixed(seen, None).features(records) for spec in parsed.terms]
     ones = [np.ones((records.n, 1))] if parsed.intercept else []
     return np.hstack([*ones, *columns])

@@ -14,7 +14,7 @@ from fdadp.errors import InputError, PrivacyError
 from fdadp.privacy import Budget
 from fdadp.private.release import families
 from fdadp.private.release.mechanisms import DPAFF
-from fdadp.private.rows.rows import bounded_rows
+from fdadp.private.rows import bounded_rows
 from fdadp.solve.form.family import Binomial, Gamma
 
 S = np.linspace(0, 1, 21)

@@ -20,7 +20,7 @@ from fdadp.private.public.prior import PublicPrior
 from fdadp.private.public.tuning import GAUSSIAN
 from fdadp.private.release import dp_aff
 from fdadp.private.release.intervals import _closer
-from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Look, exponentials, factors
+from fdadp.private.rows.errors_by_record import ONE_ERROR, SPREAD, Probe, exponentials, factors
 from fdadp.private.rows.forecasts import MEAN_SQUARE
 from fdadp.regression.reading.expressions import OF_CURVES, bounds_of, expression
 
@@ -490,7 +490,7 @@ def test_what_is_unknown_of_slopes_makes_the_tails_that_it_should(v):
     dof = 1 / HEAVY_INVERSE_DOF
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     q = student.ppf(0.975, dof)
-    look = Look("X", 0.0, unknown=(0.0, v, 0.0))
+    look = Probe("X", 0.0, unknown=(0.0, v, 0.0))
     seen = np.array([[0.3, SPREAD], [0.3, 0.0]])  # one sd from the middle, and there
     wider, same = np.sqrt(factors((look,), seen))
     scale = wider * np.exp(-np.sqrt(v) * nodes)

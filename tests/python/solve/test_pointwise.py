@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from test_weighted import MODELS, T, form_of, records
 
 from fdadp import terms
-from fdadp.functional.tables.records import Seen
+from fdadp.functional.tables.records import TrainingSummary
 from fdadp.responses.pointwise import PointwiseResponse
 from fdadp.solve.form import pointwise
 from fdadp.solve.form.pointwise import observed_at_points, pointwise_system
@@ -52,7 +52,7 @@ def test_sums_are_those_of_the_rows(model, at_a_time, monkeypatch):
 @pytest.mark.parametrize("term", [terms.concurrent("Z"), terms.ff("X", limits="s<t"), terms.ff("X")])
 def test_features_of_single_observations(term):
     data, seen = records(), response()
-    design = term.fixed(Seen.of(lambda: iter([data])), np.append(seen.t, T))
+    design = term.fixed(TrainingSummary.of(lambda: iter([data])), np.append(seen.t, T))
     found = design.features_at(data, seen.record, seen.t)
     points, place = np.unique(seen.t, return_inverse=True)
     features = design.features(data, points)

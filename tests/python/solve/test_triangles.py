@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fdadp import FunctionalRegression, terms
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.fit import additive_fit
 from fdadp.solve.fit.qr import Triangle, refined
@@ -21,7 +21,7 @@ from fdadp.terms.intercept import Intercept, MeanCurve
 def model(specs, columns, y, t):
     """Long form, its rows and the problem."""
     records = Records(len(y), columns)
-    seen = Seen.of(lambda: iter([records]))
+    seen = TrainingSummary.of(lambda: iter([records]))
     form = LongForm(tuple(spec.fixed(seen, t) for spec in [Intercept(), MeanCurve(), *specs]), t)
     system = LongSums.of(form, records, y).system(form)
     problem = PenalizedLeastSquares(

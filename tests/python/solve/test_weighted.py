@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fdadp import terms
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.form import weighted
 from fdadp.solve.form.long_form import LongForm
@@ -29,7 +29,7 @@ def records(n=11, seed=0):
 
 
 def form_of(specs, data, t=T):
-    seen = Seen.of(lambda: iter([data]))
+    seen = TrainingSummary.of(lambda: iter([data]))
     mean = [Intercept(), MeanCurve(k=6)] if t is not None else [Intercept()]
     return LongForm(tuple(spec.fixed(seen, t) for spec in [*mean, *specs]), np.zeros(1) if t is None else t)
 

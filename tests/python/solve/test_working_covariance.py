@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fdadp import terms
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 from fdadp.solve.covariance.smooth_errors import smooth_errors
 from fdadp.solve.covariance.working_covariance import precision_system, working_covariance
@@ -21,7 +21,7 @@ def form_and_records(specs, n=40, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 4)) @ np.stack([np.cos(k * np.pi * T) for k in range(4)])
     records = Records(n, {"X": Curves(x, T), "z": rng.normal(size=n)})
-    seen = Seen.of(lambda: iter([records]))
+    seen = TrainingSummary.of(lambda: iter([records]))
     return LongForm(tuple(spec.fixed(seen, T) for spec in specs), T), records, rng
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fdadp.summaries.questions.cells import AskCells
 from fdadp.summaries.questions.distribution import AskDistribution
-from fdadp.summaries.questions.numbers import AskMoments, Moments
+from fdadp.summaries.questions.numbers import AskMoments, NumberMoments
 from fdadp.summaries.questions.plan import parts_of
 from fdadp.summaries.table1 import rows_of
 
@@ -120,7 +120,7 @@ def test_the_noise_of_a_mean_takes_nothing_off_a_variance():
     """Noise in the sum of u alone: its square would come off, .09 of .25."""
     rng, n = np.random.default_rng(0), 20.0
     values = [
-        Moments(
+        NumberMoments(
             np.array([0, 6 * rng.standard_normal(), n * (0.25 - 0.5), 0, 0]), 6.0 * np.eye(5)[1], 1, n, (-1, 1), False
         )
         .variance(0.95, sampling=False)

@@ -8,7 +8,7 @@ import pytest
 from fdadp import FPCA, terms
 from fdadp.errors import InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 
 S, T = np.linspace(0, 2, 41), np.linspace(-1, 1, 12)
@@ -22,7 +22,7 @@ def records(n=30, grid=S, seed=0):
 
 
 def seen(*blocks):
-    return Seen.of(lambda: iter(blocks))
+    return TrainingSummary.of(lambda: iter(blocks))
 
 
 def features(term, data, t=None):

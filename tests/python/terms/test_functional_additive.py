@@ -10,7 +10,7 @@ import pytest
 from fdadp import terms
 from fdadp.errors import ExtrapolationWarning, InputError
 from fdadp.functional.quadrature import quadrature_weights
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.functional.tables.sample import Curves
 
 S, T = np.linspace(0, 2, 31), np.linspace(-1, 1, 12)
@@ -23,7 +23,7 @@ def records(n=20, grid=S, seed=0):
 
 
 def seen(*blocks):
-    return Seen.of(lambda: iter(blocks))
+    return TrainingSummary.of(lambda: iter(blocks))
 
 
 @pytest.mark.parametrize("rule", ["trapezoid", "simpson"])

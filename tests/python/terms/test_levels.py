@@ -8,7 +8,7 @@ import pytest
 
 from fdadp import FunctionalRegression, terms
 from fdadp.errors import InputError
-from fdadp.functional.tables.records import Records, Seen
+from fdadp.functional.tables.records import Records, TrainingSummary
 from fdadp.terms.levels import Levels
 
 T = np.linspace(0, 1, 25)
@@ -20,7 +20,7 @@ def table(labels):
 
 def levels(labels):
     rows = table(labels)
-    return Levels.of(Seen.of(lambda: iter([rows])), "region")
+    return Levels.of(TrainingSummary.of(lambda: iter([rows])), "region")
 
 
 def curves(region, seed=0):
@@ -41,7 +41,7 @@ def test_numbers_that_are_equal_are_the_same_level():
     assert found.levels == (1, 2)
     numbers = Records(3, {"region": np.array([1.0, 2.0, 1.0])})  # a column of floats
     assert (found.indicators(numbers) == [[1, 0], [0, 1], [1, 0]]).all()
-    assert Levels.of(Seen.of(lambda: iter([numbers])), "region").levels == (1, 2)
+    assert Levels.of(TrainingSummary.of(lambda: iter([numbers])), "region").levels == (1, 2)
 
 
 @pytest.mark.parametrize(
