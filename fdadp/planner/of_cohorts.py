@@ -31,7 +31,7 @@ from fdadp.private.rows.varying import added
 from fdadp.private.synthetic import draw_column
 
 EXPLAINABLE, WHITE = 0.6, 0.1
-"""Share of the variance of responses that the terms explain; of the rest, what is white."""
+"""Share of the variance of responses that the terms explain, unless told; of the rest, what is white."""
 OF_PERSON = 0.5
 """Of the smooth errors of a person's rows, the share that its rows have in common."""
 OF_THE_REST = SIGNAL / (1 + SIGNAL)
@@ -49,6 +49,8 @@ Y_HALF = 8.0
 LATENT = math.pi**2 / 3
 """Variance of the logistic law: what log-odds leave unexplained of the propensity that they are of."""
 NORMAL = 1.96
+TINY, LARGEST = 1e-300, 10.0
+"""Keeps 0/0 from arising; by how much the effects of a term, as drawn, are enlarged at most."""
 
 
 class OfTerms(NamedTuple):
@@ -68,15 +70,18 @@ class Responses:
     bounded : BoundedResponse
     rate : float
         Their mean.
+    explained : float
+        Share of the variance of counts, or of the propensity of ones, that the terms explain.
     """
 
     bounded: BoundedResponse
     rate: float
+    explained: float = EXPLAINABLE
 
     @property
     def _energy(self) -> float:
-        """Variance of linear predictors that explain :data:`EXPLAINABLE` of the variance: of counts, or of log-odds."""
-        odds = EXPLAINABLE / (1 - EXPLAINABLE)
+        """Variance of linear predictors that explain so much of the variance: of counts, or of log-odds."""
+        odds = self.explained / (1 - self.explained)
         return math.log1p(odds / self.rate) if self.bounded.counts else LATENT * odds
 
     def draw(self, signal: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -99,25 +104,26 @@ def outcome(
     seed: int,
     *,
     pure: bool,
+    explained: float = EXPLAINABLE,
     skewed: bool = False,
     mostly_zero: Sequence[str] = (),
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
-    `skewed`: errors are as large for each person as a log-normal law has it, to one side. `law`: where it adds rows up,
-    persons have one to as many as count, of the same covariates.
+    `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as
+    a log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the
+    same covariates.
     """
     rng = np.random.default_rng([seed, n])
     block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero)
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
-    explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
-    signal *= math.sqrt(explainable / max(float(away.mean()), 1e-300))
+    signal *= math.sqrt(explained / max(float(away.mean()), TINY))
     mean = rng.normal(size=m) * np.sqrt(design.response_shares)
     f = signal + mean @ design.response.T
-    rest = 1 - explainable
+    rest = 1 - explained
     smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     if skewed:
         size = (rng.lognormal(size=(len(f), 1)) - math.exp(0.5)) / math.sqrt(math.expm1(1.0) * math.e)
@@ -181,10 +187,16 @@ def _drawn(
     count, m = design.feature_shares.size, design.response_shares.size
     features = rows.features_of(block, count + 1)[:, 1:]
     theta = rng.normal(size=(count, m)) * np.sqrt(np.outer(design.feature_shares, design.response_shares))
-    signal = features @ theta @ design.response.T
-    if not design.groups.separable:
-        effects = theta[design.groups.varying(count)] @ design.response.T
-        signal = added(signal, rows.varying_of(block, count + 1), effects)
+    varying = None if design.groups.separable else rows.varying_of(block, count + 1)
+    signal = np.zeros((len(features), design.t.size))
+    for term in range(len(design.groups.terms)):
+        own = np.where((design.groups.owner == term)[:, None], theta, 0.0)
+        effect = features @ own @ design.response.T
+        if varying is not None:
+            effect = added(effect, varying, own[design.groups.varying(count)] @ design.response.T)
+        away = (effect - effect.mean(axis=0)) ** 2 @ design.t_weights
+        share = float(design.feature_shares[design.groups.owner == term].sum())
+        signal += effect * min(math.sqrt(share / max(float(away.mean()), TINY)), LARGEST)
     return block, signal
 
 
