@@ -109,6 +109,14 @@ def drawn(name: str, n: int, rng: Rng, skewed: bool = False) -> tuple[dict[str, 
     return data | {"Y": mean + errors}, mean
 
 
+def explained_of(name: str) -> float:
+    """Share of the variance of responses about their mean curve that is of E[Y | X]."""
+    data, mean = drawn(name, 20_000, np.random.default_rng(FIRST))
+    signal = ((mean - mean.mean(axis=0)) ** 2).mean()
+    rest = ((data["y" if "y" in data else "Y"] - mean) ** 2).mean()
+    return float(signal / (signal + rest))
+
+
 def fit(
     name: str, n: int, seed: int, *, pure: bool = False, skewed: bool = False, private: bool = True, **public: Any
 ) -> Found:
@@ -167,8 +175,9 @@ def errors(draws: int | None, first: int) -> Iterator[str]:
 
 
 def forecasts(draws: int | None, first: int) -> Iterator[str]:
-    """Forecasts beside what such people give, in sixteen cells."""
-    yield "| epsilon 1 | mean share | median | worst | covered | forecast (worst) | above |\n" + "|---" * 7 + "|"
+    """Forecasts beside what such people give, in sixteen cells; also where it was told what share terms explain."""
+    heads = "mean share | median | worst | covered | +- | forecast +- (worst tenth) | above | told R2 | above"
+    yield f"| epsilon 1 | {heads} |\n" + "|---" * 10 + "|"
     for name in ("lf+age", "ff+age+g", "2ff+age+bmi", "ff+pack"):
         formula = FORMULAS[name]
         public = {c: v for c, v in PUBLIC.items() if f"{c})" in formula or c in formula.replace("~", " ").split()}
@@ -176,9 +185,13 @@ def forecasts(draws: int | None, first: int) -> Iterator[str]:
             for pure in (True, False):
                 found = [fit(name, n, first + i, pure=pure) for i in range(draws or 20)]
                 grids, zeros = {c: S.size for c in ("X", "V", "Y") if c in public}, [c for c in public if c == "pack"]
-                told = plan(formula, n, 1.0, None if pure else 1e-6, bounds=public, grids=grids, mostly_zero=zeros)
-                above = told.share - np.mean([one.share for one in found])
-                more = f" {told.share:.3f} ({told.worst_share:.3f}) | {above:+.3f} |"
+                shares = np.array([one.share for one in found])
+                more = f" {shares.std(ddof=1) / np.sqrt(shares.size):.3f} |"
+                own: dict[str, Any] = {"bounds": public, "grids": grids, "mostly_zero": zeros}
+                for explained in (None, explained_of(name)):
+                    told = plan(formula, n, 1.0, None if pure else 1e-6, explained=explained, **own)
+                    tenth = f" +- {told.error:.3f} ({told.worst_share:.3f})" if explained is None else ""
+                    more += f" {told.share:.3f}{tenth} | {told.share - shares.mean():+.3f} |"
                 yield row(f"{name}, n = {n}, {'pure' if pure else '1e-6'}", found, more)
 
 

@@ -34,6 +34,9 @@ def plan(
     mostly_zero: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Of a formula: a number that is zero for most persons.")
     ] = None,
+    explained: Annotated[
+        float | None, typer.Option(help="Of a formula: share of the variance of the response that terms explain.")
+    ] = None,
     person_rows: option.PersonRows = None,
     max_rows: option.MaxRows = None,
     out: Annotated[Path | None, typer.Option(help="Folder for forecast.txt and forecast.png.")] = None,
@@ -51,10 +54,10 @@ def plan(
         forecast: Any
         if formula is None:
             laws = errors != "normal" or mostly_zero or person_rows is not None or max_rows is not None
-            if bounds or points or offset or rate is not None or family != "gaussian" or laws:
+            if bounds or points or offset or rate is not None or explained is not None or family != "gaussian" or laws:
                 raise InputError(
                     "--bounds and --points are there for formulas, as 'Y ~ ff(X) + s(age)', as are --family, --rate, "
-                    "--offset, --errors, --mostly-zero, --person-rows and --max-rows"
+                    "--offset, --errors, --mostly-zero, --explained, --person-rows and --max-rows"
                 )
             forecast = planner.plan(None, n, epsilon, delta, accuracy=accuracy, adjacency=adjacency)
         else:
@@ -62,7 +65,7 @@ def plan(
                 raise InputError("--n must be given with a formula, and --accuracy left out")
             own: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points)}
             own |= {"family": family, "rate": rate, "offset": offset, "errors": errors}
-            own |= {"mostly_zero": mostly_zero or (), "person_rows": person_rows, "max_rows": max_rows}
+            own |= {"mostly_zero": mostly_zero or (), "explained": explained, "person_rows": person_rows, "max_rows": max_rows}
             forecast = planner.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
         typer.echo(str(forecast))
         if out is None:

@@ -30,10 +30,10 @@ from fdadp.private.rows import Rows
 from fdadp.private.synthetic import draw_column
 from fdadp.private.varying import added
 
-__all__ = ["EXPLAINABLE", "OfTerms", "Responses", "outcome", "outcome_of_family"]
+__all__ = ["EXPLAINABLE", "OF_THE_REST", "OfTerms", "Responses", "outcome", "outcome_of_family"]
 
 EXPLAINABLE, WHITE = 0.6, 0.1
-"""Share of the variance of responses that the terms explain; of the rest, what is white."""
+"""Share of the variance of responses that the terms explain, unless told; of the rest, what is white."""
 OF_PERSON = 0.5
 """Of the smooth errors of a person's rows, the share that its rows have in common."""
 OF_THE_REST = SIGNAL / (1 + SIGNAL)
@@ -72,15 +72,18 @@ class Responses:
     bounded : BoundedResponse
     rate : float
         Their mean.
+    explained : float
+        Share of the variance of counts, or of the propensity of ones, that the terms explain.
     """
 
     bounded: BoundedResponse
     rate: float
+    explained: float = EXPLAINABLE
 
     @property
     def _energy(self) -> float:
-        """Variance of linear predictors that explain :data:`EXPLAINABLE` of the variance: of counts, or of log-odds."""
-        odds = EXPLAINABLE / (1 - EXPLAINABLE)
+        """Variance of linear predictors that explain so much of the variance: of counts, or of log-odds."""
+        odds = self.explained / (1 - self.explained)
         return math.log1p(odds / self.rate) if self.bounded.counts else LATENT * odds
 
     def draw(self, signal: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -103,13 +106,14 @@ def outcome(
     seed: int,
     *,
     pure: bool,
+    explained: float = EXPLAINABLE,
     skewed: bool = False,
     mostly_zero: Sequence[str] = (),
     law: Law = MEAN,
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
-    `skewed`: errors are as large for each person as a log-normal law has it, to one side. `law`: where it adds rows up,
+    `explained`: share of the variance of responses that the terms explain. `skewed`: errors are as large for each person as a log-normal law has it, to one side. `law`: where it adds rows up,
     persons have one to as many as count, of the same covariates.
     """
     rng = np.random.default_rng([seed, n])
@@ -117,11 +121,10 @@ def outcome(
     ids, block, signal = _persons(law, n, block, signal, rng)
     m = design.response_shares.size
     away = (signal - signal.mean(axis=0)) ** 2 @ design.t_weights
-    explainable = EXPLAINABLE if mechanism.anchor is None else OF_THE_REST
-    signal *= math.sqrt(explainable / max(float(away.mean()), 1e-300))
+    signal *= math.sqrt(explained / max(float(away.mean()), TINY))
     mean = rng.normal(size=m) * np.sqrt(design.response_shares)
     f = signal + mean @ design.response.T
-    rest = 1 - explainable
+    rest = 1 - explained
     smooth = rng.normal(size=(len(f), m)) * np.sqrt(rest * (1 - WHITE) * design.response_shares)
     if skewed:
         size = (rng.lognormal(size=(len(f), 1)) - math.exp(0.5)) / math.sqrt(math.expm1(1.0) * math.e)

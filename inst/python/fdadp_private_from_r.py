@@ -62,7 +62,8 @@ def plan_of_formula(
     """Forecast of a private fit of several terms."""
     own = {name: public(given) for name, given in dict(bounds).items()}
     forecast = plan(formula, n, bounds=own, grids=dict(points or {}), accuracy=accuracy, **settings)
-    names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "coverage", "family", "rate")
+    names = ("n", "epsilon", "delta", "adjacency", "share", "worst_share", "error", "cohorts")
+    names += ("explained", "coverage", "family", "rate")
     return {name: getattr(forecast, name) for name in names} | {
         "importances": dict(forecast.importances),
         "left_out": list(forecast.left_out),
