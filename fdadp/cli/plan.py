@@ -65,7 +65,8 @@ def plan(
                 raise InputError("--n must be given with a formula, and --accuracy left out")
             own: dict[str, Any] = {"bounds": bounds_of(bounds), "grids": points_of(points)}
             own |= {"family": family, "rate": rate, "offset": offset, "errors": errors}
-            own |= {"mostly_zero": mostly_zero or (), "explained": explained, "person_rows": person_rows, "max_rows": max_rows}
+            own |= {"mostly_zero": mostly_zero or (), "explained": explained}
+            own |= {"person_rows": person_rows, "max_rows": max_rows}
             forecast = planner.plan(formula, n, epsilon, delta, adjacency=adjacency, **own)
         typer.echo(str(forecast))
         if out is None:

@@ -176,8 +176,8 @@ def plan(
     formula : str, optional
         Of a :class:`fdadp.FunctionalRegression` or :class:`fdadp.ScalarRegression`, such as ``"Y ~ ff(X) + s(age)"``:
         then cohorts are drawn and fitted until their mean share has a standard error of .005, 16 at least and 100 at
-        most, which takes up to half a minute. Numbers fill a part of their bounds, off the middle. A term of numbers or labels
-        has half the importance of one of curves. Default: the additive model of one curve.
+        most, which takes up to half a minute. Numbers fill a part of their bounds, off the middle. A term of numbers or
+        labels has half the importance of one of curves. Default: the additive model of one curve.
     n : int, optional
         Number of persons. May be left out where `accuracy` is given: then the smallest that reaches it.
     epsilon : float
@@ -267,8 +267,8 @@ def plan(
     given |= {"errors": None if errors == "normal" else errors, "family": None if family == "gaussian" else family}
     if any(value is not None for value in given.values()):
         raise InputError(
-            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, person_rows and max_rows must be left "
-            "out without a formula: the forecast does not depend on them"
+            "bounds, grids, offset, family, rate, errors, mostly_zero, explained, person_rows and max_rows must be "
+            "left out without a formula: the forecast does not depend on them"
         )
     assert isinstance(prior, PublicPrior)
     cells = Cells(prior, pure=delta is None)
