@@ -113,9 +113,9 @@ def outcome(
 ) -> OfTerms:
     """Explained share, coverage of prediction intervals and importances in one simulated cohort.
 
-    `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as a
-    log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the same
-    covariates.
+    `explained`: share of the variance of responses that terms explain. `skewed`: errors are as large for each person as
+    a log-normal law has it, to one side. `law`: where it adds rows up, persons have one to as many as count, of the
+    same covariates.
     """
     rng = np.random.default_rng([seed, n])
     block, signal = _drawn(design, (-Y_HALF, Y_HALF), n, rng, mostly_zero)
